@@ -1,0 +1,1 @@
+"""tacit: answer questions about people without giving any of them away."""

@@ -1,0 +1,12 @@
+"""The vocabulary: units, relations, bounds, events and errors, and nothing else.
+
+Every other part speaks in these words; this part imports none of them.
+"""
+
+from tacit.privacy import events
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import TacitError
+from tacit.privacy.relations import Relation
+from tacit.privacy.units import ForeignKey, Unit
+
+__all__ = ["Bounds", "Categories", "ForeignKey", "Relation", "TacitError", "Unit", "events"]

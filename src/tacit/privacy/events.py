@@ -1,0 +1,415 @@
+"""What a mechanism did, as frozen records: the only thing that accountants read.
+
+The compatibility law: a kind is never removed and its meaning never changes; a new meaning is a new kind or a new
+version. A record of an unknown kind or version is refused, never guessed. Written form: one JSON object with `kind`,
+`version` and the parameters by name; nothing in it names code to be loaded.
+
+Every event speaks of one neighbouring relation. Simple events carry it; compound events take it from their parts and
+refuse parts that differ. Parameters are floats, already rounded by whoever made the event towards claiming less.
+
+Not here: what an event costs (accounting) and whether it is admitted (ledger).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Final
+
+from tacit.privacy.errors import EmptyInput, InvalidInput, MixedRelations, OutOfRange, TooLarge, UnknownEvent, WrongType
+from tacit.privacy.numbers import not_negative, positive, whole
+from tacit.privacy.relations import Relation
+
+EVENT_DEPTH_MAX: Final = 32
+EVENT_PARTS_MAX: Final = 1_000_000
+EVENT_BYTES_MAX: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A record of one release or of several, under one neighbouring relation."""
+
+    kind: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+
+    @property
+    def relation(self) -> Relation:
+        """Which data sets are neighbours for this event."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return the written form: tagged, versioned, keys sorted."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the written form as plain objects."""
+        written: dict[str, Any] = {"kind": self.kind, "version": self.version}
+        for name, value in _parameters(self).items():
+            if isinstance(value, Event):
+                written[name] = value.to_dict()
+            elif isinstance(value, tuple):
+                written[name] = [part.to_dict() for part in value]
+            else:
+                written[name] = value
+        return written
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleEvent(Event):
+    """An event without parts; it carries the relation itself."""
+
+    under: Relation = field(default=Relation.ADD_REMOVE, kw_only=True)
+
+    @property
+    def relation(self) -> Relation:
+        return self.under
+
+    def _set_number(self, name: str, check: Any) -> None:
+        object.__setattr__(self, name, float(check(name, getattr(self, name))))
+
+    def _set_relation(self) -> None:
+        object.__setattr__(self, "under", _relation_named(self.under))
+
+
+@dataclass(frozen=True, slots=True)
+class Pure(SimpleEvent):
+    """Anything that is epsilon-differentially private, of which no more is known."""
+
+    kind = "pure"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._set_number("epsilon", not_negative)
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate(SimpleEvent):
+    """Anything that is (epsilon, delta)-differentially private, of which no more is known."""
+
+    kind = "approximate"
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        self._set_number("epsilon", not_negative)
+        self._set_number("delta", not_negative)
+        if self.delta >= 1:
+            raise OutOfRange(f"delta must be below 1, and is {self.delta:g}", name="delta", value=self.delta)
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Pure):
+    """Continuous Laplace noise, possibly rounded afterwards: L1 sensitivity over scale is epsilon."""
+
+    kind = "laplace"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace(SimpleEvent):
+    """Two-sided geometric noise on a lattice on which neighbours lie `steps` apart in L1, at epsilon for all steps.
+
+    Its privacy curve joins `steps` + 1 points of the continuous Laplace curve by chords: with one step it is that
+    of randomized response, with many it approaches the continuous one, and more steps in a multiple never cost more.
+    """
+
+    kind = "discrete-laplace"
+    epsilon: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        self._set_number("epsilon", not_negative)
+        object.__setattr__(self, "steps", whole("steps", self.steps))
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(SimpleEvent):
+    """Gaussian noise: `sigma` is its standard deviation over the L2 sensitivity."""
+
+    kind = "gaussian"
+    sigma: float
+
+    def __post_init__(self) -> None:
+        self._set_number("sigma", positive)
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian(SimpleEvent):
+    """Discrete Gaussian noise on the integers: `sigma` over the L2 sensitivity, which is `sensitivity` steps.
+
+    With `scalar` set, one coordinate moves; otherwise the sensitivity may be spread over any number of coordinates.
+    """
+
+    kind = "discrete-gaussian"
+    sigma: float
+    sensitivity: float = 1.0
+    scalar: bool = False
+
+    def __post_init__(self) -> None:
+        self._set_number("sigma", positive)
+        self._set_number("sensitivity", positive)
+        if not isinstance(self.scalar, bool):
+            raise WrongType("scalar must be true or false", name="scalar", value=self.scalar)
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(Pure):
+    """The exponential mechanism, or anything else whose log-ratios all lie in one interval of length epsilon."""
+
+    kind = "exponential"
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(SimpleEvent):
+    """Randomized response over `categories` answers, the truth e^epsilon times as likely as each other answer."""
+
+    kind = "randomized-response"
+    epsilon: float
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        self._set_number("epsilon", not_negative)
+        object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroConcentrated(SimpleEvent):
+    """Anything that is rho-zero-concentrated differentially private."""
+
+    kind = "zero-concentrated"
+    rho: float
+
+    def __post_init__(self) -> None:
+        self._set_number("rho", not_negative)
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled(SimpleEvent):
+    """`count` reports of an epsilon-locally private randomizer, seen only after a uniform shuffle."""
+
+    kind = "shuffled"
+    epsilon: float
+    count: int
+
+    def __post_init__(self) -> None:
+        self._set_number("epsilon", not_negative)
+        object.__setattr__(self, "count", whole("count", self.count))
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class CompoundEvent(Event):
+    """An event made from others; it takes the relation from them."""
+
+    @property
+    def parts(self) -> tuple[Event, ...]:
+        """The events that this one is made from."""
+        raise NotImplementedError
+
+    @property
+    def relation(self) -> Relation:
+        return self.parts[0].relation
+
+    def _check_parts(self) -> None:
+        if not self.parts:
+            raise EmptyInput(f"{self.kind} needs at least one event", name="events")
+        if len(self.parts) > EVENT_PARTS_MAX:
+            raise TooLarge(f"{self.kind} takes at most {EVENT_PARTS_MAX:,} events; use Repeated for equal ones")
+        for part in self.parts:
+            if not isinstance(part, Event):
+                raise WrongType(f"{self.kind} is made from events, not from {type(part).__name__}", name="event")
+        relations = {part.relation for part in self.parts}
+        if len(relations) > 1:
+            raise MixedRelations(
+                f"{self.kind} mixes {' and '.join(sorted(relations))} events; state all of them under one relation"
+            )
+        if _depth(self) > EVENT_DEPTH_MAX:
+            raise TooLarge(f"events can be nested {EVENT_DEPTH_MAX} deep at most", name="event")
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedEvent(CompoundEvent):
+    """An event made from one other event, which every kind below calls `event`."""
+
+    @property
+    def parts(self) -> tuple[Event, ...]:
+        return (self.event,)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled(WrappedEvent):
+    """`event` on a Poisson sample: every unit takes part independently with probability `rate`."""
+
+    kind = "sampled"
+    rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        rate = positive("rate", self.rate)
+        if rate > 1:
+            raise OutOfRange(f"rate must be at most 1, and is {float(rate):g}", name="rate", value=self.rate)
+        object.__setattr__(self, "rate", float(rate))
+        self._check_parts()
+
+
+@dataclass(frozen=True, slots=True)
+class SampledWithoutReplacement(WrappedEvent):
+    """`event` on a uniform sample of exactly `size` of `population` units, whose number is public."""
+
+    kind = "sampled-without-replacement"
+    size: int
+    population: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole("size", self.size))
+        object.__setattr__(self, "population", whole("population", self.population))
+        if self.size > self.population:
+            raise OutOfRange(f"a sample of {self.size} cannot be drawn from {self.population}", name="size")
+        self._check_parts()
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(WrappedEvent):
+    """`event`, `count` times over, each time with fresh randomness on the same data."""
+
+    kind = "repeated"
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", whole("count", self.count))
+        self._check_parts()
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(WrappedEvent):
+    """`event` as it protects any `size` units together (group privacy)."""
+
+    kind = "grouped"
+    event: Event
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole("size", self.size))
+        self._check_parts()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Composed(CompoundEvent):
+    """Several events on the same data, one after another."""
+
+    kind = "composed"
+    events: tuple[Event, ...]
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        object.__setattr__(self, "events", tuple(events))
+        self._check_parts()
+
+    @property
+    def parts(self) -> tuple[Event, ...]:
+        return self.events
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Disjoint(CompoundEvent):
+    """Several events on parts of the data that no unit shares (parallel composition)."""
+
+    kind = "disjoint"
+    events: tuple[Event, ...]
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        object.__setattr__(self, "events", tuple(events))
+        self._check_parts()
+
+    @property
+    def parts(self) -> tuple[Event, ...]:
+        return self.events
+
+
+KINDS: Final[Mapping[str, type[Event]]] = {
+    kind.kind: kind
+    for kind in (
+        Pure, Approximate, Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian, Exponential, RandomizedResponse,
+        ZeroConcentrated, Shuffled, Sampled, SampledWithoutReplacement, Repeated, Grouped, Composed, Disjoint,
+    )
+}  # fmt: skip
+
+
+def from_json(text: str | bytes) -> Event:
+    """Read an event's written form; whatever is not exactly a known kind and version is refused."""
+    if len(text) > EVENT_BYTES_MAX:
+        raise TooLarge(f"a written event takes at most {EVENT_BYTES_MAX:,} bytes, not {len(text):,}")
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnknownEvent("an event is one JSON object; this text is none") from None
+    return from_dict(record)
+
+
+def from_dict(record: object, *, depth: int = 1) -> Event:
+    """Read an event from plain objects, as `from_json` does."""
+    if depth > EVENT_DEPTH_MAX:
+        raise TooLarge(f"events can be nested {EVENT_DEPTH_MAX} deep at most", name="event")
+    if not isinstance(record, dict):
+        raise UnknownEvent(f"an event is one JSON object, not {type(record).__name__}")
+    name, version = record.get("kind"), record.get("version")
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise UnknownEvent(f"no event kind is called {name!r}; a newer tacit may know it", name="kind", value=name)
+    if type(version) is not int or version != kind.version:
+        raise UnknownEvent(f"version {version!r} of {name} events is not known here", name="version", value=version)
+    written = {key: value for key, value in record.items() if key not in ("kind", "version")}
+    expected = {_written_name(field_.name) for field_ in fields(kind)}
+    if set(written) != expected:
+        raise UnknownEvent(f"a {name} event has the parameters {sorted(expected)}, not {sorted(written)}")
+    return _build(kind, written, depth)
+
+
+def _build(kind: type[Event], written: dict[str, Any], depth: int) -> Event:
+    arguments: dict[str, Any] = {}
+    for key, value in written.items():
+        if key == "event":
+            arguments[key] = from_dict(value, depth=depth + 1)
+        elif key == "events":
+            if not isinstance(value, list):
+                raise UnknownEvent("the parts of an event are a list", name="events", value=value)
+            arguments[key] = tuple(from_dict(part, depth=depth + 1) for part in value)
+        elif key == "relation":
+            arguments["under"] = _relation_named(value)
+        else:
+            arguments[key] = value
+    return kind(**arguments)
+
+
+def _parameters(event: Event) -> dict[str, Any]:
+    return {_written_name(field_.name): getattr(event, field_.name) for field_ in fields(event)}
+
+
+def _written_name(field_name: str) -> str:
+    return "relation" if field_name == "under" else field_name
+
+
+def _relation_named(value: object) -> Relation:
+    try:
+        return Relation(value)  # type: ignore[arg-type]
+    except ValueError:
+        names = ", ".join(relation.value for relation in Relation)
+        raise InvalidInput(f"the relation is one of {names}, not {value!r}", name="relation", value=value) from None
+
+
+def _depth(event: Event) -> int:
+    level, depth = [event], 0
+    while level:
+        depth += 1
+        level = [part for one in level if isinstance(one, CompoundEvent) for part in one.parts]
+        if depth > EVENT_DEPTH_MAX:
+            break
+    return depth

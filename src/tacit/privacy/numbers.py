@@ -1,0 +1,90 @@
+"""Numbers that decide privacy: checked once, kept exact.
+
+Parameters are turned into rationals without rounding (the float 0.1 is 3602879701896397/36028797018963968), so that
+what a sampler uses and what an event records are the same number. Where an event must hold a float, it is rounded in
+the direction that claims less.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Rational
+from typing import Final, TypeAlias
+
+from tacit.privacy.errors import NotFinite, NotPositive, OutOfRange, TooLarge, WrongType
+
+Real: TypeAlias = int | float | Fraction
+
+MAGNITUDE_MAX: Final = 2**1000
+
+
+def exact(name: str, value: object) -> Fraction:
+    """Return `value` as a rational, or refuse what is not a finite number."""
+    if isinstance(value, bool) or not (isinstance(value, Rational | float) or hasattr(value, "__float__")):
+        raise WrongType(f"{name} must be a number, not {type(value).__name__}", name=name, value=value)
+    if isinstance(value, Rational):
+        number_exact = Fraction(int(value.numerator), int(value.denominator))
+        if abs(number_exact) >= MAGNITUDE_MAX:
+            raise TooLarge(f"{name} must be below 2^1000 in size", name=name, value=value)
+        return number_exact
+    number = float(value)  # type: ignore[arg-type]
+    if not math.isfinite(number):
+        raise NotFinite(f"{name} must be a finite number, not {number}", name=name, value=value)
+    return Fraction(number)
+
+
+def positive(name: str, value: object) -> Fraction:
+    """Return `value` as a rational above zero."""
+    number = exact(name, value)
+    if number <= 0:
+        raise NotPositive(f"{name} must be above 0, not {_shown(number)}", name=name, value=value)
+    return number
+
+
+def not_negative(name: str, value: object) -> Fraction:
+    """Return `value` as a rational of at least zero."""
+    number = exact(name, value)
+    if number < 0:
+        raise OutOfRange(f"{name} must not be negative, and is {_shown(number)}", name=name, value=value)
+    return number
+
+
+def inside_unit_interval(name: str, value: object) -> Fraction:
+    """Return `value` as a rational strictly between zero and one."""
+    number = exact(name, value)
+    if not 0 < number < 1:
+        raise OutOfRange(f"{name} must lie strictly between 0 and 1, and is {_shown(number)}", name=name, value=value)
+    return number
+
+
+def whole(name: str, value: object, *, at_least: int = 1) -> int:
+    """Return `value` as an int of at least `at_least`."""
+    number = exact(name, value)
+    if number.denominator != 1:
+        raise WrongType(f"{name} must be a whole number, not {_shown(number)}", name=name, value=value)
+    if number < at_least:
+        raise OutOfRange(f"{name} must be at least {at_least}, and is {number}", name=name, value=value)
+    return int(number)
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the least float that is not below `number`."""
+    near = _float(number)
+    return near if math.isinf(near) or Fraction(near) >= number else math.nextafter(near, math.inf)
+
+
+def rounded_down(number: Fraction) -> float:
+    """Return the greatest float that is not above `number`."""
+    return -rounded_up(-number)
+
+
+def _float(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _shown(number: Fraction) -> str:
+    return f"{_float(number):.6g}"

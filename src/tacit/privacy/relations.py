@@ -1,0 +1,20 @@
+"""Which data sets are neighbours.
+
+A guarantee holds between neighbouring data sets, so a number called epsilon means nothing without its relation.
+Sensitivities differ between the two (a histogram over disjoint buckets moves by 1 when a unit is added or removed,
+by 2 when one is replaced), and events under different relations are never composed.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Relation(StrEnum):
+    """The two neighbouring relations; both speak of one unit with everything that it contributed."""
+
+    ADD_REMOVE = "add-remove"
+    """One data set has one unit more than the other; the number of units is secret."""
+
+    REPLACE_ONE = "replace-one"
+    """One unit's contribution is exchanged for another's; the number of units is public."""
