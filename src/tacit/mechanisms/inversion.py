@@ -1,0 +1,137 @@
+"""Exact integers from a law, in vectors of any length and of any scale.
+
+Promise: the integer x is drawn with probability e^-exponent(|x|) / sum_y e^-exponent(|y|), exactly.
+A block of 2^b neighbouring integers is chosen with the weight of its innermost integer (`wheel`), an integer of the
+block uniformly, and it is kept with probability e^-(exponent - innermost exponent) (rejection sampling; von Neumann
+1951). With b = 0, for scales below 256, there is nothing to reject. How often a proposal was rejected is independent
+of the integer that was kept, so the time of a draw tells nothing of it.
+Block i is on the side of i's lowest bit: 0, 2, 4, … from 0 upwards, 1, 3, 5, … from -1 downwards.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.coins import exponential_coin, exponential_coins
+from tacit.mechanisms.enclosures import Enclosure, exp_negative
+from tacit.mechanisms.laws import Law
+from tacit.mechanisms.randomness import Source, bits, words
+from tacit.mechanisms.wheel import Weights, Wheel
+
+LIKELY_EXPONENT: Final = 50
+"""Blocks beyond this exponent are left to the exact path: their weight, below 2^-72 each, is far inside the margin."""
+
+CHUNK: Final = 1 << 18
+"""Longer vectors are drawn in chunks that stay in the processor's cache."""
+
+
+class Inversion:
+    """A law prepared for drawing; build it once for each law (`prepared`)."""
+
+    def __init__(self, law: Law) -> None:
+        self._law = law
+        self._block_bits = law.block_bits
+        blocks = (law.reach(LIKELY_EXPONENT) >> self._block_bits) + 1
+        innermost = self._innermost(np.arange(blocks * 2 if law.two_sided else blocks))
+        exponents = law.exponents(np.abs(innermost).astype(np.float64))
+        likely = max(1, int(np.count_nonzero(exponents <= LIKELY_EXPONENT)))
+        self._wheel = Wheel(exponents[:likely], self._block_weights)
+
+    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+        """Return `count` independent integers of the law."""
+        drawn = np.empty(count, dtype=np.int64)
+        for start in range(0, count, CHUNK):
+            part = drawn[start : start + CHUNK]
+            part[:] = self._draw_chunk(part.size, source)
+        return drawn
+
+    def draw_one(self, source: Source) -> int:
+        """Return one integer of the law; the same as `draw` without the cost of arrays."""
+        while True:
+            block = self._wheel.draw_one(source)
+            negative = self._law.two_sided and block & 1
+            start = (block >> 1 if self._law.two_sided else block) << self._block_bits
+            if not self._block_bits:
+                return ~start if negative else start
+            offset = bits(source, self._block_bits)
+            inner = start + 1 if negative else start
+            rise = float(self._law.rises(float(inner), float(offset)))
+
+            def exact_rise(inner: int = inner, offset: int = offset) -> Fraction:
+                return self._law.exponent(inner + offset) - self._law.exponent(inner)
+
+            if exponential_coin(rise, exact_rise, source):
+                return ~(start + offset) if negative else start + offset
+
+    def _draw_chunk(self, count: int, source: Source) -> NDArray[np.int64]:
+        innermost = self._innermost(self._wheel.draw(count, source))
+        if not self._block_bits:
+            return innermost
+        offsets = self._offsets(count, source)
+        drawn = innermost + np.where(innermost < 0, -offsets, offsets)
+        rejected = np.flatnonzero(~self._accept(innermost, offsets, source))
+        if rejected.size:
+            drawn[rejected] = self._draw_chunk(rejected.size, source)
+        return drawn
+
+    def _innermost(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return each block's integer nearest to zero."""
+        if not self._law.two_sided:
+            return blocks << self._block_bits
+        return (blocks >> 1 << self._block_bits) ^ -(blocks & 1)
+
+    def _offsets(self, count: int, source: Source) -> NDArray[np.int64]:
+        width = next(width for width in (1, 2, 4, 8) if 8 * width >= self._block_bits)
+        spare = 8 * width - self._block_bits
+        return (words(source, count, width) >> spare).astype(np.int64)
+
+    def _accept(self, innermost: NDArray[np.int64], offsets: NDArray[np.int64], source: Source) -> NDArray[np.bool_]:
+        magnitudes = np.abs(innermost)
+        rises = self._law.rises(magnitudes.astype(np.float64), offsets.astype(np.float64))
+
+        def exact_rise(index: int) -> Fraction:
+            start, offset = int(magnitudes[index]), int(offsets[index])
+            return self._law.exponent(start + offset) - self._law.exponent(start)
+
+        return exponential_coins(rises, exact_rise, source)
+
+    def _block_weights(self, precision: int) -> Weights:
+        """Enclose every block's weight at `precision` bits, and bound the rest.
+
+        Beyond reach r the exponent is above `precision` and, being convex, grows on by at least
+        exponent(r) / r a step; so the rest is below a geometric series, times two for the two sides.
+        """
+        reach = self._law.reach(precision)
+        count = (reach >> self._block_bits) + 2
+        slope = self._law.exponent(reach) / reach * (1 << self._block_bits)
+        rest = math.ceil(1 + 1 / slope) + 1
+        upward = self._side_weights(0, count, precision)
+        if not self._law.two_sided:
+            return Weights(upward, rest)
+        downward = self._side_weights(1, count, precision)
+        return Weights([weight for pair in zip(upward, downward, strict=True) for weight in pair], 2 * rest)
+
+    def _side_weights(self, innermost: int, count: int, precision: int) -> list[Enclosure]:
+        """Enclose the weights of `count` blocks outwards from `innermost`: a progression with a steady bend."""
+        width = 1 << self._block_bits
+        first, second, third = (self._law.exponent(innermost + step * width) for step in range(3))
+        weight = exp_negative(first, precision)
+        ratio = exp_negative(second - first, precision)
+        bend = exp_negative(third - 2 * second + first, precision)
+        weights: list[Enclosure] = []
+        for _ in range(count):
+            weights.append(weight)
+            weight, ratio = weight.times(ratio, precision), ratio.times(bend, precision)
+        return weights
+
+
+@lru_cache(maxsize=64)
+def prepared(law: Law) -> Inversion:
+    """Return the sampler of a law, from a cache of those used lately."""
+    return Inversion(law)

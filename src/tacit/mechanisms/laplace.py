@@ -1,0 +1,85 @@
+"""Laplace noise on the integers or on a public grid.
+
+Promise: if neighbouring inputs differ by at most `sensitivity` in L1, one `release` is epsilon-differentially private
+(Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan 2009).
+A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the sensitivity.
+Not here: where the sensitivity comes from (query.bound) and who pays (ledger).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.mechanisms.additive import Additive, Noise
+from tacit.mechanisms.grid import Grid
+from tacit.mechanisms.laws import LaplaceLaw
+from tacit.privacy import events
+from tacit.privacy.errors import WrongType
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, positive, rounded_up, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Additive):
+    """Discrete Laplace noise of scale sensitivity / epsilon; `grid` overrides the step chosen for floats.
+
+    The event is that of the coarsest lattice, neighbours one step apart, and so holds for integers and floats alike.
+    """
+
+    sensitivity: Real
+    epsilon: Real
+    grid: Real | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", Grid(Fraction(self.grid)).step)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise's scale before rounding to the grid is allowed for: its mean absolute value, nearly."""
+        return Fraction(self.sensitivity) / Fraction(self.epsilon)
+
+    @property
+    def event(self) -> Event:
+        return events.DiscreteLaplace(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
+
+    def _integer_noise(self) -> Noise:
+        return Noise(LaplaceLaw(self.scale))
+
+    def _grid_noise(self, dimension: int) -> Noise:
+        sensitivity = Fraction(self.sensitivity)
+        grid = Grid.fitting(sensitivity, self.scale, dimension) if self.grid is None else Grid(Fraction(self.grid))
+        steps_apart = sensitivity // grid.step + dimension
+        return Noise(LaplaceLaw(steps_apart / Fraction(self.epsilon)), grid)
+
+    def _half_width(self, level: float, noise: Noise) -> int:
+        assert isinstance(noise.law, LaplaceLaw)
+        return laplace_half_width(noise.law.scale, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometric(Laplace):
+    """Two-sided geometric noise for integers whose L1 sensitivity is a whole number; the event knows that number."""
+
+    def __post_init__(self) -> None:
+        whole("sensitivity", self.sensitivity)
+        Laplace.__post_init__(self)
+
+    @property
+    def event(self) -> Event:
+        epsilon = rounded_up(Fraction(self.epsilon))
+        return events.DiscreteLaplace(epsilon=epsilon, steps=int(self.sensitivity), under=self.relation)
+
+    def _grid_noise(self, dimension: int) -> Noise:
+        raise WrongType("geometric noise is for integers; use Laplace for floats", name="value")
+
+
+def laplace_half_width(scale: Fraction, level: float) -> int:
+    """Return the least k with P(|X| <= k) >= level: P(|X| > k) = 2 r^(k + 1) / (1 + r), r = e^(-1 / scale)."""
+    inverse = float(1 / scale)
+    tail = math.log((1 - level) / 2) + math.log1p(math.exp(-inverse))
+    return max(0, math.ceil(-tail / inverse * (1 + 2**-48)) - 1)

@@ -1,0 +1,170 @@
+"""Propose, test, release: an exact answer where the data is far from any other answer, and none elsewhere.
+
+Promise of each: (epsilon, delta)-differentially private (Dwork, Lei 2009). Let A be how many records must change before
+the answer does: neighbours with the same answer have A within 1 of each other, and neighbours with different answers
+both have A <= 1. A gets discrete Laplace noise of scale 1 / epsilon, and the answer is released if the sum reaches a
+threshold T with P(noise >= T - 1) <= delta. If the answers agree, only the noisy A is used (epsilon); if they differ,
+anything but a refusal has probability at most delta. A refusal (None) is an answer like any other and costs the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.laws import LaplaceLaw
+from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.values import vector_of
+from tacit.privacy import events
+from tacit.privacy.errors import EmptyInput, OutOfRange
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, positive, rounded_up
+from tacit.privacy.relations import Relation
+
+_EXPONENT_MAX: Final = 709.0
+"""Spreads at the end of a double's range are reported as e^709."""
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityTest:
+    """The noisy comparison of a distance with the threshold that delta asks for."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def threshold(self) -> int:
+        """T: P(noise >= k) = r^k / (1 + r) for k >= 1, r = e^-epsilon, solved for k = T - 1 and rounded up."""
+        epsilon = float(self.epsilon)
+        needed = -(math.log(float(self.delta)) + math.log1p(math.exp(-epsilon))) / epsilon
+        return 1 + max(1, math.ceil(needed * (1 + 2**-40)))
+
+    @property
+    def distance_max(self) -> int:
+        """A distance from which on the test never fails in practice; larger ones need not be worked out."""
+        return self.threshold + math.ceil(64 / float(self.epsilon))
+
+    def passes(self, distance: int, source: Source) -> bool:
+        """Return whether the distance, with noise, reaches the threshold."""
+        return distance + prepared(LaplaceLaw(1 / self.epsilon)).draw_one(source) >= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class StableMode(Mechanism):
+    """The most frequent value, if it leads by enough."""
+
+    epsilon: Real
+    delta: Real
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", inside_unit_interval("delta", self.delta))
+
+    @property
+    def event(self) -> Event:
+        return _event(self.epsilon, self.delta, self.relation)
+
+    def release(self, values: Iterable[Hashable], *, source: Source = SYSTEM) -> Any:
+        """Return the mode of the values, one from each unit, or None."""
+        counts = Counter(values).most_common(2)
+        if not counts:
+            raise EmptyInput("there must be at least one value", name="values")
+        lead = counts[0][1] - (counts[1][1] if len(counts) > 1 else 0)
+        distance = lead if self.relation is Relation.ADD_REMOVE else (lead + 1) // 2
+        if not StabilityTest(Fraction(self.epsilon), Fraction(self.delta)).passes(distance, source):
+            return None
+        return marked(counts[0][0]) if source.simulated else counts[0][0]
+
+    def interval(self, level: float, value: Any = None) -> Interval:
+        """Return the released value itself, which has no noise, whatever the level."""
+        inside_unit_interval("level", level)
+        return Interval(value, value)
+
+
+@dataclass(frozen=True, slots=True)
+class InterquartileRange(Mechanism):
+    """The interquartile range to within a factor `base`, if the data pins it down; the number of values is public.
+
+    The answer is the cell of the range on a logarithmic ruler, tried on two rulers half a cell apart at half the
+    price each, since a range next to a mark of one lies in the middle of the other's cell. Replacing k values can
+    widen the range to max_a x[q3 + a] - x[q1 - (k - a)] at most and narrow it to min_a x[q3 - a] - x[q1 + (k - a)].
+    """
+
+    epsilon: Real
+    delta: Real
+    base: Real = 2
+    relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", inside_unit_interval("delta", self.delta))
+        if exact("base", self.base) <= 1:
+            raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
+        require_replace_one(self.relation)
+
+    @property
+    def event(self) -> Event:
+        half = _event(Fraction(self.epsilon) / 2, Fraction(self.delta) / 2, self.relation)
+        return events.Repeated(half, 2)
+
+    def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
+        """Return the middle of the cell in which the interquartile range lies, or None."""
+        ordered = np.sort(vector_of(values, "values").astype(np.float64))
+        if len(ordered) < 4:
+            raise EmptyInput("quartiles need at least four values", name="values")
+        test = StabilityTest(Fraction(self.epsilon) / 2, Fraction(self.delta) / 2)
+        answers = [self._on_ruler(ordered, shift, test, source) for shift in (0.0, 0.5)]
+        released = answers[0] if answers[0] is not None else answers[1]
+        return marked(released) if source.simulated else released
+
+    def interval(self, level: float, value: float = 1.0) -> Interval:
+        """Return the ends of the cell: the range of the data lies there for certain."""
+        inside_unit_interval("level", level)
+        side = math.sqrt(float(self.base))
+        return Interval(value / side, value * side)
+
+    def _on_ruler(self, ordered: NDArray[np.float64], shift: float, test: StabilityTest, source: Source) -> float | None:
+        step = math.log(float(self.base))
+        distance = changes_to_leave(ordered, lambda spread: _cell(spread, step, shift), test.distance_max)
+        if not test.passes(distance, source):
+            return None
+        cell = _cell(_spread(ordered), step, shift)
+        return math.exp(min((cell + 0.5 - shift) * step, _EXPONENT_MAX))
+
+
+def changes_to_leave(ordered: NDArray[np.float64], cell_of: Callable[[float], float], most: int) -> int:
+    """Return how many values must be replaced before the interquartile range can lie in another cell, up to `most`."""
+    cell = cell_of(_spread(ordered))
+    padded = np.concatenate([np.full(most, -np.inf), ordered, np.full(most, np.inf)])
+    first, third = len(ordered) // 4 + most, 3 * len(ordered) // 4 + most
+    for changes in range(1, most):
+        widest = (padded[third : third + changes + 1] - padded[first - changes : first + 1]).max()
+        narrowest = (padded[third - changes : third + 1] - padded[first : first + changes + 1]).min()
+        if cell_of(float(widest)) > cell or cell_of(float(narrowest)) < cell:
+            return changes
+    return most
+
+
+def _spread(ordered: NDArray[np.float64]) -> float:
+    return float(ordered[3 * len(ordered) // 4] - ordered[len(ordered) // 4])
+
+
+def _cell(spread: float, step: float, shift: float) -> float:
+    """Return the mark at or below a spread on the ruler; minus infinity for a spread of zero."""
+    if spread <= 0:
+        return -math.inf
+    return math.floor(math.log(spread) / step + shift) if spread < math.inf else math.inf
+
+
+def _event(epsilon: Real, delta: Real, relation: Relation) -> Event:
+    return events.Approximate(rounded_up(Fraction(epsilon)), rounded_up(Fraction(delta)), under=relation)

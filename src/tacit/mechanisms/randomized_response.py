@@ -1,0 +1,141 @@
+"""Randomized response: a person's own answer, changed by chance before anybody sees it.
+
+Promise: whatever the true answer, each report is at most e^epsilon times as likely as under another true answer; the
+neighbours are two answers of one person (Warner 1965; over k answers: Kairouz, Bonawitz, Ramage 2016). Given by
+epsilon, or by the probability `truth` with which the report is the true answer: with two coins (heads: tell the truth;
+tails: report what the second coin shows) that is 3/4, and epsilon is ln 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.coins import biased_coins
+from tacit.mechanisms.enclosures import Enclosure, exp_negative
+from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.uniform import integers_below
+from tacit.mechanisms.wheel import Weights, Wheel
+from tacit.privacy import events
+from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, WrongType
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, inside_unit_interval, positive, rounded_up, whole
+from tacit.privacy.relations import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(Mechanism):
+    """Reports of answers 0 … categories - 1, or of truth values."""
+
+    epsilon: Real | None = None
+    categories: int = 2
+    truth: Real | None = field(default=None, kw_only=True)
+    relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
+        if (self.epsilon is None) == (self.truth is None):
+            raise InvalidInput("randomized response is given by epsilon or by truth: exactly one of them")
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+            return
+        truth = inside_unit_interval("truth", self.truth)
+        if truth * self.categories <= 1:
+            raise OutOfRange(
+                f"truth must be above 1/{self.categories}, or reports say nothing, and is {float(truth):g}",
+                name="truth",
+                value=self.truth,
+            )
+        object.__setattr__(self, "truth", truth)
+
+    @property
+    def truth_probability(self) -> float:
+        """How likely a report is the true answer."""
+        if self.truth is not None:
+            return float(self.truth)
+        return 1 / (1 + (self.categories - 1) * math.exp(-float(self.epsilon or 0)))
+
+    @property
+    def lie_probability(self) -> float:
+        """How likely a report is one given answer that is not the true one."""
+        if self.truth is not None:
+            return float((1 - Fraction(self.truth)) / (self.categories - 1))
+        return 1 / (self.categories - 1 + math.exp(float(self.epsilon or 0)))
+
+    @property
+    def event(self) -> Event:
+        if self.epsilon is not None:
+            epsilon = rounded_up(Fraction(self.epsilon))
+        else:
+            truth = Fraction(self.truth or 0)
+            odds = truth * (self.categories - 1) / (1 - truth)
+            epsilon = math.nextafter(math.log(rounded_up(odds)), math.inf)
+        return events.RandomizedResponse(epsilon=epsilon, categories=self.categories, under=self.relation)
+
+    def release(self, answers: Any, *, source: Source = SYSTEM) -> Any:
+        """Return a report for each answer, of the kind that was given: one or an array, integers or truth values."""
+        array = self._answers(answers)
+        lies = self._lies(array.size, source).reshape(array.shape)
+        others = 1 + integers_below(self.categories - 1, array.size, source).reshape(array.shape)
+        reports: Any = np.where(lies, (array + others) % self.categories, array)
+        given = np.asarray(answers)
+        if given.dtype == np.bool_:
+            reports = reports.astype(np.bool_)
+        if given.ndim == 0:
+            reports = reports.item()
+        return marked(reports) if source.simulated else reports
+
+    def estimate(self, reports: Any) -> Any:
+        """Return the unbiased estimate of the share of ones or, for more than two answers, of each answer's share."""
+        shares = (self._shares(reports) - self.lie_probability) / (self.truth_probability - self.lie_probability)
+        return float(shares[1]) if self.categories == 2 else shares
+
+    def interval(self, level: float, reports: Any) -> Interval:
+        """Return where the estimate lies without the coins' noise, by the normal law, at its widest among shares."""
+        half = NormalDist().inv_cdf((1 + float(inside_unit_interval("level", level))) / 2)
+        truth, lie = self.truth_probability, self.lie_probability
+        widest = max(truth * (1 - truth), lie * (1 - lie))
+        width = half * math.sqrt(widest / self._answers(reports).size) / (truth - lie)
+        estimate = self.estimate(reports)
+        return Interval(estimate - width, estimate + width)
+
+    def posterior(self, prior: float) -> float:
+        """Return how likely an answer is true for somebody who held it for `prior` and saw it reported."""
+        before = float(inside_unit_interval("prior", prior))
+        seen = before * self.truth_probability
+        return seen / (seen + (1 - before) * self.lie_probability)
+
+    def _lies(self, count: int, source: Source) -> NDArray[np.bool_]:
+        if self.truth is not None:
+            return biased_coins(1 - Fraction(self.truth), count, source)
+        epsilon, others = Fraction(self.epsilon or 0), self.categories - 1
+
+        def weights(precision: int) -> Weights:
+            lie = exp_negative(epsilon, precision)
+            one = 1 << precision
+            return Weights([Enclosure(one, one), Enclosure(others * lie.low, others * lie.high)], 0)
+
+        exponents = np.array([0.0, float(epsilon) - math.log(others)])
+        return Wheel(exponents - exponents.min(), weights).draw(count, source) == 1
+
+    def _shares(self, reports: Any) -> NDArray[np.float64]:
+        array = self._answers(reports)
+        if not array.size:
+            raise EmptyInput("an estimate needs at least one report", name="reports")
+        return np.bincount(array.ravel(), minlength=self.categories) / array.size
+
+    def _answers(self, answers: Any) -> NDArray[np.int64]:
+        array = np.asarray(answers)
+        if array.dtype.kind not in "biu":
+            raise WrongType("answers are truth values or whole numbers that stand for categories", name="answers")
+        if array.size and (int(array.min()) < 0 or int(array.max()) >= self.categories):
+            raise OutOfRange(f"answers lie between 0 and {self.categories - 1}", name="answers")
+        return array.astype(np.int64)

@@ -1,0 +1,54 @@
+"""Where random bits come from: the operating system, and nothing else in production.
+
+Promise: `SYSTEM` hands out bytes of the kernel's CSPRNG, asked for in one block a call and never kept, so that no bit
+is used twice, also after a fork and across threads.
+A source that can be replayed exists for tests and simulation alone (`tacit.mechanisms.simulation`); it declares itself
+through `simulated`, and whatever is released with it carries the mark.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+_UNSIGNED: Final = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8")}
+
+
+class Source(Protocol):
+    """Something that hands out independent uniform bytes."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the bytes can be replayed, so that releases made with them protect nobody."""
+        ...
+
+    def read(self, size: int) -> bytes:
+        """Return `size` fresh random bytes."""
+        ...
+
+
+class SystemSource:
+    """The operating system's CSPRNG."""
+
+    simulated: Final = False
+
+    def read(self, size: int) -> bytes:
+        """Return `size` fresh random bytes."""
+        return os.urandom(size)
+
+
+SYSTEM: Final[Source] = SystemSource()
+
+
+def words(source: Source, count: int, bytes_each: int) -> NDArray[np.unsignedinteger]:
+    """Return `count` uniform unsigned integers of 1, 2, 4 or 8 bytes."""
+    return np.frombuffer(source.read(count * bytes_each), dtype=_UNSIGNED[bytes_each])
+
+
+def bits(source: Source, count: int) -> int:
+    """Return one uniform integer of `count` random bits."""
+    size = (count + 7) // 8
+    return int.from_bytes(source.read(size), "little") >> (8 * size - count)

@@ -1,0 +1,98 @@
+"""The exact samplers, as functions: what every mechanism draws from.
+
+Promise: the output has exactly the stated distribution, for any scale given as a rational from far below 1 to 2^50.
+Parameters may be ints, floats (taken for the rational that they are) or fractions; `size` is a length, or None for one
+Python number. Not here: sensitivity, privacy, cost; a number drawn here protects nobody by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms import uniform
+from tacit.mechanisms.coins import biased_coins, exponential_coins
+from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.wheel import Wheel, listed_weights
+from tacit.privacy.errors import EmptyInput, OutOfRange, TooLarge
+from tacit.privacy.numbers import Real, exact, not_negative, positive, whole
+
+Drawn: TypeAlias = Any
+"""An int or a bool for `size=None`, otherwise an array of `size` of them."""
+
+
+def bernoulli(chance: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
+    """Draw coins that are true with the rational probability `chance`."""
+    probability = exact("chance", chance)
+    if not 0 <= probability <= 1:
+        raise OutOfRange(f"a chance lies between 0 and 1, and this one is {float(probability):g}", name="chance")
+    return _shaped(biased_coins(probability, _length(size), source), size)
+
+
+def bernoulli_exp(exponent: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
+    """Draw coins that are true with probability e^-exponent, for an exponent of at least 0."""
+    rational = not_negative("exponent", exponent)
+    doubles = np.full(_length(size), float(rational))
+    return _shaped(exponential_coins(doubles, lambda _: rational, source), size)
+
+
+def geometric(scale: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
+    """Draw k = 0, 1, … with probability proportional to e^(-k / scale)."""
+    return _from_law(LaplaceLaw(positive("scale", scale), two_sided=False), size, source)
+
+
+def discrete_laplace(scale: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
+    """Draw integers k with probability proportional to e^(-|k| / scale)."""
+    return _from_law(LaplaceLaw(positive("scale", scale)), size, source)
+
+
+def discrete_gaussian(variance: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
+    """Draw integers k with probability proportional to e^(-k^2 / (2 variance))."""
+    return _from_law(GaussianLaw(positive("variance", variance)), size, source)
+
+
+def uniform_integers(bound: int, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
+    """Draw integers uniformly from 0 … bound - 1."""
+    limit = whole("bound", bound)
+    if size is None:
+        return uniform.integer_below(limit, source)
+    if limit > 2**63:
+        raise TooLarge("arrays of uniform integers have a bound of at most 2^63", name="bound", value=bound)
+    return uniform.integers_below(limit, _length(size), source)
+
+
+def permutation(count: int, *, source: Source = SYSTEM) -> NDArray[np.int64]:
+    """Draw an order of 0 … count - 1, each as likely as any other."""
+    return uniform.permutation(whole("count", count, at_least=0), source)
+
+
+def select(
+    exponents: NDArray[np.float64], exact_exponents: Sequence[Fraction] | Any, *, source: Source = SYSTEM
+) -> int:
+    """Draw one index i with probability proportional to e^-exponent_i.
+
+    `exponents` are the doubles nearest to the exact ones, which `exact_exponents()` returns when they are needed; all
+    are at least 0, and the least of them is 0.
+    """
+    if not len(exponents):
+        raise EmptyInput("there must be at least one candidate to choose from", name="candidates")
+    return Wheel(exponents, listed_weights(exact_exponents)).draw_one(source)
+
+
+def _from_law(law: Law, size: int | None, source: Source) -> Drawn:
+    sampler = prepared(law)
+    return sampler.draw_one(source) if size is None else sampler.draw(_length(size), source)
+
+
+def _length(size: int | None) -> int:
+    return 1 if size is None else whole("size", size, at_least=0)
+
+
+def _shaped(coins: NDArray[np.bool_], size: int | None) -> Drawn:
+    return bool(coins[0]) if size is None else coins

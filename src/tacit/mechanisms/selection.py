@@ -1,0 +1,189 @@
+"""Private choice among candidates with scores.
+
+Promise of each: if neighbouring inputs change no score by more than `sensitivity`, one `release` is
+epsilon-differentially private. With `monotonic` set, neighbours move all scores in one direction (counts under
+add/remove do), and half the noise is enough.
+
+- `Exponential` chooses i with probability proportional to e^(epsilon score_i / (2 sensitivity)) (McSherry, Talwar 2007).
+  All log-ratios lie in one interval of length epsilon, which composes better than epsilon alone (Durfee, Rogers 2019).
+- `PermuteAndFlip` tries candidates in a random order and takes i with probability e^(-epsilon gap_i / (2 sensitivity));
+  never worse in expectation (McKenna, Sheldon 2020). Every coin is flipped, so the time does not tell the order.
+- `ReportNoisyMax` adds Laplace noise to every score and reports the greatest, the first of equals (Dwork, Roth 2014,
+  claim 3.9; the proof's shift by 2 sensitivities is a whole number of steps here, and ties fall the same way under it).
+- `TopK` chooses k candidates one after another, each by `Exponential` with epsilon / k.
+
+Scores are taken as the exact numbers that they are; exponentials are compared with integer arithmetic where doubles
+cannot decide (`wheel`, `coins`). Chosen are indices into the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.coins import exponential_coins
+from tacit.mechanisms.grid import Grid
+from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.laplace import laplace_half_width
+from tacit.mechanisms.laws import LaplaceLaw
+from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.samplers import select
+from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.uniform import permutation
+from tacit.mechanisms.values import vector_of
+from tacit.privacy import events
+from tacit.privacy.errors import OutOfRange
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, inside_unit_interval, positive, rounded_up, whole
+
+
+class Gaps:
+    """How far each score lies below the greatest, times a factor: in double precision, and exactly on demand."""
+
+    def __init__(self, scores: NDArray[Any], factor: Fraction) -> None:
+        self._scores = scores
+        self._factor = factor
+        self.doubles: NDArray[np.float64] = (scores.max() - scores).astype(np.float64) * float(factor)
+
+    def exact(self, index: int) -> Fraction:
+        """Return one gap as a rational."""
+        return (Fraction(self._scores.max().item()) - Fraction(self._scores[index].item())) * self._factor
+
+    def all_exact(self) -> list[Fraction]:
+        """Return every gap as a rational."""
+        return [self.exact(index) for index in range(len(self._scores))]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Mechanism):
+    """A mechanism that chooses one candidate by its score."""
+
+    sensitivity: Real
+    epsilon: Real
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+
+    @property
+    def factor(self) -> Fraction:
+        """What a score is multiplied with in the exponent."""
+        return Fraction(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)
+
+    @property
+    def event(self) -> Event:
+        return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
+
+    def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
+        """Return the index of the chosen candidate."""
+        chosen = self._choose(vector_of(scores, "scores"), source)
+        return marked(chosen) if source.simulated else chosen
+
+    @abstractmethod
+    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+        """Return the index of the chosen candidate."""
+
+    def interval(self, level: float, candidates: int) -> Interval:
+        """Return where the chosen score minus the greatest one lies, among a number of candidates.
+
+        P(shortfall > (ln candidates + ln(1 / (1 - level))) / factor) <= 1 - level (McSherry, Talwar 2007).
+        """
+        share = float(inside_unit_interval("level", level))
+        count = whole("candidates", candidates)
+        return Interval(-(math.log(count) - math.log1p(-share)) / float(self.factor), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(Selection):
+    """The exponential mechanism over a finite list of candidates."""
+
+    @property
+    def event(self) -> Event:
+        return events.Exponential(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
+
+    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+        gaps = Gaps(scores, self.factor)
+        return select(gaps.doubles, gaps.all_exact, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlip(Selection):
+    """A random order, and a coin for each candidate; the first that shows heads is taken."""
+
+    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+        gaps = Gaps(scores, self.factor)
+        heads = exponential_coins(gaps.doubles, gaps.exact, source)
+        order = permutation(len(scores), source)
+        return int(order[int(np.argmax(heads[order]))])
+
+
+@dataclass(frozen=True, slots=True)
+class ReportNoisyMax(Selection):
+    """The greatest score after Laplace noise; only its index is reported."""
+
+    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+        if scores.dtype == np.int64:
+            steps, scale = scores, 1 / self.factor
+        else:
+            sensitivity = Fraction(self.sensitivity)
+            grid = Grid.fitting(sensitivity, 1 / self.factor, 1)
+            steps, scale = grid.encode(scores), (sensitivity // grid.step + 1) / (self.factor * sensitivity)
+        return int(np.argmax(steps + prepared(LaplaceLaw(scale)).draw(len(steps), source)))
+
+    def interval(self, level: float, candidates: int) -> Interval:
+        """Return where the chosen score minus the greatest one lies: every noise stays small at once, twice."""
+        share = float(inside_unit_interval("level", level))
+        each = 1 - (1 - share) / whole("candidates", candidates)
+        fine = 2**20
+        return Interval(-2 * (laplace_half_width(fine / self.factor, each) + 1) / fine, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(Mechanism):
+    """The k best candidates, chosen one after another without replacement, the best first."""
+
+    sensitivity: Real
+    epsilon: Real
+    k: int
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "k", whole("k", self.k))
+
+    @property
+    def _one(self) -> Exponential:
+        share = Fraction(self.epsilon) / self.k
+        return Exponential(self.sensitivity, share, self.monotonic, relation=self.relation)
+
+    @property
+    def event(self) -> Event:
+        return events.Repeated(self._one.event, self.k)
+
+    def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
+        """Return the indices of the chosen candidates, an array of k."""
+        left = vector_of(scores, "scores")
+        if self.k > len(left):
+            raise OutOfRange(f"{self.k} candidates cannot be chosen from {len(left)}", name="k", value=self.k)
+        indices = np.arange(len(left))
+        chosen = np.empty(self.k, dtype=np.int64)
+        for place in range(self.k):
+            position = self._one._choose(left, source)
+            chosen[place] = indices[position]
+            left, indices = np.delete(left, position), np.delete(indices, position)
+        return marked(chosen) if source.simulated else chosen
+
+    def interval(self, level: float, candidates: int) -> Interval:
+        """Return where each chosen score minus the best one still left lies, all k of them at once."""
+        share = 1 - (1 - float(inside_unit_interval("level", level))) / self.k
+        return self._one.interval(share, candidates)
+

@@ -1,0 +1,231 @@
+"""Noise fitted to the data at hand: smooth sensitivity.
+
+Promise: let S be a function of the data that is never below the local sensitivity of the value and changes between
+neighbours by a factor of at most e^beta. Then value + (S / s) Z, with Z from Student's t of two degrees of freedom, is
+epsilon-differentially private for epsilon = 2 beta + 3 s / (2 sqrt 2) (Nissim, Raskhodnikova, Smith 2007; Student's t:
+Bun, Steinke 2019). Why: the log-density of Z has a slope of at most 3 / (2 sqrt 2), and under scaling by e^u it changes by
+at most 2 |u|. Half of epsilon goes to each, so beta = epsilon / 4 and s = epsilon sqrt 2 / 3.
+
+The noise is exact: a uniform number is drawn to as many bits as decide to which multiple of the public grid
+value + (S / s) Z is rounded, with Z's quantile (2u - 1) / sqrt(2u (1 - u)) enclosed by integer square roots.
+S itself is secret: neither the grid nor an interval may show it, so `interval` speaks of the worst data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.grid import RELEASED_STEPS_MAX, Grid
+from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
+from tacit.mechanisms.randomness import SYSTEM, Source, bits
+from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.uniform import permutation
+from tacit.mechanisms.values import vector_of
+from tacit.privacy import events
+from tacit.privacy.bounds import Bounds
+from tacit.privacy.errors import EmptyInput, OutOfRange
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, positive, rounded_up, whole
+from tacit.privacy.relations import Relation
+
+EPSILON_MIN: Final = Fraction(1, 10**6)
+SMOOTH_SLACK: Final = 1 + 2.0**-40
+"""Bounds are worked out in doubles and widened by this factor; beta is narrowed by far more than it can blur."""
+
+_WINDOW_NATS: Final = 21
+_WINDOW_MAX: Final = 2**14
+_ROOT_OF_TWO_FLOOR: Final = Fraction(math.isqrt(2 << 200), 1 << 100)
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothSensitivity(Mechanism):
+    """Student noise scaled by a smooth bound that the caller works out for `beta`; released on a given public grid."""
+
+    epsilon: Real
+    grid: Real
+
+    def __post_init__(self) -> None:
+        epsilon = positive("epsilon", self.epsilon)
+        if epsilon < EPSILON_MIN:
+            raise OutOfRange(f"smooth sensitivity takes an epsilon of at least {float(EPSILON_MIN):g}", name="epsilon")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "grid", Grid(exact("grid", self.grid)).step)
+
+    @property
+    def beta(self) -> float:
+        """How smooth the bound must be: neighbours' bounds differ by a factor of at most e^beta."""
+        return float(Fraction(self.epsilon) / 4 * (1 - Fraction(1, 2**10)))
+
+    @property
+    def event(self) -> Event:
+        return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
+
+    def release(self, value: Any, smooth_bound: Any, *, source: Source = SYSTEM) -> Any:
+        """Return `value` with noise for its smooth bound, as a multiple of the grid."""
+        centre, spread = exact("value", value), not_negative("smooth_bound", smooth_bound)
+        steps = self._noisy_steps(centre / Fraction(self.grid), spread / Fraction(self.grid), source)
+        released = Grid(Fraction(self.grid)).decode_one(steps)
+        return marked(released) if source.simulated else released
+
+    def interval(self, level: float, smooth_bound: Any) -> Interval:
+        """Return where the noise lies for a public guess of the smooth bound, such as the width of the range."""
+        width = self._noise_width(level) * float(not_negative("smooth_bound", smooth_bound)) + float(self.grid) / 2
+        return Interval(-width, width)
+
+    def _noise_width(self, level: float) -> float:
+        share = (1 + float(inside_unit_interval("level", level))) / 2
+        return float((2 * share - 1) / math.sqrt(2 * share * (1 - share)) / self._sharpness)
+
+    @property
+    def _sharpness(self) -> Fraction:
+        """s of the module's docstring, rounded down."""
+        return Fraction(self.epsilon) * _ROOT_OF_TWO_FLOOR / 3
+
+    def _noisy_steps(self, centre: Fraction, spread: Fraction, source: Source) -> int:
+        scale = spread / self._sharpness
+        number, number_bits = bits(source, 128), 128
+        while True:
+            low = _round(centre + scale * _quantile(number, number_bits, up=False))
+            high = _round(centre + scale * _quantile(number + 1, number_bits, up=True))
+            if low == high or not scale:
+                return low
+            if low > RELEASED_STEPS_MAX or high < -RELEASED_STEPS_MAX:
+                return low
+            number, number_bits = number << 64 | bits(source, 64), number_bits + 64
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothMedian(Mechanism):
+    """The median of numbers within public bounds; how many there are is public (replace-one)."""
+
+    epsilon: Real
+    lower: float
+    upper: float
+    relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.lower, self.upper)
+        require_replace_one(self.relation)
+        _ = self._noise
+
+    @property
+    def _noise(self) -> SmoothSensitivity:
+        lower, upper = Fraction(self.lower), Fraction(self.upper)
+        step = Grid.below(max((upper - lower) / 2**30, max(abs(lower), abs(upper)) / 2**52)).step
+        return SmoothSensitivity(self.epsilon, step, relation=self.relation)
+
+    @property
+    def event(self) -> Event:
+        return self._noise.event
+
+    def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
+        """Return the noisy median, clamped to the bounds, as are the values."""
+        clamped = np.sort(np.clip(vector_of(values, "values").astype(np.float64), self.lower, self.upper))
+        bound = median_smooth_bound(clamped, float(self.lower), float(self.upper), self._noise.beta)
+        noisy = self._noise.release(float(clamped[_median_rank(len(clamped))]), bound, source=source)
+        released = min(max(noisy, float(self.lower)), float(self.upper))
+        return marked(released) if source.simulated else released
+
+    def interval(self, level: float) -> Interval:
+        """Return where noise minus value lies for the worst data; for most data it is far smaller, by how much is secret."""
+        return self._noise.interval(level, self.upper - self.lower)
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampleAggregate(Mechanism):
+    """Any estimate, private: on disjoint random blocks of the data, and the smooth median of the blocks' estimates.
+
+    One record lies in one block and moves one estimate, so the promise is that of the median over `blocks` numbers.
+    An estimate that fails or is no number counts as the middle of the bounds, so that no error tells of the data.
+    """
+
+    epsilon: Real
+    lower: float
+    upper: float
+    blocks: int
+    relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", whole("blocks", self.blocks, at_least=3))
+        _ = self._median
+
+    @property
+    def _median(self) -> SmoothMedian:
+        return SmoothMedian(self.epsilon, self.lower, self.upper, relation=self.relation)
+
+    @property
+    def event(self) -> Event:
+        return self._median.event
+
+    def release(self, records: Any, estimate: Callable[[Any], Any], *, source: Source = SYSTEM) -> Any:
+        """Return the private value of `estimate`, a function of an array of records."""
+        rows = np.asarray(records)
+        if rows.ndim == 0 or len(rows) < self.blocks:
+            raise EmptyInput(f"{self.blocks} blocks need at least as many records", name="records")
+        parts = np.array_split(permutation(len(rows), source), self.blocks)
+        return self._median.release(np.array([self._number(estimate, rows[part]) for part in parts]), source=source)
+
+    def interval(self, level: float) -> Interval:
+        """Return where noise minus value lies for the worst data, as for the median."""
+        return self._median.interval(level)
+
+    def _number(self, estimate: Callable[[Any], Any], block: NDArray[Any]) -> float:
+        try:
+            number = float(estimate(block))
+        except Exception:  # whatever goes wrong in a caller's function must not show
+            number = math.nan
+        return number if math.isfinite(number) else (self.lower + self.upper) / 2
+
+
+def median_smooth_bound(ordered: NDArray[np.float64], lower: float, upper: float, beta: float) -> float:
+    """Return a beta-smooth bound on the median's local sensitivity, for values in order and within the bounds.
+
+    max over k of e^(-k beta) times the widest gap between two values k + 1 ranks apart that enclose the median
+    (Nissim, Raskhodnikova, Smith 2007, proposition 3.4). Beyond a window of ranks, the whole range takes the gaps'
+    place, which keeps the bound smooth: the k-th gap is at most the neighbour's (k + 1)-th, and all are at most the range.
+    """
+    middle = _median_rank(len(ordered))
+    window = min(len(ordered) + 1, math.ceil(_WINDOW_NATS / beta), _WINDOW_MAX)
+    padding = np.full(window + 1, 1.0)
+    padded = np.concatenate([lower * padding, ordered, upper * padding])
+    centre = middle + window + 1
+    widest = (upper - lower) * math.exp(-beta * window)
+    for k in range(window):
+        ends = padded[centre : centre + k + 2]
+        starts = padded[centre - k - 1 : centre + 1]
+        widest = max(widest, math.exp(-beta * k) * float((ends - starts).max()))
+    return widest * SMOOTH_SLACK
+
+
+def _median_rank(count: int) -> int:
+    return (count - 1) // 2
+
+
+def _quantile(number: int, number_bits: int, *, up: bool) -> Fraction:
+    """Bound (2u - 1) / sqrt(2u (1 - u)) at u = number / 2^number_bits, rounded up or down."""
+    one = 1 << number_bits
+    if not 0 < number < one:
+        return Fraction(2 * RELEASED_STEPS_MAX**2 * (1 if number else -1))
+    numerator = 2 * number - one
+    square = 2 * number * (one - number)
+    root = math.isqrt(square << 128)
+    away_from_zero = up == (numerator > 0)
+    return Fraction(numerator << 64, root if away_from_zero else root + 1)
+
+
+def _round(number: Fraction) -> int:
+    return math.floor(number + Fraction(1, 2))
+
+
+def _check_bounds(lower: float, upper: float) -> None:
+    Bounds(lower, upper)
+    if not lower < upper:
+        raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))
+

@@ -1,0 +1,133 @@
+"""Which of many questions lie above a threshold, paying for the ones that do.
+
+Promise: if neighbouring inputs change no question's value by more than `sensitivity`, the answers to any number of
+questions, chosen one after another, up to and with the `positives`-th "above", are epsilon-differentially private.
+This is the sparse vector technique in its proven form (Dwork, Roth 2014, algorithm 1; Lyu, Su, Li 2017, algorithm 7):
+the threshold gets Laplace noise of scale sensitivity / epsilon_1 once and keeps it, every question fresh noise of scale
+2 positives sensitivity / epsilon_2 (half of that where all questions move in one direction), epsilon_1 + epsilon_2 =
+epsilon, split 1 : (2 positives)^(2/3). The noisy values are never shown, the noise of the questions grows with
+`positives`, and the answers stop: leaving out any of the three is one of the published wrong variants.
+Values and threshold are rounded to a public grid; rounding is inside the sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tacit.mechanisms.grid import Grid
+from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.laplace import laplace_half_width
+from tacit.mechanisms.laws import LaplaceLaw
+from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.values import numbers_of
+from tacit.privacy import events
+from tacit.privacy.errors import Exhausted, WrongType
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, positive, rounded_up, whole
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector(Mechanism):
+    """Answers "above" or "below", until `positives` of them were "above"."""
+
+    sensitivity: Real
+    epsilon: Real
+    threshold: Real
+    positives: int = 1
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "threshold", exact("threshold", self.threshold))
+        object.__setattr__(self, "positives", whole("positives", self.positives))
+
+    @property
+    def event(self) -> Event:
+        return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
+
+    def start(self, *, source: Source = SYSTEM) -> SparseVectorSession:
+        """Draw the threshold's noise; the session that is returned is what the event pays for."""
+        return SparseVectorSession(self, source)
+
+    def release(self, values: Iterable[Any], *, source: Source = SYSTEM) -> Any:
+        """Return whether each value lies above, in order, ending early with the last "above" that was paid for."""
+        session = self.start(source=source)
+        answers: list[bool] = []
+        for value in values:
+            if session.exhausted:
+                break
+            answers.append(session.ask(value))
+        return marked(tuple(answers)) if source.simulated else tuple(answers)
+
+    def interval(self, level: float, questions: int) -> Interval:
+        """Return between which values an answer may be wrong: outside, all of `questions` are right at this level."""
+        missed = (1 - float(inside_unit_interval("level", level))) / (whole("questions", questions) + 1)
+        widths = [laplace_half_width(scale, 1 - missed) for scale in self._scales]
+        width = float((sum(widths) + 1) * self._grid.step)
+        return Interval(float(self.threshold) - width, float(self.threshold) + width)
+
+    @property
+    def _grid(self) -> Grid:
+        sensitivity = Fraction(self.sensitivity)
+        return Grid.fitting(sensitivity, sensitivity / Fraction(self.epsilon), 1)
+
+    @property
+    def _scales(self) -> tuple[Fraction, Fraction]:
+        """The threshold's and the questions' noise, in steps of the grid."""
+        weight = self.positives if self.monotonic else 2 * self.positives
+        first = Fraction(self.epsilon) / (1 + Fraction(weight ** (2 / 3)))
+        steps_apart = Fraction(self.sensitivity) // self._grid.step + 1
+        return steps_apart / first, weight * steps_apart / (Fraction(self.epsilon) - first)
+
+
+@dataclass(frozen=True, slots=True)
+class AboveThreshold(SparseVector):
+    """The first of many questions that lies above a threshold: a sparse vector with one positive answer."""
+
+    def __post_init__(self) -> None:
+        SparseVector.__post_init__(self)
+        if self.positives != 1:
+            raise WrongType("AboveThreshold stops at the first positive answer; use SparseVector for more")
+
+    def first(self, values: Iterable[Any], *, source: Source = SYSTEM) -> int | None:
+        """Return the index of the first value that was answered "above", or None."""
+        answers = self.release(values, source=source)
+        return len(answers) - 1 if answers and answers[-1] else None
+
+
+class SparseVectorSession:
+    """One run of a sparse vector: holds the noisy threshold and counts what is left."""
+
+    def __init__(self, mechanism: SparseVector, source: Source) -> None:
+        threshold_scale, question_scale = mechanism._scales
+        self._grid = mechanism._grid
+        self._source = source
+        self._noise = prepared(LaplaceLaw(question_scale))
+        self._left = mechanism.positives
+        self._threshold = self._steps(float(mechanism.threshold))
+        self._threshold += prepared(LaplaceLaw(threshold_scale)).draw_one(source)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every "above" that was paid for has been given."""
+        return self._left == 0
+
+    def ask(self, value: Any) -> bool:
+        """Return whether a value lies above the threshold, by noisy comparison."""
+        if self.exhausted:
+            raise Exhausted("every positive answer that was paid for has been given; start a new session for more")
+        above = self._steps(value) + self._noise.draw_one(self._source) >= self._threshold
+        self._left -= above
+        return above
+
+    def _steps(self, value: Any) -> int:
+        number = numbers_of(value)
+        if number.ndim:
+            raise WrongType("a question's value is one number", name="value")
+        return self._grid.encode_one(float(number))
