@@ -4,7 +4,7 @@ Promise of `Gaussian`: if neighbouring inputs differ by at most `sensitivity` in
 Gaussian noise with standard deviation sigma * sensitivity, and so has that privacy curve (analytic calibration: Balle
 and Wang 2018), that of rho = 1 / (2 sigma^2) zero-concentrated privacy among others.
 
-Why the grid costs nothing: let Y = x + N(0, s^2), and Z be drawn from the integers with weight e^(-(z - Y)^2 / (2 r^2)).
+Why the grid costs nothing: let Y = x + N(0, s^2), and Z be an integer drawn with weight e^(-(z - Y)^2 / (2 r^2)).
 Summing over the lattice is integrating, up to a factor 1 ± e, e = 2 * sum_k exp(-2 pi^2 r^2 k^2) (Poisson summation;
 Peikert 2010, theorem 3.1), so Z - x has the discrete Gaussian law of variance s^2 + r^2 up to a factor within
 1 ± 4 e. With r = 4 steps e is below 10^-136: below what any accountant resolves, also for 10^12 coordinates. So a
@@ -92,11 +92,11 @@ class Gaussian(Additive):
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Gaussian):
-    """Discrete Gaussian noise for integers, given by rho or sigma; the exact law on the integers, without a finer grid."""
+    """Discrete Gaussian noise for integers, given by rho or sigma: the law on the integers itself."""
 
     def __post_init__(self) -> None:
-        if self.epsilon is not None or self.delta is not None:
-            raise InvalidInput("discrete Gaussian noise is given by rho or by sigma; use Gaussian for epsilon and delta")
+        if self.epsilon is not None or self.delta is not None or self.grid is not None:
+            raise InvalidInput("discrete Gaussian noise is given by rho or sigma alone; use Gaussian for anything else")
         Gaussian.__post_init__(self)
 
     @property

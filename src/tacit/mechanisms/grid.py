@@ -80,4 +80,3 @@ class Grid:
     def _too_large(self) -> TooLarge:
         limit = float(VALUE_STEPS_MAX * self.step)
         return TooLarge(f"values on a grid of {float(self.step):g} must lie within ±{limit:g}; give a coarser grid")
-

@@ -1,8 +1,8 @@
 """Laplace noise on the integers or on a public grid.
 
 Promise: if neighbouring inputs differ by at most `sensitivity` in L1, one `release` is epsilon-differentially private
-(Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan 2009).
-A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the sensitivity.
+(Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan
+2009). A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the sensitivity.
 Not here: where the sensitivity comes from (query.bound) and who pays (ledger).
 """
 
@@ -67,6 +67,8 @@ class Geometric(Laplace):
 
     def __post_init__(self) -> None:
         whole("sensitivity", self.sensitivity)
+        if self.grid is not None:
+            raise WrongType("geometric noise lives on the integers and takes no grid", name="grid", value=self.grid)
         Laplace.__post_init__(self)
 
     @property

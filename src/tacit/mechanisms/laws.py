@@ -8,9 +8,10 @@ forms: rational for the undecided sliver, double for the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,10 @@ SCALE_MAX: Final = 2**50
 BLOCKS_PER_SCALE: Final = 128
 """A scale is cut into 128 to 255 blocks, so that about 99 of 100 uniform proposals within a block are accepted."""
 
-Floats = NDArray[np.float64]
+Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
 
-class Law(Protocol):
+class Law(Hashable, Protocol):
     """Weights e^-exponent(|x|) on the integers, or on those from 0 upwards."""
 
     @property
@@ -41,11 +42,11 @@ class Law(Protocol):
         """Return the exact exponent at a magnitude."""
         ...
 
-    def exponents(self, magnitudes: Floats) -> Floats:
+    def exponents(self, magnitudes: Doubles) -> Doubles:
         """Return the exponents in double precision, off by less than 8 units in the last place."""
         ...
 
-    def rises(self, magnitudes: Floats, offsets: Floats) -> Floats:
+    def rises(self, magnitudes: Doubles, offsets: Doubles) -> Doubles:
         """Return exponent(magnitude + offset) - exponent(magnitude), as precisely as `exponents`."""
         ...
 
@@ -68,10 +69,10 @@ class LaplaceLaw:
     def exponent(self, magnitude: int) -> Fraction:
         return magnitude / self.scale
 
-    def exponents(self, magnitudes: Floats) -> Floats:
+    def exponents(self, magnitudes: Doubles) -> Doubles:
         return magnitudes / float(self.scale)
 
-    def rises(self, magnitudes: Floats, offsets: Floats) -> Floats:
+    def rises(self, magnitudes: Doubles, offsets: Doubles) -> Doubles:
         return offsets / float(self.scale)
 
     def reach(self, exponent: int) -> int:
@@ -92,10 +93,10 @@ class GaussianLaw:
     def exponent(self, magnitude: int) -> Fraction:
         return magnitude * magnitude / (2 * self.variance)
 
-    def exponents(self, magnitudes: Floats) -> Floats:
+    def exponents(self, magnitudes: Doubles) -> Doubles:
         return magnitudes * magnitudes / float(2 * self.variance)
 
-    def rises(self, magnitudes: Floats, offsets: Floats) -> Floats:
+    def rises(self, magnitudes: Doubles, offsets: Doubles) -> Doubles:
         return offsets * (2 * magnitudes + offsets) / float(2 * self.variance)
 
     def reach(self, exponent: int) -> int:
@@ -106,4 +107,3 @@ def _block_bits(scale: int) -> int:
     if scale > SCALE_MAX:
         raise TooLarge(f"noise of a scale above 2^50 steps is not sampled, and this one has {scale}; coarsen the grid")
     return max(0, (scale // BLOCKS_PER_SCALE).bit_length() - 1)
-

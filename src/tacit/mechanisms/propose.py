@@ -133,7 +133,9 @@ class InterquartileRange(Mechanism):
         side = math.sqrt(float(self.base))
         return Interval(value / side, value * side)
 
-    def _on_ruler(self, ordered: NDArray[np.float64], shift: float, test: StabilityTest, source: Source) -> float | None:
+    def _on_ruler(
+        self, ordered: NDArray[np.float64], shift: float, test: StabilityTest, source: Source
+    ) -> float | None:
         step = math.log(float(self.base))
         distance = changes_to_leave(ordered, lambda spread: _cell(spread, step, shift), test.distance_max)
         if not test.passes(distance, source):

@@ -124,7 +124,8 @@ class RandomizedResponse(Mechanism):
             return Weights([Enclosure(one, one), Enclosure(others * lie.low, others * lie.high)], 0)
 
         exponents = np.array([0.0, float(epsilon) - math.log(others)])
-        return Wheel(exponents - exponents.min(), weights).draw(count, source) == 1
+        lies: NDArray[np.bool_] = Wheel(exponents - exponents.min(), weights).draw(count, source) == 1
+        return lies
 
     def _shares(self, reports: Any) -> NDArray[np.float64]:
         array = self._answers(reports)

@@ -9,12 +9,19 @@ through `simulated`, and whatever is released with it carries the mark.
 from __future__ import annotations
 
 import os
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-_UNSIGNED: Final = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8")}
+Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
+
+_UNSIGNED: Final[dict[int, np.dtype[np.unsignedinteger[Any]]]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
 
 
 class Source(Protocol):
@@ -43,7 +50,7 @@ class SystemSource:
 SYSTEM: Final[Source] = SystemSource()
 
 
-def words(source: Source, count: int, bytes_each: int) -> NDArray[np.unsignedinteger]:
+def words(source: Source, count: int, bytes_each: int) -> Words:
     """Return `count` uniform unsigned integers of 1, 2, 4 or 8 bytes."""
     return np.frombuffer(source.read(count * bytes_each), dtype=_UNSIGNED[bytes_each])
 

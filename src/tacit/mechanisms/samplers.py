@@ -7,7 +7,7 @@ Python number. Not here: sensitivity, privacy, cost; a number drawn here protect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -73,7 +73,7 @@ def permutation(count: int, *, source: Source = SYSTEM) -> NDArray[np.int64]:
 
 
 def select(
-    exponents: NDArray[np.float64], exact_exponents: Sequence[Fraction] | Any, *, source: Source = SYSTEM
+    exponents: NDArray[np.float64], exact_exponents: Callable[[], Sequence[Fraction]], *, source: Source = SYSTEM
 ) -> int:
     """Draw one index i with probability proportional to e^-exponent_i.
 

@@ -4,9 +4,10 @@ Promise of each: if neighbouring inputs change no score by more than `sensitivit
 epsilon-differentially private. With `monotonic` set, neighbours move all scores in one direction (counts under
 add/remove do), and half the noise is enough.
 
-- `Exponential` chooses i with probability proportional to e^(epsilon score_i / (2 sensitivity)) (McSherry, Talwar 2007).
-  All log-ratios lie in one interval of length epsilon, which composes better than epsilon alone (Durfee, Rogers 2019).
-- `PermuteAndFlip` tries candidates in a random order and takes i with probability e^(-epsilon gap_i / (2 sensitivity));
+- `Exponential` chooses i with probability proportional to e^(epsilon score_i / (2 sensitivity)) (McSherry, Talwar
+  2007). All log-ratios lie in one interval of length epsilon, which composes better than epsilon alone (Durfee, Rogers
+  2019).
+- `PermuteAndFlip` tries candidates in a random order and takes i with probability e^(-epsilon gap_i / (2 sensitivity)),
   never worse in expectation (McKenna, Sheldon 2020). Every coin is flipped, so the time does not tell the order.
 - `ReportNoisyMax` adds Laplace noise to every score and reports the greatest, the first of equals (Dwork, Roth 2014,
   claim 3.9; the proof's shift by 2 sensitivities is a whole number of steps here, and ties fall the same way under it).
@@ -186,4 +187,3 @@ class TopK(Mechanism):
         """Return where each chosen score minus the best one still left lies, all k of them at once."""
         share = 1 - (1 - float(inside_unit_interval("level", level))) / self.k
         return self._one.interval(share, candidates)
-

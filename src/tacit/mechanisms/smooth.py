@@ -3,8 +3,8 @@
 Promise: let S be a function of the data that is never below the local sensitivity of the value and changes between
 neighbours by a factor of at most e^beta. Then value + (S / s) Z, with Z from Student's t of two degrees of freedom, is
 epsilon-differentially private for epsilon = 2 beta + 3 s / (2 sqrt 2) (Nissim, Raskhodnikova, Smith 2007; Student's t:
-Bun, Steinke 2019). Why: the log-density of Z has a slope of at most 3 / (2 sqrt 2), and under scaling by e^u it changes by
-at most 2 |u|. Half of epsilon goes to each, so beta = epsilon / 4 and s = epsilon sqrt 2 / 3.
+Bun, Steinke 2019). Why: the log-density of Z has a slope of at most 3 / (2 sqrt 2), and under scaling by e^u it changes
+by at most 2 |u|. Half of epsilon goes to each, so beta = epsilon / 4 and s = epsilon sqrt 2 / 3.
 
 The noise is exact: a uniform number is drawn to as many bits as decide to which multiple of the public grid
 value + (S / s) Z is rounded, with Z's quantile (2u - 1) / sqrt(2u (1 - u)) enclosed by integer square roots.
@@ -134,7 +134,7 @@ class SmoothMedian(Mechanism):
         return marked(released) if source.simulated else released
 
     def interval(self, level: float) -> Interval:
-        """Return where noise minus value lies for the worst data; for most data it is far smaller, by how much is secret."""
+        """Return where the error lies for the worst data; for most data it is far smaller, by how much is secret."""
         return self._noise.interval(level, self.upper - self.lower)
 
 
@@ -189,7 +189,7 @@ def median_smooth_bound(ordered: NDArray[np.float64], lower: float, upper: float
 
     max over k of e^(-k beta) times the widest gap between two values k + 1 ranks apart that enclose the median
     (Nissim, Raskhodnikova, Smith 2007, proposition 3.4). Beyond a window of ranks, the whole range takes the gaps'
-    place, which keeps the bound smooth: the k-th gap is at most the neighbour's (k + 1)-th, and all are at most the range.
+    place, which keeps the bound smooth: the k-th gap is at most a neighbour's (k + 1)-th, and all are within the range.
     """
     middle = _median_rank(len(ordered))
     window = min(len(ordered) + 1, math.ceil(_WINDOW_NATS / beta), _WINDOW_MAX)
@@ -228,4 +228,3 @@ def _check_bounds(lower: float, upper: float) -> None:
     Bounds(lower, upper)
     if not lower < upper:
         raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))
-

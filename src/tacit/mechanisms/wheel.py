@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,15 +99,15 @@ class Wheel:
         return [int(bound) for bound in self._upper]
 
     @cached_property
-    def _table(self) -> NDArray[np.int16] | NDArray[np.int32]:
+    def _table(self) -> NDArray[np.signedinteger[Any]]:
         """For each value of the first 16 bits: the item that they decide, or UNDECIDED."""
         shift, margin = np.uint64(64 - CELL_BITS), np.uint64(self._margin)
         low = np.where(self._upper > margin, self._upper - margin, np.uint64(0))
         first = (low >> shift).astype(np.int64)
         last = (np.minimum(self._upper, np.uint64(_LAST) - margin) + margin >> shift).astype(np.int64)
         starts = np.concatenate([[0], np.minimum(last + 1, 1 << CELL_BITS), [1 << CELL_BITS]])
-        dtype = np.int16 if len(self._upper) < 2**15 else np.int32
-        table = np.repeat(np.arange(len(starts) - 1, dtype=dtype), np.diff(starts))
+        dtype: type[np.signedinteger[Any]] = np.int16 if len(self._upper) < 2**15 else np.int32
+        table: NDArray[np.signedinteger[Any]] = np.repeat(np.arange(len(starts) - 1, dtype=dtype), np.diff(starts))
         table[first] = UNDECIDED
         table[last] = UNDECIDED
         table[-1] = UNDECIDED

@@ -28,7 +28,7 @@ def exact(name: str, value: object) -> Fraction:
         if abs(number_exact) >= MAGNITUDE_MAX:
             raise TooLarge(f"{name} must be below 2^1000 in size", name=name, value=value)
         return number_exact
-    number = float(value)  # type: ignore[arg-type]
+    number = float(value)
     if not math.isfinite(number):
         raise NotFinite(f"{name} must be a finite number, not {number}", name=name, value=value)
     return Fraction(number)
