@@ -1,1 +1,64 @@
-"""tacit: answer questions about people without giving any of them away."""
+"""tacit: answer questions about people without giving any of them away.
+
+The words of the field stand here by name: `tacit.Bounds`, `tacit.Categories`, `tacit.Relation`, `tacit.Unit` and the
+errors. The parts are modules:
+
+    tacit.privacy       the vocabulary: units, relations, bounds, events, errors
+    tacit.mechanisms    exact noise and private choices, each with its promise
+
+Everything is loaded when it is first named, so that `import tacit` and the command line start at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tacit import mechanisms, privacy
+    from tacit.privacy import Bounds, Categories, ForeignKey, Relation, Unit
+    from tacit.privacy.errors import (
+        BudgetExceeded,
+        InvalidInput,
+        LedgerCorrupt,
+        NotPermitted,
+        QueryRefused,
+        TacitError,
+        Unavailable,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bounds",
+    "BudgetExceeded",
+    "Categories",
+    "ForeignKey",
+    "InvalidInput",
+    "LedgerCorrupt",
+    "NotPermitted",
+    "QueryRefused",
+    "Relation",
+    "TacitError",
+    "Unavailable",
+    "Unit",
+    "__version__",
+    "mechanisms",
+    "privacy",
+]
+
+_PARTS: Final = ("mechanisms", "privacy")
+_HOMES: Final = ("tacit.privacy", "tacit.privacy.errors")
+"""Where the names of `__all__` that are not parts come from."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"tacit.{name}")
+    if name in __all__:
+        for home in _HOMES:
+            if hasattr(module := import_module(home), name):
+                return getattr(module, name)
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

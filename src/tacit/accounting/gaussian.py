@@ -1,7 +1,7 @@
 """The Gaussian mechanism's privacy curve, in closed form.
 
 Promise: `log_delta` is the exact curve of Gaussian noise (Balle and Wang 2018, theorem 8) to about nine digits, also
-where delta is far below the smallest difference of two doubles; `sigma_for` returns a noise that stays within the target.
+where delta is far below the smallest difference of two doubles; `sigma_for` returns a noise that keeps the target.
 """
 
 from __future__ import annotations

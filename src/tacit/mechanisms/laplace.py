@@ -2,7 +2,8 @@
 
 Promise: if neighbouring inputs differ by at most `sensitivity` in L1, one `release` is epsilon-differentially private
 (Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan
-2009). A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the sensitivity.
+2009). A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the
+sensitivity.
 Not here: where the sensitivity comes from (query.bound) and who pays (ledger).
 """
 
