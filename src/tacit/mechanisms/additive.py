@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ class Noise:
 class Additive(Mechanism):
     """A mechanism that adds independent noise to each number."""
 
+    _zero: ClassVar[int | float] = 0.0
+
     @abstractmethod
     def _integer_noise(self) -> Noise:
         """Return the noise for integers."""
@@ -90,12 +92,15 @@ class Additive(Mechanism):
         steps += noise.draw(array.size, source).reshape(array.shape)
         return noise.grid.decode(steps)
 
-    def interval(self, level: float, value: Any = 0.0) -> Interval:
+    def interval(self, level: float, value: Any = None) -> Interval:
         """Return where the value without noise lies, for each released number by itself, with probability `level`.
 
+        `value` is what was released; without it the interval is around zero, that is, of the noise.
         Around integers the interval is of integers; around floats it covers the rounding to the grid as well.
         """
         share = float(inside_unit_interval("level", level))
+        if value is None:
+            value = self._zero
         if isinstance(value, int | np.integer) and not isinstance(value, bool):
             width = self._half_width(share, _noise(self, None))
             return Interval(int(value) - width, int(value) + width)

@@ -32,7 +32,7 @@ from tacit.mechanisms.laws import GaussianLaw
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, positive, rounded_down
+from tacit.privacy.numbers import Real, exact, plain, positive, rounded_down
 
 SMOOTHING_VARIANCE: Final = 16
 """r^2 of the module's docstring, in steps."""
@@ -50,17 +50,17 @@ class Gaussian(Additive):
     grid: Real | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         if self.grid is not None:
-            object.__setattr__(self, "grid", Grid(Fraction(self.grid)).step)
+            object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
         ways = (self.epsilon is not None and self.delta is not None, self.rho is not None, self.sigma is not None)
         if sum(ways) != 1 or (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them")
         if self.sigma is None:
             needed = sigma_for(self.epsilon, self.delta) if self.rho is None else sigma_for_rho(self.rho)
-            object.__setattr__(self, "sigma", Fraction(needed))
+            object.__setattr__(self, "sigma", needed)
         else:
-            object.__setattr__(self, "sigma", positive("sigma", self.sigma))
+            object.__setattr__(self, "sigma", plain(positive("sigma", self.sigma)))
 
     @property
     def scale(self) -> float:
@@ -87,12 +87,14 @@ class Gaussian(Additive):
     def _half_width(self, level: float, noise: Noise) -> int:
         assert isinstance(noise.law, GaussianLaw)
         steps = gaussian_half_width(noise.law.variance, level)
-        return (steps >> noise.rounds_to) + 1 if noise.rounds_to else steps
+        return steps + (1 << noise.rounds_to - 1) >> noise.rounds_to if noise.rounds_to else steps
 
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Gaussian):
     """Discrete Gaussian noise for integers, given by rho or sigma: the law on the integers itself."""
+
+    _zero = 0
 
     def __post_init__(self) -> None:
         if self.epsilon is not None or self.delta is not None or self.grid is not None:

@@ -19,7 +19,7 @@ from tacit.mechanisms.laws import LaplaceLaw
 from tacit.privacy import events
 from tacit.privacy.errors import WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, plain, positive, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Laplace(Additive):
     grid: Real | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         if self.grid is not None:
-            object.__setattr__(self, "grid", Grid(Fraction(self.grid)).step)
+            object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
 
     @property
     def scale(self) -> Fraction:
@@ -65,6 +65,8 @@ class Laplace(Additive):
 @dataclass(frozen=True, slots=True)
 class Geometric(Laplace):
     """Two-sided geometric noise for integers whose L1 sensitivity is a whole number; the event knows that number."""
+
+    _zero = 0
 
     def __post_init__(self) -> None:
         whole("sensitivity", self.sensitivity)

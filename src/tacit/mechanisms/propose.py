@@ -28,7 +28,7 @@ from tacit.mechanisms.values import vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, positive, rounded_up
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up
 from tacit.privacy.relations import Relation
 
 _EXPONENT_MAX: Final = 709.0
@@ -67,8 +67,8 @@ class StableMode(Mechanism):
     delta: Real
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", inside_unit_interval("delta", self.delta))
+        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
 
     @property
     def event(self) -> Event:
@@ -106,8 +106,8 @@ class InterquartileRange(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", inside_unit_interval("delta", self.delta))
+        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
         if exact("base", self.base) <= 1:
             raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
         require_replace_one(self.relation)

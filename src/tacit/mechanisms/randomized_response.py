@@ -27,7 +27,7 @@ from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up, whole
 from tacit.privacy.relations import Relation
 
 
@@ -45,7 +45,7 @@ class RandomizedResponse(Mechanism):
         if (self.epsilon is None) == (self.truth is None):
             raise InvalidInput("randomized response is given by epsilon or by truth: exactly one of them")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+            object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
             return
         truth = inside_unit_interval("truth", self.truth)
         if truth * self.categories <= 1:
@@ -54,7 +54,7 @@ class RandomizedResponse(Mechanism):
                 name="truth",
                 value=self.truth,
             )
-        object.__setattr__(self, "truth", truth)
+        object.__setattr__(self, "truth", plain(truth))
 
     @property
     def truth_probability(self) -> float:

@@ -42,7 +42,7 @@ from tacit.mechanisms.values import vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up, whole
 
 
 class Gaps:
@@ -71,8 +71,8 @@ class Selection(Mechanism):
     monotonic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
 
     @property
     def factor(self) -> Fraction:
@@ -157,8 +157,8 @@ class TopK(Mechanism):
     monotonic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "k", whole("k", self.k))
 
     @property

@@ -32,7 +32,7 @@ from tacit.privacy import events
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, OutOfRange
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, plain, positive, rounded_up, whole
 from tacit.privacy.relations import Relation
 
 EPSILON_MIN: Final = Fraction(1, 10**6)
@@ -55,8 +55,8 @@ class SmoothSensitivity(Mechanism):
         epsilon = positive("epsilon", self.epsilon)
         if epsilon < EPSILON_MIN:
             raise OutOfRange(f"smooth sensitivity takes an epsilon of at least {float(EPSILON_MIN):g}", name="epsilon")
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "grid", Grid(exact("grid", self.grid)).step)
+        object.__setattr__(self, "epsilon", plain(epsilon))
+        object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
 
     @property
     def beta(self) -> float:

@@ -28,7 +28,7 @@ from tacit.mechanisms.values import numbers_of
 from tacit.privacy import events
 from tacit.privacy.errors import Exhausted, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class SparseVector(Mechanism):
     monotonic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "threshold", exact("threshold", self.threshold))
+        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))
         object.__setattr__(self, "positives", whole("positives", self.positives))
 
     @property

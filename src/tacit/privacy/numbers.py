@@ -68,6 +68,14 @@ def whole(name: str, value: object, *, at_least: int = 1) -> int:
     return int(number)
 
 
+def plain(number: Fraction) -> Real:
+    """Return the same number as an int or a float where one of them is exactly it, for people to read."""
+    if number.denominator == 1:
+        return int(number)
+    near = _float(number)
+    return near if Fraction(near) == number else number
+
+
 def rounded_up(number: Fraction) -> float:
     """Return the least float that is not below `number`."""
     near = _float(number)
