@@ -79,6 +79,8 @@ class Additive(Mechanism):
         return marked(released) if source.simulated else released
 
     def _release(self, value: Any, source: Source) -> Any:
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value.item()
         if isinstance(value, int | np.integer) and not isinstance(value, bool):
             return int(value) + _noise(self, None).draw_one(source)
         if isinstance(value, float | np.floating):

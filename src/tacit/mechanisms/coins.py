@@ -15,29 +15,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.enclosures import exp_negative
-from tacit.mechanisms.randomness import Source, bits, words
+from tacit.mechanisms.randomness import Source, Words, bits, words
 
 SLACK: Final = 2.0**-36
 """How far a double e^-x may be off, many times more than it is for any x below 50; beyond, both are below 2^-72."""
-
-_FIRST_BITS: Final = 16
 
 
 def exponential_coins(
     exponents: NDArray[np.float64], exact_exponent: Callable[[int], Fraction], source: Source
 ) -> NDArray[np.bool_]:
     """Return for each exponent x of at least 0 whether an event of probability e^-x happened."""
-    low = words(source, exponents.size, 2).astype(np.float64) * 2.0**-_FIRST_BITS
-    width = 2.0**-_FIRST_BITS
-    happened = low + (width + SLACK) <= 1.0 - exponents
-    for_exp = np.flatnonzero(~happened)
-    chance = np.exp(-exponents[for_exp])
-    start = low[for_exp]
-    happened[for_exp] = start + (width + SLACK) <= chance
-    undecided = for_exp[~happened[for_exp] & (start < chance + SLACK)]
-    for index in undecided:
-        prefix = int(low[index] * 2**_FIRST_BITS)
-        happened[index] = _decide(exact_exponent(int(index)), prefix, _FIRST_BITS, source)
+    return settled(words(source, exponents.size, 2), 16, exponents, exact_exponent, source)
+
+
+def settled(
+    prefixes: Words,
+    prefix_bits: int,
+    exponents: NDArray[np.float64],
+    exact_exponent: Callable[[int], Fraction],
+    source: Source,
+) -> NDArray[np.bool_]:
+    """Return whether uniform numbers, of which the first bits are given, fall below e^-exponent."""
+    width = 2.0**-prefix_bits
+    starts, chances = prefixes * width, np.exp(-exponents)
+    happened: NDArray[np.bool_] = starts + (width + SLACK) <= chances
+    close = np.flatnonzero(~happened & (starts < chances + SLACK))
+    for index, more in zip(close.tolist(), words(source, close.size, 4).tolist(), strict=True):
+        start, chance = (int(prefixes[index]) << 32 | more) * width * 2.0**-32, chances[index]
+        if start + 2 * SLACK <= chance or start >= chance + SLACK:
+            happened[index] = start < chance
+        else:
+            number = int(prefixes[index]) << 32 | more
+            happened[index] = _decide(exact_exponent(index), number, prefix_bits + 32, source)
     return happened
 
 

@@ -57,8 +57,9 @@ class Grid:
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the nearest multiples, as integers; refuse what is out of the grid's range."""
         with np.errstate(over="ignore"):
-            steps = np.rint(values / float(self.step))
-        if steps.size and not float(np.abs(steps).max()) <= VALUE_STEPS_MAX:
+            steps = values / float(self.step)
+        np.rint(steps, out=steps)
+        if steps.size and not (steps.max() <= VALUE_STEPS_MAX and steps.min() >= -VALUE_STEPS_MAX):
             raise self._too_large()
         return steps.astype(np.int64)
 
@@ -71,7 +72,9 @@ class Grid:
 
     def decode(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return integers as the floats that they stand for, clamped to what a double holds exactly."""
-        return np.clip(steps, -RELEASED_STEPS_MAX, RELEASED_STEPS_MAX).astype(np.float64) * float(self.step)
+        values = np.clip(steps, -RELEASED_STEPS_MAX, RELEASED_STEPS_MAX).astype(np.float64)
+        values *= float(self.step)
+        return values
 
     def decode_one(self, steps: int) -> float:
         """Return one integer as the float that it stands for, clamped as `decode` does."""

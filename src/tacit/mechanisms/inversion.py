@@ -3,8 +3,9 @@
 Promise: the integer x is drawn with probability e^-exponent(|x|) / sum_y e^-exponent(|y|), exactly.
 A block of 2^b neighbouring integers is chosen with the weight of its innermost integer (`wheel`), an integer of the
 block uniformly, and it is kept with probability e^-(exponent - innermost exponent) (rejection sampling; von Neumann
-1951). With b = 0, for scales below 256, there is nothing to reject. How often a proposal was rejected is independent
-of the integer that was kept, so the time of a draw tells nothing of it.
+1951); a bound over the whole block settles most of these coins. With b = 0, for scales below 256, there is nothing to
+reject. How often a proposal was rejected is independent of the integer that was kept, so the time of a draw tells
+nothing of it.
 Block i is on the side of i's lowest bit: 0, 2, 4, … from 0 upwards, 1, 3, 5, … from -1 downwards.
 """
 
@@ -18,16 +19,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.coins import exponential_coin, exponential_coins
+from tacit.mechanisms.coins import exponential_coin, settled
 from tacit.mechanisms.enclosures import Enclosure, exp_negative
 from tacit.mechanisms.laws import Law
-from tacit.mechanisms.randomness import Source, bits, words
+from tacit.mechanisms.randomness import Source, Words, bits, words
 from tacit.mechanisms.wheel import Weights, Wheel
 
 LIKELY_EXPONENT: Final = 50
 """Blocks beyond this exponent are left to the exact path: their weight, below 2^-72 each, is far inside the margin."""
 
-CHUNK: Final = 1 << 18
+CHUNK: Final = 1 << 16
 """Longer vectors are drawn in chunks that stay in the processor's cache."""
 
 
@@ -39,9 +40,11 @@ class Inversion:
         self._block_bits = law.block_bits
         blocks = (law.reach(LIKELY_EXPONENT) >> self._block_bits) + 1
         innermost = self._innermost(np.arange(blocks * 2 if law.two_sided else blocks))
-        exponents = law.exponents(np.abs(innermost).astype(np.float64))
-        likely = max(1, int(np.count_nonzero(exponents <= LIKELY_EXPONENT)))
-        self._wheel = Wheel(exponents[:likely], self._block_weights)
+        magnitudes = np.abs(innermost).astype(np.float64)
+        self._wheel = Wheel(law.exponents(magnitudes), self._block_weights)
+        self._likely = innermost
+        rises = law.rises(magnitudes, np.full_like(magnitudes, 2.0**self._block_bits))
+        self._surely_kept = np.maximum(0, (1 - rises) * 2.0**self._prefix_bits - 2).astype(np.uint16)
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:
         """Return `count` independent integers of the law."""
@@ -70,12 +73,17 @@ class Inversion:
                 return ~(start + offset) if negative else start + offset
 
     def _draw_chunk(self, count: int, source: Source) -> NDArray[np.int64]:
-        innermost = self._innermost(self._wheel.draw(count, source))
+        blocks = self._wheel.draw(count, source)
+        within = int(blocks.max()) < len(self._likely)
+        drawn = self._likely.take(blocks) if within else self._innermost(blocks)
         if not self._block_bits:
-            return innermost
-        offsets = self._offsets(count, source)
-        drawn = innermost + np.where(innermost < 0, -offsets, offsets)
-        rejected = np.flatnonzero(~self._accept(innermost, offsets, source))
+            return drawn
+        signs = drawn >> 63
+        offsets, prefixes = self._offsets(count, source)
+        unsure = np.flatnonzero(prefixes >= self._surely_kept.take(blocks)) if within else np.arange(count)
+        kept = self._settle(drawn[unsure], offsets[unsure], prefixes[unsure], source)
+        drawn += (offsets ^ signs) - signs
+        rejected = unsure[~kept]
         if rejected.size:
             drawn[rejected] = self._draw_chunk(rejected.size, source)
         return drawn
@@ -86,20 +94,33 @@ class Inversion:
             return blocks << self._block_bits
         return (blocks >> 1 << self._block_bits) ^ -(blocks & 1)
 
-    def _offsets(self, count: int, source: Source) -> NDArray[np.int64]:
-        width = next(width for width in (1, 2, 4, 8) if 8 * width >= self._block_bits)
-        spare = 8 * width - self._block_bits
-        return (words(source, count, width) >> spare).astype(np.int64)
+    @property
+    def _prefix_bits(self) -> int:
+        """How many bits of the coin that keeps an integer are drawn at once: what a word has left over, or 16."""
+        return min(16, 32 - self._block_bits) if self._block_bits <= 24 else 16
 
-    def _accept(self, innermost: NDArray[np.int64], offsets: NDArray[np.int64], source: Source) -> NDArray[np.bool_]:
+    def _offsets(self, count: int, source: Source) -> tuple[NDArray[np.int64], Words]:
+        """Return uniform places within a block, and the first bits of the coins."""
+        if self._block_bits <= 24:
+            word = words(source, count, 4)
+            coins = word & np.uint32(2**self._prefix_bits - 1)
+            return (word >> np.uint32(32 - self._block_bits)).astype(np.int64), coins
+        width = 4 if self._block_bits <= 32 else 8
+        word = words(source, count, width)
+        return (word >> (8 * width - self._block_bits)).astype(np.int64), words(source, count, 2)
+
+    def _settle(
+        self, innermost: NDArray[np.int64], offsets: NDArray[np.int64], prefixes: Words, source: Source
+    ) -> NDArray[np.bool_]:
+        """Return which integers are kept: those whose coin, of which the first bits are given, falls below e^-rise."""
         magnitudes = np.abs(innermost)
-        rises = self._law.rises(magnitudes.astype(np.float64), offsets.astype(np.float64))
 
         def exact_rise(index: int) -> Fraction:
             start, offset = int(magnitudes[index]), int(offsets[index])
             return self._law.exponent(start + offset) - self._law.exponent(start)
 
-        return exponential_coins(rises, exact_rise, source)
+        rises = self._law.rises(magnitudes.astype(np.float64), offsets.astype(np.float64))
+        return settled(prefixes, self._prefix_bits, rises, exact_rise, source)
 
     def _block_weights(self, precision: int) -> Weights:
         """Enclose every block's weight at `precision` bits, and bound the rest.

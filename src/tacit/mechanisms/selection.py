@@ -40,9 +40,9 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import permutation
 from tacit.mechanisms.values import vector_of
 from tacit.privacy import events
-from tacit.privacy.errors import OutOfRange
+from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up, whole
+from tacit.privacy.numbers import MAGNITUDE_MAX, Real, inside_unit_interval, plain, positive, rounded_up, whole
 
 
 class Gaps:
@@ -51,7 +51,12 @@ class Gaps:
     def __init__(self, scores: NDArray[Any], factor: Fraction) -> None:
         self._scores = scores
         self._factor = factor
-        self.doubles: NDArray[np.float64] = (scores.max() - scores).astype(np.float64) * float(factor)
+        if scores.dtype == np.int64:
+            halves = (scores.max() - scores).view(np.uint64).astype(np.float64) / 2  # 2^63, unsigned, is the widest gap
+        else:
+            halves = scores.max() / 2 - scores / 2
+        with np.errstate(over="ignore"):
+            self.doubles: NDArray[np.float64] = halves * float(2 * factor)
 
     def exact(self, index: int) -> Fraction:
         """Return one gap as a rational."""
@@ -73,6 +78,8 @@ class Selection(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        if self.factor >= MAGNITUDE_MAX:
+            raise TooLarge("epsilon over sensitivity must be below 2^1000", name="epsilon", value=self.epsilon)
 
     @property
     def factor(self) -> Fraction:
@@ -160,6 +167,7 @@ class TopK(Mechanism):
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "k", whole("k", self.k))
+        _ = self._one
 
     @property
     def _one(self) -> Exponential:

@@ -28,9 +28,9 @@ def numbers_of(value: Any) -> NDArray[Any]:
         return array.astype(np.int64)
     if array.dtype.kind != "f":
         raise WrongType(f"a value is a number or an array of numbers, not {array.dtype}", name="value")
-    if not np.all(np.isfinite(array)):
+    if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
         raise NotFinite("values must be finite: drop or replace NaN and infinity before the release", name="value")
-    return array.astype(np.float64)
+    return np.asarray(array, dtype=np.float64)
 
 
 def vector_of(values: Any, name: str) -> NDArray[Any]:

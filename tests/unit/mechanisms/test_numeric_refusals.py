@@ -123,6 +123,16 @@ def test_mechanisms_are_frozen() -> None:
         mechanism.epsilon = 2  # type: ignore[misc]
 
 
+def test_a_value_at_the_end_of_a_doubles_range_is_too_large_and_not_infinite() -> None:
+    with pytest.raises(TooLarge):
+        Laplace(1, 1).release([1.7e308, 1.7e308])
+
+
+def test_an_array_without_axes_is_released_as_a_scalar() -> None:
+    assert isinstance(Laplace(1, 1).release(np.array(5)), int)
+    assert isinstance(Laplace(1, 1).release(np.array(5.0)), float)
+
+
 def test_an_empty_array_is_released_as_an_empty_array() -> None:
     assert Laplace(1, 1).release(np.array([], dtype=int)).shape == (0,)
     assert Laplace(1, 1).release(np.zeros((0, 3))).shape == (0, 3)
