@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
 from tacit.privacy.errors import EmptyInput, InvalidInput, MixedRelations, OutOfRange, TooLarge, UnknownEvent, WrongType
-from tacit.privacy.numbers import not_negative, positive, whole
+from tacit.privacy.numbers import inside_unit_interval, not_negative, positive, whole
 from tacit.privacy.relations import Relation
 
 EVENT_DEPTH_MAX: Final = 32
@@ -205,6 +205,35 @@ class Shuffled(SimpleEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class NoisyMax(SimpleEvent):
+    """The index of the greatest count after Gaussian noise of deviation `sigma`, where one unit moves one vote."""
+
+    kind = "noisy-max"
+    sigma: float
+
+    def __post_init__(self) -> None:
+        self._set_number("sigma", positive)
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAggregation(SimpleEvent):
+    """Every node of a binary tree over `leaves` leaves, of which each unit touches one, with Gaussian noise.
+
+    `sigma` is the deviation of one node's noise over the L2 sensitivity of one leaf.
+    """
+
+    kind = "tree-aggregation"
+    sigma: float
+    leaves: int
+
+    def __post_init__(self) -> None:
+        self._set_number("sigma", positive)
+        object.__setattr__(self, "leaves", whole("leaves", self.leaves))
+        self._set_relation()
+
+
+@dataclass(frozen=True, slots=True)
 class CompoundEvent(Event):
     """An event made from others; it takes the relation from them."""
 
@@ -302,6 +331,25 @@ class Grouped(WrappedEvent):
         self._check_parts()
 
 
+@dataclass(frozen=True, slots=True)
+class Selected(WrappedEvent):
+    """The best of a random number of runs of `event`, by a score that each run releases with its output.
+
+    The number of runs has the truncated negative binomial law of `shape` (1: geometric, 0: logarithmic) and stopping
+    parameter `stop` (Papernot and Steinke 2022).
+    """
+
+    kind = "selected"
+    event: Event
+    shape: float
+    stop: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", float(not_negative("shape", self.shape)))
+        object.__setattr__(self, "stop", float(inside_unit_interval("stop", self.stop)))
+        self._check_parts()
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Composed(CompoundEvent):
     """Several events on the same data, one after another."""
@@ -338,7 +386,8 @@ KINDS: Final[Mapping[str, type[Event]]] = {
     kind.kind: kind
     for kind in (
         Pure, Approximate, Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian, Exponential, RandomizedResponse,
-        ZeroConcentrated, Shuffled, Sampled, SampledWithoutReplacement, Repeated, Grouped, Composed, Disjoint,
+        ZeroConcentrated, Shuffled, NoisyMax, TreeAggregation, Sampled, SampledWithoutReplacement, Repeated, Grouped,
+        Selected, Composed, Disjoint,
     )
 }  # fmt: skip
 

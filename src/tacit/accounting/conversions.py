@@ -1,0 +1,100 @@
+"""From one measure of privacy to another, rounded towards claiming less.
+
+Rényi to (epsilon, delta): Canonne, Kamath, Steinke 2020, proposition 12, valid at every order; zero-concentrated
+privacy is a bound at all orders at once, so any order may be taken and the best is sought. GDP: `gaussian`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from tacit.accounting.gaussian import log_delta, sigma_for
+
+UP: Final = 1 + 2.0**-45
+"""What an upper bound is multiplied with, more than the rounding errors of the formulas here."""
+
+
+def epsilon_of_renyi(order: float, renyi_epsilon: float, delta: float) -> float:
+    """Return the epsilon at `delta` that a Rényi bound at one order above 1 gives."""
+    if math.isinf(renyi_epsilon):
+        return math.inf
+    gain = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+    return max(0.0, (renyi_epsilon + gain) + abs(renyi_epsilon + abs(gain)) * (UP - 1))
+
+
+def renyi_for(order: float, epsilon: float, delta: float) -> float:
+    """Return the greatest Rényi bound at one order that still gives `epsilon` at `delta`; 0 if none does."""
+    gain = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+    return max(0.0, epsilon - gain - (epsilon + abs(gain)) * 2 * (UP - 1))
+
+
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """Return the epsilon at `delta` of rho-zero-concentrated privacy, by the best order that a short search finds."""
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho):
+        return math.inf
+    return min(_golden(lambda log: _epsilon_at(math.exp(log) + 1, rho, delta), *_order_range(rho, delta)), 1e300)
+
+
+def rho_for(epsilon: float, delta: float) -> float:
+    """Return the greatest rho, nearly, of which zero-concentrated privacy gives `epsilon` at `delta`."""
+    if epsilon <= 0 or delta <= 0:
+        return 0.0
+    low, high = 0.0, max(epsilon, 1e-12)
+    while epsilon_of_rho(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 2.0**-44 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """Return the epsilon at `delta` of mu-Gaussian privacy, from its closed form."""
+    if mu == 0:
+        return 0.0
+    if math.isinf(mu):
+        return math.inf
+    target, sigma = math.log(delta), 1 / mu
+    if log_delta(sigma, 0.0) <= target:
+        return 0.0
+    low, high = 0.0, epsilon_of_rho(mu * mu / 2, delta) * UP + 1e-300
+    while high - low > 2.0**-46 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_delta(sigma, middle) > target else (low, middle)
+    return high * (1 + 2.0**-33)
+
+
+def mu_for(epsilon: float, delta: float) -> float:
+    """Return the greatest mu, nearly, of which Gaussian privacy gives `epsilon` at `delta`."""
+    return 1 / sigma_for(epsilon, delta) if delta > 0 else 0.0
+
+
+def _epsilon_at(order: float, rho: float, delta: float) -> float:
+    return epsilon_of_renyi(order, order * rho, delta)
+
+
+def _order_range(rho: float, delta: float) -> tuple[float, float]:
+    """Return logarithms of order - 1 between which the best order lies, or nearly: the minimum is near their middle."""
+    guess = math.log(math.sqrt(max(-math.log(delta), 1e-9) / rho))
+    return guess - 1.5, guess + 0.5
+
+
+def _golden(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the least value that a golden-section search of a function with one valley meets."""
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(22):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(right)
+    return min(at_left, at_right)

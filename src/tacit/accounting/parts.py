@@ -1,0 +1,106 @@
+"""Events taken apart: what was composed of what, in the fewest simple kinds.
+
+Promise: the parts, composed, cost what the event costs or more. Repetition and composition are flattened into counts;
+group privacy moves inwards; kinds that are Gaussian noise by another name become `Gaussian`. What cannot be taken
+apart (sampling, parallel composition, selection, groups of these) stays one part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from tacit.privacy import events
+from tacit.privacy.events import Event
+from tacit.privacy.relations import Relation
+
+
+def parts(event: Event) -> Mapping[Event, int]:
+    """Return the simple events that were composed, and how often each."""
+    counts: Counter[Event] = Counter()
+    _collect(event, 1, counts)
+    return counts
+
+
+def _collect(event: Event, count: int, counts: Counter[Event]) -> None:
+    match event:
+        case events.Repeated(inner, times):
+            _collect(inner, count * times, counts)
+        case events.Composed(several):
+            for one in several:
+                _collect(one, count, counts)
+        case events.Grouped(inner, size):
+            for one, times in parts(inner).items():
+                counts[grouped(one, size)] += count * times
+        case events.Sampled(rate, inner):
+            counts[inner if rate == 1 else events.Sampled(rate, simplest(inner))] += count
+        case _:
+            counts[simplest(event)] += count
+
+
+def simplest(event: Event) -> Event:
+    """Return an event of a simpler kind that costs the same, or the event itself."""
+    match event:
+        case events.NoisyMax(sigma=sigma):
+            return events.Gaussian(_down(sigma / math.sqrt(2)), under=event.relation)
+        case events.TreeAggregation(sigma=sigma, leaves=leaves):
+            levels = (leaves - 1).bit_length() + 1
+            return events.Gaussian(_down(sigma / math.sqrt(levels)), under=event.relation)
+        case events.Repeated() | events.Composed() | events.Grouped():
+            return _as_one(event)
+        case _:
+            return event
+
+
+def grouped(event: Event, size: int) -> Event:
+    """Return what one simple event costs a group of `size` units.
+
+    Noise of L1 or L2 sensitivity s has sensitivity size * s for the group, so Laplace and Gaussian noise stay what they
+    are with parameters scaled; pure epsilon multiplies (Dwork, Roth 2014, theorem 2.2); rho is multiplied by size^2
+    (Bun, Steinke 2016, proposition 1.9); an (epsilon, delta) becomes (size epsilon, delta (e^(size epsilon) - 1) /
+    (e^epsilon - 1)).
+    """
+    if size == 1:
+        return event
+    relation = event.relation
+    match event:
+        case events.DiscreteLaplace(epsilon=epsilon, steps=steps):
+            return events.DiscreteLaplace(size * epsilon, size * steps, under=relation)
+        case events.RandomizedResponse(epsilon=epsilon):
+            return events.Pure(size * epsilon, under=relation)
+        case events.Laplace(epsilon=epsilon):
+            return events.Laplace(size * epsilon, under=relation)
+        case events.Exponential(epsilon=epsilon):
+            return events.Exponential(size * epsilon, under=relation)
+        case events.Pure(epsilon=epsilon):
+            return events.Pure(size * epsilon, under=relation)
+        case events.Gaussian(sigma=sigma):
+            return events.Gaussian(_down(sigma / size), under=relation)
+        case events.ZeroConcentrated(rho=rho):
+            return events.ZeroConcentrated(size * size * rho, under=relation)
+        case events.Approximate(epsilon=epsilon, delta=delta) if delta:
+            growth = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon else float(size)
+            return events.Approximate(size * epsilon, min(delta * growth * (1 + 2**-40), 1 - 2**-53), under=relation)
+        case _:
+            return events.Grouped(event, size)
+
+
+def replaced(event: Event) -> Event:
+    """Return what an event costs when one unit is exchanged: itself under replace-one, else a removal and an addition."""
+    return event if event.relation is Relation.REPLACE_ONE else _as_one(events.Grouped(event, 2))
+
+
+def _as_one(event: Event) -> Event:
+    """Return compositions of Gaussian noise as one Gaussian, of which the precisions add up; others as they are."""
+    inside = parts(event)
+    if len(inside) == 1 and next(iter(inside.values())) == 1:
+        return next(iter(inside))
+    if all(isinstance(part, events.Gaussian) for part in inside):
+        precision = sum(count / part.sigma**2 for part, count in inside.items() if isinstance(part, events.Gaussian))
+        return events.Gaussian(_down(1 / math.sqrt(precision)), under=event.relation)
+    return event
+
+
+def _down(number: float) -> float:
+    return number * (1 - 2**-50)
