@@ -5,6 +5,7 @@ errors. The parts are modules:
 
     tacit.privacy       the vocabulary: units, relations, bounds, events, errors
     tacit.mechanisms    exact noise and private choices, each with its promise
+    tacit.accounting    what events cost
 
 Everything is loaded when it is first named, so that `import tacit` and the command line start at once.
 """
@@ -13,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tacit import mechanisms, privacy
+    from tacit import accounting, mechanisms, privacy
     from tacit.privacy import Bounds, Categories, ForeignKey, Relation, Unit
     from tacit.privacy.errors import (
         BudgetExceeded,
@@ -41,11 +42,12 @@ __all__ = [
     "Unavailable",
     "Unit",
     "__version__",
+    "accounting",
     "mechanisms",
     "privacy",
 ]
 
-_PARTS: Final = ("mechanisms", "privacy")
+_PARTS: Final = ("accounting", "mechanisms", "privacy")
 _HOMES: Final = ("tacit.privacy", "tacit.privacy.errors")
 """Where the names of `__all__` that are not parts come from."""
 

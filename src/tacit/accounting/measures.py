@@ -44,9 +44,9 @@ def gaussian_mu(event: Event) -> float:
 def rho_of_pure(epsilon: float) -> float:
     """Return epsilon tanh(epsilon / 2), the rho of pure privacy.
 
-    Randomized response is the worst case. Its loss is ±epsilon, with mean epsilon tanh(epsilon / 2) and, by the inequality
-    of Kearns and Saul (1998) for two values, sub-Gaussian with variance proxy 2 epsilon tanh(epsilon / 2); so the
-    divergence of order a is at most a epsilon tanh(epsilon / 2). It is below epsilon^2 / 2 (Bun, Steinke 2016).
+    Randomized response is the worst case. Its loss is ±epsilon, with mean epsilon tanh(epsilon / 2) and, by the
+    inequality of Kearns and Saul (1998) for two values, sub-Gaussian with variance proxy 2 epsilon tanh(epsilon / 2);
+    so the divergence of order a is at most a epsilon tanh(epsilon / 2). It is below epsilon^2 / 2 (Bun, Steinke 2016).
     """
     return epsilon * math.tanh(epsilon / 2) * _UP if math.isfinite(epsilon) else math.inf
 

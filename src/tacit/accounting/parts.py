@@ -87,7 +87,7 @@ def grouped(event: Event, size: int) -> Event:
 
 
 def replaced(event: Event) -> Event:
-    """Return what an event costs when one unit is exchanged: itself under replace-one, else a removal and an addition."""
+    """Return what exchanging a unit costs: the event itself under replace-one, else a removal and an addition."""
     return event if event.relation is Relation.REPLACE_ONE else _as_one(events.Grouped(event, 2))
 
 

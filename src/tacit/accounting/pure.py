@@ -1,8 +1,7 @@
 """Pure differential privacy: sums, and the best that composition allows.
 
-Promise: `pure_epsilon` bounds every log-ratio of an event, or is infinite. `optimal_epsilon` is the exact composition of
-equal or different pure mechanisms at a delta (Kairouz, Oh, Viswanath 2015, theorems 3.3 and 3.5 bounds), `advanced_epsilon`
-the well-known formula (Dwork, Rothblum, Vadhan 2010), kept because people ask for it by name.
+Promise: `pure_epsilon` bounds every log-ratio of an event, or is infinite. `advanced_epsilon` is the well-known formula
+of advanced composition (Dwork, Rothblum, Vadhan 2010), kept because people ask for it by name.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Promise: `curve(event, orders)` is at least the Rényi divergence of the event between any two neighbours, at every
 order; infinity where no bound is known. Sources: Laplace and randomized response in closed form (Mironov 2017);
-bounded range at its worst split (derived in `_bounded_range`); sampled Gaussian by its one-dimensional integral (Mironov, Talwar,
-Zhang 2019, theorems 4 and 5); selection by Papernot and Steinke 2022, theorem 2; groups by Mironov 2017, proposition 2.
+bounded range at its worst split (derived in `_bounded_range`); sampled Gaussian by its one-dimensional integral
+(Mironov, Talwar, Zhang 2019, theorems 4 and 5); selection by Papernot and Steinke 2022, theorem 2; groups by Mironov
+2017, proposition 2.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _part_curve(event: Event, orders: Floats) -> Floats:
         case events.Selected(inner, shape, stop):
             return np.minimum(_selected(inner, shape, stop, orders), _pure(pure_epsilon(event), orders))
         case events.Disjoint(several):
-            return np.max([curve(one, orders) for one in several], axis=0)
+            return np.asarray(np.max([curve(one, orders) for one in several], axis=0))
         case events.Grouped(inner, size):
             doublings = (size - 1).bit_length()
             halved = 3.0**doublings * curve(inner, 2.0**doublings * orders)
@@ -69,7 +70,7 @@ def _pure(epsilon: float, orders: Floats) -> Floats:
         return np.full_like(orders, np.inf)
     log_p, log_q = -np.log1p(np.exp(-epsilon)), -np.logaddexp(0, epsilon)
     terms = [orders * log_p + (1 - orders) * log_q, orders * log_q + (1 - orders) * log_p]
-    return np.minimum(np.logaddexp(*terms) / (orders - 1), epsilon) * UP + 1e-300
+    return np.asarray(np.minimum(np.logaddexp(*terms) / (orders - 1), epsilon) * UP + 1e-300)
 
 
 def _laplace(epsilon: float, orders: Floats) -> Floats:
@@ -77,7 +78,7 @@ def _laplace(epsilon: float, orders: Floats) -> Floats:
         np.log(orders / (2 * orders - 1)) + (orders - 1) * epsilon,
         np.log((orders - 1) / (2 * orders - 1)) - orders * epsilon,
     ]
-    return np.minimum(np.logaddexp(*terms) / (orders - 1) + _rounding(orders), epsilon) * UP
+    return np.asarray(np.minimum(np.logaddexp(*terms) / (orders - 1) + _rounding(orders), epsilon) * UP)
 
 
 def _rounding(orders: Floats) -> Floats:
@@ -100,7 +101,7 @@ def _bounded_range(epsilon: float, orders: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         moments = np.logaddexp(np.log(high) + power * peak, np.log1p(-high) + power * (peak - epsilon))
     exact = moments / power + _rounding(orders)
-    return np.minimum(np.minimum(exact, orders * epsilon**2 / 8), epsilon) * UP
+    return np.asarray(np.minimum(np.minimum(exact, orders * epsilon**2 / 8), epsilon) * UP)
 
 
 def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
@@ -122,7 +123,7 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
         moment = float(logsumexp(order * log_ratio + log_density)) + math.log(step)
         tail = float(log_ndtr(-12.0)) + order * math.log1p(-rate / 2)
         bounds.append((max(moment, 0.0) + math.exp(min(tail, 0.0)) + 1e-13) / (order - 1))
-    return np.minimum(np.array(bounds), orders / (2 * sigma**2)) * UP
+    return np.asarray(np.minimum(np.array(bounds), orders / (2 * sigma**2)) * UP)
 
 
 def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:

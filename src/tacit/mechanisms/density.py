@@ -21,10 +21,9 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.selection import Exponential
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import vector_of
-from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, whole
+from tacit.privacy.numbers import MAGNITUDE_MAX, Real, exact, inside_unit_interval, whole
 
 CELLS_MAX: Final = 2**20
 
@@ -41,9 +40,13 @@ class ExponentialDensity(Mechanism):
 
     def __post_init__(self) -> None:
         Exponential(self.sensitivity, self.epsilon)
-        Bounds(self.lower, self.upper)
-        if not self.lower < self.upper:
-            raise OutOfRange("the interval must be longer than one point", name="bounds")
+        lower, upper = float(exact("lower", self.lower)), float(exact("upper", self.upper))
+        if not lower < upper:
+            raise OutOfRange("the interval must be longer than one point", name="bounds", value=(lower, upper))
+        if upper - lower >= MAGNITUDE_MAX:
+            raise TooLarge("the interval must be shorter than 2^1000", name="bounds", value=(lower, upper))
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
         if whole("cells", self.cells) > CELLS_MAX:
             raise TooLarge(f"an interval is cut into at most {CELLS_MAX:,} cells", name="cells", value=self.cells)
 

@@ -41,9 +41,11 @@ class Inversion:
         blocks = (law.reach(LIKELY_EXPONENT) >> self._block_bits) + 1
         innermost = self._innermost(np.arange(blocks * 2 if law.two_sided else blocks))
         magnitudes = np.abs(innermost).astype(np.float64)
-        self._wheel = Wheel(law.exponents(magnitudes), self._block_weights)
+        with np.errstate(over="ignore"):  # an infinite exponent is a weight of zero, as it should be
+            exponents = law.exponents(magnitudes)
+            rises = law.rises(magnitudes, np.full_like(magnitudes, 2.0**self._block_bits))
+        self._wheel = Wheel(exponents, self._block_weights)
         self._likely = innermost
-        rises = law.rises(magnitudes, np.full_like(magnitudes, 2.0**self._block_bits))
         self._surely_kept = np.maximum(0, (1 - rises) * 2.0**self._prefix_bits - 2).astype(np.uint16)
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:

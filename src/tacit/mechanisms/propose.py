@@ -26,7 +26,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import vector_of
 from tacit.privacy import events
-from tacit.privacy.errors import EmptyInput, OutOfRange
+from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up
 from tacit.privacy.relations import Relation
@@ -46,7 +46,8 @@ class StabilityTest:
     def threshold(self) -> int:
         """T: P(noise >= k) = r^k / (1 + r) for k >= 1, r = e^-epsilon, solved for k = T - 1 and rounded up."""
         epsilon = float(self.epsilon)
-        needed = -(math.log(float(self.delta)) + math.log1p(math.exp(-epsilon))) / epsilon
+        log_delta = math.log(self.delta.numerator) - math.log(self.delta.denominator)
+        needed = -(log_delta + math.log1p(math.exp(-epsilon))) / epsilon
         return 1 + max(1, math.ceil(needed * (1 + 2**-40)))
 
     @property
@@ -75,15 +76,23 @@ class StableMode(Mechanism):
         return _event(self.epsilon, self.delta, self.relation)
 
     def release(self, values: Iterable[Hashable], *, source: Source = SYSTEM) -> Any:
-        """Return the mode of the values, one from each unit, or None."""
-        counts = Counter(values).most_common(2)
-        if not counts:
+        """Return the mode of the values, one from each unit, or None.
+
+        Equal values that are written differently (1 and 1.0, 0.0 and -0.0) count apart: which of them is returned would
+        tell who came first. No values at all are an error only where their number is public.
+        """
+        try:
+            counts = Counter((type(value), repr(value), value) for value in values)
+        except TypeError:
+            raise WrongType("values are a list of texts, numbers or the like", name="values") from None
+        if not counts and self.relation is Relation.REPLACE_ONE:
             raise EmptyInput("there must be at least one value", name="values")
-        lead = counts[0][1] - (counts[1][1] if len(counts) > 1 else 0)
+        ranked = [(value, count) for (_, _, value), count in counts.most_common(2)] + [(None, 0)] * 2
+        mode, lead = ranked[0][0], ranked[0][1] - ranked[1][1]
         distance = lead if self.relation is Relation.ADD_REMOVE else (lead + 1) // 2
         if not StabilityTest(Fraction(self.epsilon), Fraction(self.delta)).passes(distance, source):
             return None
-        return marked(counts[0][0]) if source.simulated else counts[0][0]
+        return marked(mode) if source.simulated else mode
 
     def interval(self, level: float, value: Any = None) -> Interval:
         """Return the released value itself, which has no noise, whatever the level."""
@@ -108,7 +117,7 @@ class InterquartileRange(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
-        if exact("base", self.base) <= 1:
+        if float(exact("base", self.base)) <= 1:
             raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
         require_replace_one(self.relation)
 
@@ -146,19 +155,20 @@ class InterquartileRange(Mechanism):
 
 def changes_to_leave(ordered: NDArray[np.float64], cell_of: Callable[[float], float], most: int) -> int:
     """Return how many values must be replaced before the interquartile range can lie in another cell, up to `most`."""
-    cell = cell_of(_spread(ordered))
+    cell, most = cell_of(_spread(ordered)), min(most, len(ordered) + 1)
     padded = np.concatenate([np.full(most, -np.inf), ordered, np.full(most, np.inf)])
     first, third = len(ordered) // 4 + most, 3 * len(ordered) // 4 + most
     for changes in range(1, most):
-        widest = (padded[third : third + changes + 1] - padded[first - changes : first + 1]).max()
-        narrowest = (padded[third - changes : third + 1] - padded[first : first + changes + 1]).min()
+        with np.errstate(over="ignore"):
+            widest = (padded[third : third + changes + 1] - padded[first - changes : first + 1]).max()
+            narrowest = (padded[third - changes : third + 1] - padded[first : first + changes + 1]).min()
         if cell_of(float(widest)) > cell or cell_of(float(narrowest)) < cell:
             return changes
     return most
 
 
 def _spread(ordered: NDArray[np.float64]) -> float:
-    return float(ordered[3 * len(ordered) // 4] - ordered[len(ordered) // 4])
+    return float(ordered[3 * len(ordered) // 4]) - float(ordered[len(ordered) // 4])
 
 
 def _cell(spread: float, step: float, shift: float) -> float:

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,12 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import integers_below
 from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
-from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, WrongType
+from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up, whole
 from tacit.privacy.relations import Relation
+
+CATEGORIES_MAX: Final = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
+        if self.categories > CATEGORIES_MAX:
+            raise TooLarge(f"at most {CATEGORIES_MAX:,} answers can be told apart", name="categories")
         if (self.epsilon is None) == (self.truth is None):
             raise InvalidInput("randomized response is given by epsilon or by truth: exactly one of them")
         if self.epsilon is not None:
@@ -68,7 +72,7 @@ class RandomizedResponse(Mechanism):
         """How likely a report is one given answer that is not the true one."""
         if self.truth is not None:
             return float((1 - Fraction(self.truth)) / (self.categories - 1))
-        return 1 / (self.categories - 1 + math.exp(float(self.epsilon or 0)))
+        return math.exp(-float(self.epsilon or 0)) * self.truth_probability
 
     @property
     def event(self) -> Event:
@@ -103,8 +107,8 @@ class RandomizedResponse(Mechanism):
         half = NormalDist().inv_cdf((1 + float(inside_unit_interval("level", level))) / 2)
         truth, lie = self.truth_probability, self.lie_probability
         widest = max(truth * (1 - truth), lie * (1 - lie))
-        width = half * math.sqrt(widest / self._answers(reports).size) / (truth - lie)
         estimate = self.estimate(reports)
+        width = half * math.sqrt(widest / self._answers(reports).size) / (truth - lie)
         return Interval(estimate - width, estimate + width)
 
     def posterior(self, prior: float) -> float:

@@ -42,7 +42,16 @@ from tacit.mechanisms.values import vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import MAGNITUDE_MAX, Real, inside_unit_interval, plain, positive, rounded_up, whole
+from tacit.privacy.numbers import (
+    MAGNITUDE_MAX,
+    Real,
+    inside_unit_interval,
+    plain,
+    positive,
+    rounded_up,
+    truth_value,
+    whole,
+)
 
 
 class Gaps:
@@ -78,6 +87,7 @@ class Selection(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
         if self.factor >= MAGNITUDE_MAX:
             raise TooLarge("epsilon over sensitivity must be below 2^1000", name="epsilon", value=self.epsilon)
 

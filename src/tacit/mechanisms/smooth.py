@@ -29,15 +29,17 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import permutation
 from tacit.mechanisms.values import vector_of
 from tacit.privacy import events
-from tacit.privacy.bounds import Bounds
-from tacit.privacy.errors import EmptyInput, OutOfRange
+from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, plain, positive, rounded_up, whole
 from tacit.privacy.relations import Relation
 
-EPSILON_MIN: Final = Fraction(1, 10**6)
+EPSILON_MIN: Final = Fraction(1e-6)
 SMOOTH_SLACK: Final = 1 + 2.0**-40
 """Bounds are worked out in doubles and widened by this factor; beta is narrowed by far more than it can blur."""
+
+_BETA_MAX: Final = 16.0
+"""What is smooth for this beta is so for every larger one, whose e^-beta a double could not hold."""
 
 _WINDOW_NATS: Final = 21
 _WINDOW_MAX: Final = 2**14
@@ -111,7 +113,11 @@ class SmoothMedian(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_bounds(self.lower, self.upper)
+        lower, upper = float(exact("lower", self.lower)), float(exact("upper", self.upper))
+        if not lower < upper:
+            raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
         require_replace_one(self.relation)
         _ = self._noise
 
@@ -154,7 +160,8 @@ class SubsampleAggregate(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", whole("blocks", self.blocks, at_least=3))
-        _ = self._median
+        object.__setattr__(self, "lower", self._median.lower)
+        object.__setattr__(self, "upper", self._median.upper)
 
     @property
     def _median(self) -> SmoothMedian:
@@ -166,7 +173,10 @@ class SubsampleAggregate(Mechanism):
 
     def release(self, records: Any, estimate: Callable[[Any], Any], *, source: Source = SYSTEM) -> Any:
         """Return the private value of `estimate`, a function of an array of records."""
-        rows = np.asarray(records)
+        try:
+            rows = np.asarray(records)
+        except ValueError:
+            raise WrongType("records are an array, or a list of records of one shape", name="records") from None
         if rows.ndim == 0 or len(rows) < self.blocks:
             raise EmptyInput(f"{self.blocks} blocks need at least as many records", name="records")
         parts = np.array_split(permutation(len(rows), source), self.blocks)
@@ -191,6 +201,7 @@ def median_smooth_bound(ordered: NDArray[np.float64], lower: float, upper: float
     (Nissim, Raskhodnikova, Smith 2007, proposition 3.4). Beyond a window of ranks, the whole range takes the gaps'
     place, which keeps the bound smooth: the k-th gap is at most a neighbour's (k + 1)-th, and all are within the range.
     """
+    beta = min(beta, _BETA_MAX)
     middle = _median_rank(len(ordered))
     window = min(len(ordered) + 1, math.ceil(_WINDOW_NATS / beta), _WINDOW_MAX)
     padding = np.full(window + 1, 1.0)
@@ -222,9 +233,3 @@ def _quantile(number: int, number_bits: int, *, up: bool) -> Fraction:
 
 def _round(number: Fraction) -> int:
     return math.floor(number + Fraction(1, 2))
-
-
-def _check_bounds(lower: float, upper: float) -> None:
-    Bounds(lower, upper)
-    if not lower < upper:
-        raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.inversion import prepared
 from tacit.mechanisms.laplace import laplace_half_width
@@ -28,7 +30,7 @@ from tacit.mechanisms.values import numbers_of
 from tacit.privacy import events
 from tacit.privacy.errors import Exhausted, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up, truth_value, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class SparseVector(Mechanism):
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))
         object.__setattr__(self, "positives", whole("positives", self.positives))
+        object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
 
     @property
     def event(self) -> Event:
@@ -60,9 +63,9 @@ class SparseVector(Mechanism):
         session = self.start(source=source)
         answers: list[bool] = []
         for value in values:
+            answers.append(session.ask(value))
             if session.exhausted:
                 break
-            answers.append(session.ask(value))
         return marked(tuple(answers)) if source.simulated else tuple(answers)
 
     def interval(self, level: float, questions: int) -> Interval:
@@ -98,7 +101,8 @@ class AboveThreshold(SparseVector):
     def first(self, values: Iterable[Any], *, source: Source = SYSTEM) -> int | None:
         """Return the index of the first value that was answered "above", or None."""
         answers = self.release(values, source=source)
-        return len(answers) - 1 if answers and answers[-1] else None
+        found = len(answers) - 1 if answers and answers[-1] else None
+        return marked(found) if source.simulated else found
 
 
 class SparseVectorSession:
@@ -130,4 +134,5 @@ class SparseVectorSession:
         number = numbers_of(value)
         if number.ndim:
             raise WrongType("a question's value is one number", name="value")
-        return self._grid.encode_one(float(number))
+        near = self._grid.encode_one(float(number))
+        return round(int(number) / self._grid.step) if number.dtype == np.int64 else near  # no double in between

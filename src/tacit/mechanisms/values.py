@@ -28,9 +28,11 @@ def numbers_of(value: Any) -> NDArray[Any]:
         return array.astype(np.int64)
     if array.dtype.kind != "f":
         raise WrongType(f"a value is a number or an array of numbers, not {array.dtype}", name="value")
-    if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
+    with np.errstate(over="ignore"):
+        doubles = np.asarray(array, dtype=np.float64)
+    if doubles.size and not (np.isfinite(doubles.min()) and np.isfinite(doubles.max())):
         raise NotFinite("values must be finite: drop or replace NaN and infinity before the release", name="value")
-    return np.asarray(array, dtype=np.float64)
+    return doubles
 
 
 def vector_of(values: Any, name: str) -> NDArray[Any]:

@@ -8,6 +8,7 @@ the direction that claims less.
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from numbers import Rational
 from typing import Final, TypeAlias
@@ -28,7 +29,10 @@ def exact(name: str, value: object) -> Fraction:
         if abs(number_exact) >= MAGNITUDE_MAX:
             raise TooLarge(f"{name} must be below 2^1000 in size", name=name, value=value)
         return number_exact
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):  # an array of several numbers, say
+        raise WrongType(f"{name} must be one number, not {type(value).__name__}", name=name, value=value) from None
     if not math.isfinite(number):
         raise NotFinite(f"{name} must be a finite number, not {number}", name=name, value=value)
     return Fraction(number)
@@ -76,10 +80,19 @@ def plain(number: Fraction) -> Real:
     return near if Fraction(near) == number else number
 
 
+def truth_value(name: str, value: object) -> bool:
+    """Return `value` as a bool, or refuse what is merely taken for one, such as the text "no"."""
+    if not isinstance(value, bool):
+        raise WrongType(f"{name} must be true or false, not {type(value).__name__}", name=name, value=value)
+    return value
+
+
 def rounded_up(number: Fraction) -> float:
     """Return the least float that is not below `number`."""
     near = _float(number)
-    return near if math.isinf(near) or Fraction(near) >= number else math.nextafter(near, math.inf)
+    if math.isinf(near):
+        return near if near > 0 else -sys.float_info.max
+    return near if Fraction(near) >= number else math.nextafter(near, math.inf)
 
 
 def rounded_down(number: Fraction) -> float:
@@ -91,7 +104,7 @@ def _float(number: Fraction) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def _shown(number: Fraction) -> str:

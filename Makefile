@@ -1,0 +1,55 @@
+# Two commands are all that a newcomer needs: `make demo` and `make test`.
+# Both build .venv when it is missing and install again only when pyproject.toml or constraints.txt has changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq install --constraint constraints.txt
+WHAT_IS_INSTALLED := pyproject.toml constraints.txt
+TESTS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test format docs bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.core ## a tour of the mechanisms on an invented clinic
+	@$(BIN)/tacit demo
+
+test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/unit runs a part of them
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist loadfile $(TESTS)
+
+format: $(VENV)/.test ## put every file into the common form
+	@$(BIN)/ruff check --fix --exit-zero --quiet
+	@$(BIN)/ruff format --quiet
+
+docs: $(VENV)/.core ## write the generated pages of docs/reference again
+	@$(BIN)/python -m docs.generate
+
+bench: $(VENV)/.core ## run one benchmark: make bench NAME=install
+	@$(BIN)/python -m bench $(NAME)
+
+clean: ## remove .venv and every cache
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "tacit needs Python 3.11 or newer, and $(PYTHON) is older or missing; try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.made $(WHAT_IS_INSTALLED)
+	@echo "installing tacit and the four libraries that it needs"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made $(WHAT_IS_INSTALLED)
+	@echo "installing tacit with what its tests need"
+	@$(INSTALL) --editable '.[test]'
+	@touch $(VENV)/.core $@

@@ -1,0 +1,9 @@
+"""Benchmarks: what tacit promises in figures, beside its goals and its peers.
+
+`python -m bench NAME [--quick] [--json]` runs one; `python -m bench --list` names them all. A benchmark is a module of
+this folder with a function `run(quick: bool) -> Iterator[Result]`; with `quick` it ends within 60 seconds.
+"""
+
+from bench.results import Result
+
+__all__ = ["Result"]

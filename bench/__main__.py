@@ -1,0 +1,56 @@
+"""`python -m bench`: run one benchmark and show its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final, cast
+
+import click
+from rich.console import Console
+
+from bench.peers import INSTALL_COMMAND
+from bench.results import Result, table
+
+Benchmark = Callable[[bool], Iterator[Result]]
+
+NOT_BENCHMARKS: Final = frozenset({"__init__", "__main__", "results"})
+
+
+def benchmark_names() -> list[str]:
+    """Name every benchmark of this folder."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in NOT_BENCHMARKS)
+
+
+def load(name: str) -> Benchmark:
+    """Import one benchmark."""
+    return cast(Benchmark, import_module(f"bench.{name}").run)
+
+
+@click.command()
+@click.argument("name", required=False, type=click.Choice(benchmark_names()))
+@click.option("--list", "list_names", is_flag=True, help="Name the benchmarks and stop.")
+@click.option("--quick", is_flag=True, help="End within 60 seconds, with smaller sizes and fewer repeats.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line, as soon as it is measured.")
+def main(name: str | None, list_names: bool, quick: bool, as_json: bool) -> None:
+    """Run the benchmark NAME and show its figures beside goals and peers."""
+    if list_names:
+        click.echo("\n".join(benchmark_names()))
+        return
+    if name is None:
+        raise click.UsageError(f"name a benchmark: {', '.join(benchmark_names())}")
+    click.echo(f"measuring {name}", err=True)
+    results: list[Result] = []
+    for result in load(name)(quick):
+        results.append(result)
+        if as_json:
+            click.echo(result.to_json())
+    if not as_json:
+        Console(highlight=False).print(table(f"{name}, quick" if quick else name, results))
+    for peer in sorted({peer for result in results for peer, value in result.peers.items() if value is None}):
+        click.echo(f"skipped {peer}: not installed; {INSTALL_COMMAND} {peer}", err=True)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m bench")

@@ -1,0 +1,279 @@
+"""Privacy loss distributions: composed on a lattice, with both ends certified.
+
+A pair's loss L is put on multiples of a step h so that the likelihood ratio e^L keeps its mean under Q: each loss goes
+up or down to a multiple ("connect the dots"; Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022). That only spreads the
+ratio, so every delta computed from it is an upper bound, and composition (adding independent losses, by one power of
+one Fourier transform) keeps it one.
+
+The same lattice gives a lower bound. Given L = k h + x, the move to the lattice lies in an interval of length h and has
+the mean h (1 - e^-x) / (1 - e^-h) - x, between 0 and h^2 (1 + h) / 8. By Hoeffding's inequality n moves together exceed
+n h^2 (1 + h) / 8 + h sqrt(n ln(1/eta) / 2) with probability eta at most, so the true delta at epsilon is at least the
+lattice's at epsilon plus that, less eta.
+
+Precision: before transforming, masses are tilted by e^(tilt L), the tilt being the saddle point of the tail that is
+asked for, so that rounding errors are small against the wanted delta itself and not against 1. What lies outside the
+window that is kept is bounded by Chernoff's inequality and added to (or taken from) delta, as is the transform's error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+
+from tacit.accounting.pairs import Floats, Pair
+
+Spectrum: TypeAlias = NDArray[np.complex128]
+
+TILTED_TAIL: Final = 1e-15
+"""How much tilted mass may lie beyond each end of the window."""
+
+SKETCH_POINTS: Final = 512
+_DOUBT: Final = 2.0**-50
+
+
+class Lattice(NamedTuple):
+    """One pair on multiples of a step: P's finite masses from `start` on, and how many times it is composed.
+
+    `infinite` is P's own mass at infinity, `given_away` what was added to it from the upper tail, `moved` what the
+    lower tail and rounding doubts may have added to the mean loss beyond the moves of the module's docstring.
+    """
+
+    start: int
+    masses: Floats
+    infinite: float
+    given_away: float
+    moved: float
+    times: int
+
+
+def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
+    """Put a pair on multiples of `step`; of the mass above, at most about `tail` is given away as infinite."""
+    low, high = pair.span(tail)
+    start, stop = math.floor(low / step), math.ceil(high / step) + 1
+    edges = step * np.arange(start, stop + 1, dtype=np.float64)
+    masses = np.zeros(len(edges))
+    p, q = pair.cells(edges)
+    doubt = _DOUBT * np.minimum(np.cumsum(p), np.cumsum(p[::-1])[::-1])
+    up = _upward(p, q * np.exp(np.clip(edges[:-1], -700, 700)), step, doubt)
+    masses[:-1] += p - up
+    masses[1:] += up
+    losses, atoms = pair.atoms
+    if losses.size:
+        cells = np.clip(np.floor(losses / step).astype(np.int64) - start, 0, len(masses) - 2)
+        up = _upward(atoms, atoms * np.exp((cells + start) * step - losses), step, _DOUBT * atoms)
+        np.add.at(masses, cells, atoms - up)
+        np.add.at(masses, cells + 1, up)
+    below = float(pair.cells(np.array([-np.inf, edges[0]]))[0][0])
+    above = float(pair.cells(np.array([edges[-1], np.inf]))[0][0])
+    masses[0] += below
+    moved = float(doubt.sum()) + _DOUBT + below * (abs(low) + 100)
+    return Lattice(start, masses, pair.only_p, above * (1 + 1e-6), moved, count)
+
+
+def _upward(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:
+    """Return how much of each cell's mass goes to its upper end so that P and Q keep their totals; doubts go up."""
+    return np.clip((p - scaled_q + doubt) / -math.expm1(-step), 0.0, p)
+
+
+class Focus(NamedTuple):
+    """Where a curve is wanted: around `epsilon`, with the tilt that makes that part of it precise."""
+
+    epsilon: float
+    tilt: float
+
+
+class Curve:
+    """delta as a function of epsilon around a focus, from lattices composed once."""
+
+    def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus) -> None:
+        self._step, self._focus = step, focus
+        self._count = sum(lattice.times for lattice in lattices)
+        low, high, log_moment = _window(lattices, step, focus)
+        tilted, start = _power(lattices, step, focus.tilt, low, high)
+        self._losses = step * (start + np.arange(len(tilted)))
+        self._error = 3 * TILTED_TAIL + self._count * 2.0**-50 * math.log2(len(tilted))
+        # all weights are P's masses over this scale, which keeps them near 1 around the focus
+        self._log_scale = log_moment - focus.tilt * focus.epsilon
+        from_focus = self._losses - focus.epsilon
+        weights = tilted * np.exp(np.minimum(-focus.tilt * from_focus, 600.0))
+        self._above = np.cumsum(weights[::-1])[::-1]
+        self._above_q = np.cumsum((weights * np.exp(np.minimum(-from_focus, 100.0)))[::-1])[::-1]
+        self._infinite = -math.expm1(sum(one.times * math.log1p(-one.infinite) for one in lattices))
+        self._given_away = sum(one.times * one.given_away for one in lattices)
+        self._moved = sum(one.times * one.moved for one in lattices)
+
+    @property
+    def points(self) -> int:
+        """How many points the composed lattice has."""
+        return len(self._losses)
+
+    def shift(self, eta: float) -> float:
+        """Return how far the moves to the lattice lead together, except with probability `eta`."""
+        drift = self._count * self._step**2 * (1 + self._step) / 8 + self._moved
+        return drift + self._step * math.sqrt(self._count * -math.log(eta) / 2)
+
+    def delta(self, epsilon: float, *, upper: bool) -> float:
+        """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
+        index = int(np.searchsorted(self._losses, epsilon, side="right"))
+        finite, beyond = 0.0, epsilon - self._focus.epsilon
+        if index < len(self._losses):
+            finite = float(self._above[index]) - math.exp(min(beyond, 700.0)) * float(self._above_q[index])
+        scale = math.exp(min(self._log_scale, 700.0))
+        error = self._error * math.exp(min(self._log_scale - self._focus.tilt * beyond, 700.0))
+        if upper:
+            return min(1.0, self._infinite + self._given_away + max(finite, 0.0) * scale * (1 + 1e-12) + error)
+        return max(0.0, self._infinite + max(finite, 0.0) * scale * (1 - 1e-12) - error)
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Return an epsilon, of at least 0, at which the curve is at most `delta` for certain."""
+        if self.delta(0.0, upper=True) <= delta:
+            return 0.0
+        low, high = 0.0, max(float(self._losses[-1]), 0.0)
+        if self.delta(high, upper=True) > delta:
+            return math.inf
+        while high - low > 1e-13 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle, upper=True) > delta else (low, middle)
+        return high
+
+    def epsilon_lower(self, delta: float, upper: float, eta: float) -> float:
+        """Return an epsilon at which the true curve is above `delta` for certain; `upper` is one where it is not.
+
+        Below the focus the error of the lower side grows, so the search goes back from `upper` no further than needed.
+        """
+        high = min(upper, max(float(self._losses[-1]), 0.0))
+        for part in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5):
+            low = high * (1 - part)
+            if self.delta(low, upper=False) >= delta + eta:
+                while high - low > 1e-12 * high:
+                    middle = (low + high) / 2
+                    low, high = (middle, high) if self.delta(middle, upper=False) >= delta + eta else (low, middle)
+                return max(0.0, low - self.shift(eta))
+        return 0.0
+
+
+def focus_on_delta(lattices: Sequence[Lattice], step: float, delta: float) -> Focus:
+    """Return where the composed curve is about `delta`: the best Rényi bound and its order less one, nearly."""
+    moments = _Sketch(lattices, step)
+
+    def epsilon_at(tilt: float) -> float:
+        order = tilt + 1
+        return moments.log_moment(tilt) / tilt + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / tilt
+
+    tilt = _valley(epsilon_at)
+    return Focus(max(epsilon_at(tilt), 0.0), tilt)
+
+
+def focus_on_epsilon(lattices: Sequence[Lattice], step: float, epsilon: float) -> Focus:
+    """Return the tilt under which the composed curve is precise at `epsilon`."""
+    moments = _Sketch(lattices, step)
+
+    def log_delta_at(tilt: float) -> float:
+        return moments.log_moment(tilt) - tilt * epsilon + tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
+
+    return Focus(epsilon, _valley(log_delta_at))
+
+
+def _valley(function: Callable[[float], float]) -> float:
+    """Return where a function of a positive number with one valley is least, by golden section over the logarithm."""
+    low, high = math.log(1e-4), math.log(1e5)
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(math.exp(left)), function(math.exp(right))
+    while high - low > 1e-2:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(math.exp(left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(math.exp(right))
+    return math.exp((low + high) / 2)
+
+
+class _Sketch:
+    """Lattices thinned out to a few points, to choose a focus by; nothing is promised from it."""
+
+    def __init__(self, lattices: Sequence[Lattice], step: float) -> None:
+        self._rows = []
+        for one in lattices:
+            groups = np.arange(0, len(one.masses), max(1, -(-len(one.masses) // SKETCH_POINTS)))
+            masses = np.add.reduceat(one.masses, groups)
+            losses = step * (one.start + np.arange(len(one.masses)))
+            means = np.add.reduceat(one.masses * losses, groups) / np.maximum(masses, 1e-300)
+            kept = masses > 0
+            self._rows.append((np.log(masses[kept]), means[kept], one.times))
+
+    def log_moment(self, tilt: float) -> float:
+        """Return about the logarithm of the mean of e^(tilt L) of the composed loss."""
+        value = 0.0
+        for logs, losses, count in self._rows:
+            powers = logs + tilt * losses
+            top = float(powers.max())
+            value += count * (top + math.log(float(np.exp(powers - top).sum())))
+        return value
+
+
+def _log_moment(lattices: Sequence[Lattice], step: float, tilt: float) -> float:
+    """Return the logarithm of the mean of e^(tilt L) of the composed loss on the lattice."""
+    total = 0.0
+    for one in lattices:
+        powers, top = _powers(one, step, tilt)
+        total += one.times * (top + math.log(float(np.exp(powers) @ one.masses)))
+    return total
+
+
+def _powers(one: Lattice, step: float, tilt: float) -> tuple[Floats, float]:
+    """Return tilt times each loss, less their greatest, and that."""
+    powers = tilt * step * (one.start + np.arange(len(one.masses), dtype=np.float64))
+    top = float(max(powers[0], powers[-1]))
+    powers -= top
+    return powers, top
+
+
+def _window(lattices: Sequence[Lattice], step: float, focus: Focus) -> tuple[float, float, float]:
+    """Return losses between which all but TILTED_TAIL of the tilted mass lies on either side, and the log-moment.
+
+    Chernoff's inequality, at exponents that are best for the sketch and hold for the lattice; the focus is inside.
+    """
+    sketch, nats = _Sketch(lattices, step), -math.log(TILTED_TAIL)
+    near = sketch.log_moment(focus.tilt)
+    up = _valley(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta)
+    down = _valley(lambda theta: (sketch.log_moment(focus.tilt - theta) - near + nats) / theta)
+    value = _log_moment(lattices, step, focus.tilt)
+    high = (_log_moment(lattices, step, focus.tilt + up) - value + nats) / up
+    low = (value - _log_moment(lattices, step, focus.tilt - down) - nats) / down
+    smallest = sum(one.times * one.start for one in lattices) * step
+    largest = sum(one.times * (one.start + len(one.masses) - 1) for one in lattices) * step
+    return max(min(low, focus.epsilon), smallest), min(max(high, focus.epsilon), largest), value
+
+
+def _power(lattices: Sequence[Lattice], step: float, tilt: float, low: float, high: float) -> tuple[Floats, int]:
+    """Return the tilted masses of the composed loss within a window, and the index of the first."""
+    start = math.floor(low / step)
+    length = next_fast_len(math.ceil(high / step) - start + 2, real=True)
+    spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
+    origin = 0
+    for one in lattices:
+        powers = tilt * step * (one.start + np.arange(len(one.masses)))
+        tilted = one.masses * np.exp(powers - powers.max())
+        tilted /= tilted.sum()
+        folded = np.bincount(np.arange(len(tilted)) % length, tilted, length) if len(tilted) > length else tilted
+        spectrum *= _raised(rfft(folded, length), one.times)
+        origin += one.times * one.start
+    masses = np.maximum(irfft(spectrum, length), 0.0)
+    return np.roll(masses, (origin - start) % length), start
+
+
+def _raised(spectrum: Spectrum, times: int) -> Spectrum:
+    """Return a spectrum to a power, by its logarithm, which is faster than multiplying."""
+    if times == 1:
+        return spectrum
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(times * np.log(spectrum)))

@@ -1,0 +1,267 @@
+"""Dominating pairs: for each event, two laws P and Q that are at least as far apart as those of any two neighbours.
+
+A pair is told by the law of its privacy loss L = ln(dP/dQ): the mass that P and Q put between given losses, atoms, and
+what only one of the two can produce. Whatever is dominated by a pair stays dominated under composition, also when the
+next mechanism is chosen by earlier answers (Zhu, Dong, Wang 2022, theorem 10); parameters are fixed beforehand.
+
+For each event there is a pair for the removal of a unit (P with it, Q without) and one for its addition.
+Not here: composing them (`loss`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Floats = NDArray[np.float64]
+NONE: Floats = np.zeros(0)
+
+
+class Atoms(NamedTuple):
+    """Single losses and the mass that P puts on each; Q's is e^-loss times that."""
+
+    losses: Floats
+    masses: Floats
+
+
+class Pair(Protocol):
+    """Two laws, told by their privacy loss."""
+
+    @property
+    def atoms(self) -> Atoms:
+        """Losses that have a mass of their own."""
+        ...
+
+    @property
+    def only_p(self) -> float:
+        """P's mass where Q has none: a loss of infinity."""
+        ...
+
+    @property
+    def only_q(self) -> float:
+        """Q's mass where P has none."""
+        ...
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the masses of P and of Q, without atoms, between each two neighbouring edges."""
+        ...
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return losses between which all but `tail` of P's finite mass lies."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPair:
+    """N(mu, 1) against N(0, 1): the loss is N(mu^2 / 2, mu^2) under P and N(-mu^2 / 2, mu^2) under Q."""
+
+    mu: float
+    atoms = Atoms(NONE, NONE)
+    only_p = only_q = 0.0
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        half = self.mu / 2
+        return normal_masses(edges / self.mu - half), normal_masses(edges / self.mu + half)
+
+    def span(self, tail: float) -> tuple[float, float]:
+        width = -float(ndtri(min(tail, 0.5))) * self.mu
+        return self.mu**2 / 2 - width, self.mu**2 / 2 + width
+
+
+@dataclass(frozen=True, slots=True)
+class LaplacePair:
+    """Lap(1) at 0 against at epsilon: half of P has the loss epsilon, e^-epsilon / 2 has -epsilon, and between them
+    P(L <= l) = e^(-(epsilon - l) / 2) / 2."""
+
+    epsilon: float
+    only_p = only_q = 0.0
+
+    @property
+    def atoms(self) -> Atoms:
+        ends = np.array([-self.epsilon, self.epsilon])
+        return Atoms(ends, np.array([math.exp(-self.epsilon) / 2, 0.5]))
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        inside = np.clip(edges, -self.epsilon, self.epsilon)
+        start, width = inside[:-1], np.diff(inside)
+        p = np.exp((start - self.epsilon) / 2) / 2 * np.expm1(width / 2)
+        q = np.exp(-(start + self.epsilon) / 2) / 2 * -np.expm1(-width / 2)
+        return p, q
+
+    def span(self, tail: float) -> tuple[float, float]:
+        return -self.epsilon, self.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRangePair:
+    """The envelope of all pairs whose losses lie in an interval of length epsilon.
+
+    For the split t the two losses t and t - epsilon give delta_t(e) = p (1 - e^(e - t)), p = (e^epsilon - e^t) /
+    (e^epsilon - 1), greatest at t = (epsilon + e) / 2: delta(e) = (e^(epsilon/2) - e^(e/2))^2 / (e^epsilon - 1). A
+    supremum of convex curves is convex, so this is the curve of a pair, with P(L > l) = e^(epsilon/2) (e^(epsilon/2) -
+    e^(l/2)) / (e^epsilon - 1) and Q(L > l) = e^(-l/2) (e^(epsilon/2) - e^(l/2)) / (e^epsilon - 1).
+    """
+
+    epsilon: float
+    atoms = Atoms(NONE, NONE)
+    only_p = only_q = 0.0
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        inside = np.clip(edges, -self.epsilon, self.epsilon)
+        start, width = inside[:-1], np.diff(inside)
+        whole = -math.expm1(-self.epsilon)
+        p = np.exp((start - self.epsilon) / 2) * np.expm1(width / 2) / whole
+        q = np.exp(-(start + self.epsilon) / 2) * -np.expm1(-width / 2) / whole
+        return p, q
+
+    def span(self, tail: float) -> tuple[float, float]:
+        return -self.epsilon, self.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class AtomPair:
+    """A pair with finitely many losses, and what only P or only Q can produce."""
+
+    losses: tuple[float, ...]
+    masses: tuple[float, ...]
+    only_p: float = 0.0
+    only_q: float = 0.0
+
+    @property
+    def atoms(self) -> Atoms:
+        return Atoms(np.array(self.losses), np.array(self.masses))
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        nothing = np.zeros(len(edges) - 1)
+        return nothing, nothing
+
+    def span(self, tail: float) -> tuple[float, float]:
+        return min(self.losses), max(self.losses)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPair:
+    """A pair after Poisson sampling at `rate`, for a removal: (1 - rate) Q + rate P against Q, or the same turned round
+    for an addition (Zhu, Dong, Wang 2022, theorem 11). The loss is ln(1 - rate + rate e^L), or minus that."""
+
+    rate: float
+    base: Pair
+    addition: bool
+
+    @property
+    def atoms(self) -> Atoms:
+        losses, masses = self.base.atoms
+        mixed = self._mixed(losses)
+        if self.addition:
+            missing = np.full(int(self.base.only_q > 0), -math.log1p(-self.rate))
+            unchanged = np.full(missing.size, self.base.only_q)
+            return Atoms(np.append(-mixed, missing), np.append(masses * np.exp(-losses), unchanged))
+        missing = np.full(int(self.base.only_q > 0), math.log1p(-self.rate))
+        unchanged = np.full(missing.size, (1 - self.rate) * self.base.only_q)
+        return Atoms(np.append(mixed, missing), np.append(masses * np.exp(mixed - losses), unchanged))
+
+    @property
+    def only_p(self) -> float:
+        return 0.0 if self.addition else self.rate * self.base.only_p
+
+    @property
+    def only_q(self) -> float:
+        return self.rate * self.base.only_p if self.addition else 0.0
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        if not self.addition:
+            p, q = self.base.cells(self._unmixed(edges))
+            return (1 - self.rate) * q + self.rate * p, q
+        p, q = self.base.cells(self._unmixed(-edges[::-1]))
+        return q[::-1], ((1 - self.rate) * q + self.rate * p)[::-1]
+
+    def span(self, tail: float) -> tuple[float, float]:
+        low, high = self.base.span(tail)
+        mixed_low, mixed_high = (float(end) for end in self._mixed(np.array([low, high])))
+        if not self.addition:
+            return (math.log1p(-self.rate) if self.base.only_q else mixed_low), mixed_high
+        # under Q the base's loss reaches from about -high to -low, as its law is that of P turned round
+        turned = self._mixed(np.array([-high, -low]))
+        top = -math.log1p(-self.rate) if self.base.only_q else -min(mixed_low, float(turned[0]))
+        return -max(mixed_high, float(turned[1])), top
+
+    def _mixed(self, losses: Floats) -> Floats:
+        return np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + losses)
+
+    def _unmixed(self, losses: Floats) -> Floats:
+        """Invert `_mixed`: ln((e^l - (1 - rate)) / rate), minus infinity where nothing is below."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inner = losses + np.log(-np.expm1(math.log1p(-self.rate) - losses)) - math.log(self.rate)
+        return np.where(losses > math.log1p(-self.rate), inner, -np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangedPair:
+    """A symmetric pair after sampling without replacement at `rate`.
+
+    delta'(e') = rate delta(e) at e^e' = 1 + rate (e^e - 1) for e' >= 0 (Balle, Barthe, Gaboardi 2018, theorem 9), and
+    by symmetry below. So above 0 the loss is that of a Poisson sample, below 0 its mirror image, and the rest is 0.
+    """
+
+    rate: float
+    base: Pair
+
+    @property
+    def _upper(self) -> SampledPair:
+        return SampledPair(self.rate, self.base, addition=False)
+
+    @property
+    def atoms(self) -> Atoms:
+        losses, masses = self._upper.atoms
+        above = losses > 0
+        p_above, q_above = self._upper.cells(np.array([0.0, np.inf]))
+        rising, p_rising = losses[above], masses[above]
+        q_rising = p_rising * np.exp(-rising)
+        at_zero = 1 - self.only_p - float(p_above[0] + q_above[0] + p_rising.sum() + q_rising.sum())
+        return Atoms(
+            np.concatenate([-rising, [0.0], rising]), np.concatenate([q_rising, [max(at_zero, 0.0)], p_rising])
+        )
+
+    @property
+    def only_p(self) -> float:
+        return self.rate * self.base.only_p
+
+    @property
+    def only_q(self) -> float:
+        return self.only_p
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        p_above, q_above = self._upper.cells(np.maximum(edges, 0.0))
+        p_below, q_below = self._upper.cells(np.maximum(-edges[::-1], 0.0))
+        return p_above + q_below[::-1], q_above + p_below[::-1]
+
+    def span(self, tail: float) -> tuple[float, float]:
+        high = max(self._upper.span(tail)[1], 0.0)
+        return -high, high
+
+
+def pure_pair(epsilon: float, delta: float = 0.0) -> AtomPair:
+    """Return randomized response at epsilon, with delta given away: the worst that is (epsilon, delta)-private."""
+    likely = (1 - delta) / (1 + math.exp(-epsilon))
+    return AtomPair((-epsilon, epsilon), (likely * math.exp(-epsilon), likely), delta, delta)
+
+
+def lattice_pair(epsilon: float, steps: int) -> AtomPair:
+    """Return two-sided geometric noise, neighbours `steps` apart: losses epsilon (1 - 2 j / steps), j = 0 … steps."""
+    ratio = math.exp(-epsilon / steps)
+    j = np.arange(steps + 1)
+    masses = np.exp(-j * epsilon / steps) * (1 - ratio) / (1 + ratio)
+    masses[0], masses[-1] = 1 / (1 + ratio), math.exp(-epsilon) / (1 + ratio)
+    return AtomPair(tuple((epsilon * (1 - 2 * j / steps)).tolist()), tuple(masses.tolist()))
+
+
+def normal_masses(edges: Floats) -> Floats:
+    """Return the standard normal mass between neighbouring edges, precise in both tails."""
+    upper = edges[:-1] > 0
+    flipped = np.where(upper, -edges[1:], edges[:-1]), np.where(upper, -edges[:-1], edges[1:])
+    return np.asarray(ndtr(flipped[1]) - ndtr(flipped[0]))

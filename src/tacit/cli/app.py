@@ -1,0 +1,77 @@
+"""The `tacit` command: runs one subcommand and turns whatever happens into an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import click
+from click.shell_completion import shell_complete
+
+from tacit import __version__
+from tacit.cli.failures import report
+from tacit.cli.kit import FolderGroup
+
+COMPLETE_VARIABLE: Final = "_TACIT_COMPLETE"
+EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
+EXIT_READER_GONE: Final = 128 + signal.SIGPIPE
+
+
+@click.group(
+    cls=FolderGroup,
+    package="tacit.cli.commands",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def app(context: click.Context) -> None:
+    """Answer questions about people without giving any of them away.
+
+    Exit codes: 0 done, 2 bad use, 3 refused for privacy, 4 failed.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; nothing is raised, whatever happens."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where Greek letters cannot be shown, a ? is better than a failure
+    try:
+        exit_code = _invoke(list(arguments))
+        sys.stdout.flush()
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return EXIT_READER_GONE
+    except Exception as error:
+        return report(error, arguments)
+    return exit_code
+
+
+def _invoke(arguments: list[str]) -> int:
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        return shell_complete(app, {}, "tacit", COMPLETE_VARIABLE, instruction)
+    try:
+        with app.make_context("tacit", arguments) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    return 0
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not complain about it while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,33 @@
+"""`tacit completion`: the script that lets a shell complete tacit's commands and options."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+
+from tacit.cli.kit import Command, Screen
+
+SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": BashComplete, "fish": FishComplete, "zsh": ZshComplete}
+
+
+@click.command("completion", cls=Command)
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.pass_context
+def command(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    Add the line that fits to your shell's start-up file:
+
+    \b
+      bash   eval "$(tacit completion bash)"
+      fish   tacit completion fish | source
+      zsh    eval "$(tacit completion zsh)"
+    """
+    script = SHELLS[shell](context.find_root().command, {}, "tacit", "_TACIT_COMPLETE").source()
+    screen = context.ensure_object(Screen)
+    if screen.as_json:
+        screen.show_object({"shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -1,0 +1,47 @@
+"""`tacit errors`: every error code, with what it means and the exit code it leads to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import click
+
+from tacit.cli.kit import Command, Screen
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEntry:
+    """One error of the tree, as it is shown to people."""
+
+    code: str
+    name: str
+    parent: str
+    exit_code: int
+    meaning: str
+
+
+def error_entries() -> list[ErrorEntry]:
+    """Read the error tree, in the order of its codes."""
+    from tacit.privacy import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TacitError)]
+    return [
+        ErrorEntry(kind.code, kind.__name__, kind.__bases__[0].__name__, kind.exit_code, _first_line(kind))
+        for kind in sorted(kinds, key=lambda kind: kind.code)
+    ]
+
+
+@click.command("errors", cls=Command)
+@click.pass_obj
+def command(screen: Screen) -> None:
+    """List every error code with its meaning."""
+    entries = error_entries()
+    if screen.as_json:
+        screen.show_object({"errors": [asdict(entry) for entry in entries]})
+    else:
+        rows = [(entry.code, entry.name, str(entry.exit_code), entry.meaning) for entry in entries]
+        screen.show_table(("code", "error", "exit", "meaning"), rows)
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").partition("\n")[0]

@@ -1,0 +1,63 @@
+"""Imports point inwards only, and ARCHITECTURE.md shows the rings as they are."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.style.rules import ROOT
+
+RING_ROW: Final = re.compile(r"^\| \w+ \| `(?P<folder>\w+)/` \| (?P<state>here|planned) \|", re.MULTILINE)
+FOLDERS: Final = {path.parent.name for path in (ROOT / "src/tacit").glob("*/__init__.py")}
+
+OUTWARDS: Final = {
+    "privacy/units.py": "from tacit.mechanisms import laplace",
+    "privacy/bounds.py": "import tacit.cli.kit",
+    "privacy/relations.py": "import tacit",
+    "accounting/gaussian.py": "from tacit.mechanisms import laplace",
+    "mechanisms/laplace.py": "from tacit import TacitError",
+    "mechanisms/values.py": "def late():\n    from tacit.cli import main",
+}
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts of `folder/pyproject.toml` against the package that lies beside it."""
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "src/tacit", tmp_path / "tacit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_imports_point_inwards_only(copy: Path) -> None:
+    outcome = lint_imports(copy)
+    assert outcome.returncode == 0, outcome.stdout
+
+
+@pytest.mark.parametrize("module", OUTWARDS)
+def test_an_import_that_points_outwards_is_noticed(copy: Path, module: str) -> None:
+    with (copy / "tacit" / module).open("a", encoding="utf-8") as source:
+        source.write(f"\n{OUTWARDS[module]}\n")
+    outcome = lint_imports(copy)
+    assert outcome.returncode == 1
+    assert f"tacit.{module.removesuffix('.py').replace('/', '.')} -> " in outcome.stdout
+
+
+def test_a_folder_without_a_place_in_the_rings_is_noticed(copy: Path) -> None:
+    (copy / "tacit/nowhere").mkdir()
+    (copy / "tacit/nowhere/__init__.py").write_text('"""Not in any ring."""\n')
+    assert lint_imports(copy).returncode == 1
+
+
+def test_the_architecture_names_exactly_the_folders_that_exist() -> None:
+    rows = RING_ROW.findall((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert {folder for folder, state in rows if state == "here"} == FOLDERS
+    assert not {folder for folder, state in rows if state == "planned"} & FOLDERS

@@ -1,0 +1,90 @@
+"""The documentation says what the code does: generated pages are fresh, and what the README shows works."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from bench.__main__ import benchmark_names
+from docs import generate
+from tacit.cli.app import app, run
+from tacit.cli.commands.errors import error_entries
+from tests.style.rules import ROOT
+
+BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK: Final = re.compile(r"\]\((?!https?://)([^)#]+)")
+GUIDES: Final = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+
+
+def blocks(language: str) -> list[str]:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return [text for kind, text in BLOCK.findall(readme) if kind == language]
+
+
+SHELL_LINES: Final = [line for block in blocks("sh") for line in block.splitlines()]
+
+
+def test_the_readme_shows_every_kind_of_line_that_is_checked_here() -> None:
+    assert {shlex.split(line)[0] for line in SHELL_LINES} == {"make", "tacit", "python"}
+    assert blocks("python")
+
+
+@pytest.mark.parametrize("page", generate.pages(), ids=lambda page: page.name)
+def test_a_generated_page_is_what_the_code_says_now(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == generate.pages()[page], "run `make docs`"
+
+
+def test_every_error_code_has_a_row_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    assert [entry.code for entry in error_entries()] == re.findall(r"^\| (T\d{3}) \|", page, re.MULTILINE)
+
+
+def test_every_command_has_a_section_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    with app.make_context("tacit", [], resilient_parsing=True) as context:
+        names = app.list_commands(context)
+    assert re.findall(r"^## tacit (\S+)$", page, re.MULTILINE) == names
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL_LINES if line.startswith("tacit ")])
+def test_a_tacit_command_of_the_readme_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(shlex.split(line)[1:]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL_LINES if line.startswith("make ")])
+def test_a_make_command_of_the_readme_exists(line: str) -> None:
+    outcome = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, check=False)
+    assert outcome.returncode == 0
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL_LINES if line.startswith("python ")])
+def test_a_benchmark_of_the_readme_exists(line: str) -> None:
+    interpreter, flag, module, *arguments = shlex.split(line)
+    assert (interpreter, flag, module) == ("python", "-m", "bench")
+    assert set(arguments) <= {"--list", "--quick", "--json", *benchmark_names()}
+
+
+def test_the_python_of_the_readme_runs_and_prints_what_it_says() -> None:
+    program = "\n".join(blocks("python"))
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    promised = re.findall(r"print\(.*\) +# (.*)$", program, re.MULTILINE)
+    assert outcome.stdout.splitlines() == promised
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_link_between_files_leads_somewhere(guide: str) -> None:
+    targets = LINK.findall((ROOT / guide).read_text(encoding="utf-8"))
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_a_link_that_leads_nowhere_would_be_seen() -> None:
+    assert LINK.findall("[here](README.md) [part](docs/x.md#part) [web](https://example.org)") == [
+        "README.md",
+        "docs/x.md",
+    ]

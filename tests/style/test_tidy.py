@@ -1,0 +1,187 @@
+"""The style is a test: every rule holds for the code, and is shown to notice what breaks it."""
+
+import importlib.util
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from tests.style import rules
+from tests.style.rules import ROOT, Source
+
+PACKAGE: Final = sorted((ROOT / "src/tacit").rglob("*.py"))
+CODE: Final = [
+    *PACKAGE,
+    *sorted(path for path in (ROOT / "bench").rglob("*.py") if ".venvs" not in path.parts),
+    *sorted((ROOT / "docs").rglob("*.py")),
+]
+
+MAY_PRINT: Final = "src/tacit/cli"
+MAY_BE_SEEDED: Final = {
+    "src/tacit/cli/tour/clinic.py": "invents the people of the demo, the same ones in every run",
+}
+
+Rule = Callable[[Source], list[str]]
+
+EVERYWHERE: Final[tuple[Rule, ...]] = (
+    rules.long_modules,
+    rules.long_functions,
+    rules.missing_module_docstrings,
+)
+IN_THE_PACKAGE: Final[tuple[Rule, ...]] = (rules.generic_raises, rules.asserts_on_arguments)
+
+BREAKS: Final[list[tuple[Rule, str]]] = [
+    (rules.long_modules, "x = 1\n" * 501),
+    (rules.long_functions, "def f():\n" + "    x = 1\n" * 60),
+    (rules.long_functions, "class C:\n    async def f(self):\n" + "        x = 1\n" * 60),
+    (rules.missing_module_docstrings, "x = 1\n"),
+    (rules.generic_raises, "raise ValueError('no code')"),
+    (rules.generic_raises, "def f(x):\n    if x:\n        raise KeyError"),
+    (rules.generic_raises, "try:\n    f()\nexcept OSError as error:\n    raise RuntimeError from error"),
+    (rules.asserts_on_arguments, "def release(value):\n    assert value > 0"),
+    (rules.asserts_on_arguments, "class C:\n    def f(self, *, size):\n        if 1:\n            assert len(size)"),
+    (rules.asserts_on_arguments, "class C:\n    def __post_init__(self):\n        assert self.epsilon > 0"),
+    (rules.prints, "def f():\n    print('here')"),
+    (rules.seeded_randomness, "import random"),
+    (rules.seeded_randomness, "from random import Random"),
+    (rules.seeded_randomness, "import numpy.random"),
+    (rules.seeded_randomness, "from numpy import random"),
+    (rules.seeded_randomness, "from numpy.random import default_rng"),
+    (rules.seeded_randomness, "import numpy as np\nnp.random.default_rng(0)"),
+]
+
+KEEPS: Final = '''
+"""A module that keeps every rule."""
+
+import secrets
+
+from tacit.privacy.errors import NotPositive
+
+
+def release(value):
+    """Return it."""
+    noise = secrets.randbits(8)
+    assert noise < 256
+    if value < 0:
+        raise NotPositive("value must be above 0")
+    try:
+        return value + noise
+    except NotPositive:
+        raise
+
+
+def _inner(value):
+    assert value >= 0
+    raise NotImplementedError
+'''
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_of(path: Path, name: str) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", CODE, ids=relative)
+def test_every_module_is_small_and_says_what_it_is(path: Path) -> None:
+    assert [problem for rule in EVERYWHERE for problem in rule(Source.of(path))] == []
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=relative)
+def test_the_package_raises_coded_errors_and_checks_callers_with_them(path: Path) -> None:
+    assert [problem for rule in IN_THE_PACKAGE for problem in rule(Source.of(path))] == []
+
+
+@pytest.mark.parametrize("path", [path for path in PACKAGE if not relative(path).startswith(MAY_PRINT)], ids=relative)
+def test_nothing_but_the_command_line_prints(path: Path) -> None:
+    assert rules.prints(Source.of(path)) == []
+
+
+@pytest.mark.parametrize("path", [path for path in PACKAGE if relative(path) not in MAY_BE_SEEDED], ids=relative)
+def test_no_module_imports_randomness_that_can_be_replayed(path: Path) -> None:
+    assert rules.seeded_randomness(Source.of(path)) == []
+
+
+@pytest.mark.parametrize("path", MAY_BE_SEEDED)
+def test_whoever_may_be_seeded_is(path: str) -> None:
+    assert rules.seeded_randomness(Source.of(ROOT / path)) != []
+
+
+@pytest.mark.parametrize("path", [path for path in PACKAGE if path.name != "__main__.py"], ids=relative)
+def test_every_public_class_function_and_method_is_documented(path: Path) -> None:
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
+    assert rules.undocumented(module) == []
+
+
+def test_no_file_speaks_of_the_machine_it_was_written_on() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("this copy is not a git checkout")
+    texts = {name: (ROOT / name).read_text("utf-8", errors="ignore") for name in listed.stdout.splitlines()}
+    assert {name: found for name, text in texts.items() if (found := rules.machine_paths(text))} == {}
+
+
+@pytest.mark.parametrize(("rule", "text"), BREAKS, ids=[f"{rule.__name__}-{n}" for n, (rule, _) in enumerate(BREAKS)])
+def test_a_rule_notices_what_breaks_it(rule: Rule, text: str) -> None:
+    assert rule(Source(Path("planted.py"), text)) != []
+
+
+@pytest.mark.parametrize("rule", sorted({rule for rule, _ in BREAKS}, key=lambda rule: rule.__name__))
+def test_a_rule_leaves_good_code_alone(rule: Rule) -> None:
+    assert rule(Source(Path("planted.py"), KEEPS)) == []
+
+
+@pytest.mark.parametrize("folder", ["home", "root", "work", "Users", "opt"])
+@pytest.mark.parametrize("before", ["", "path=", "'", "file://"])
+def test_a_path_of_a_machine_is_noticed(folder: str, before: str) -> None:
+    assert rules.machine_paths(f"first line\n{before}/{folder}/ana/tacit\n") == ["line 2"]
+
+
+def test_addresses_and_relative_paths_are_no_paths_of_a_machine() -> None:
+    assert rules.machine_paths("https://example.org/home/page src/work/x /usr/bin/env ~/work/x ./opt/x") == []
+
+
+def test_missing_docstrings_are_noticed_and_those_of_bases_and_protocols_count(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "from dataclasses import dataclass\n"
+        "from typing import Protocol\n"
+        "def bare(): pass\n"
+        "def _private(): pass\n"
+        "class Documented:\n"
+        "    'Says what it is.'\n"
+        "    def work(self):\n        'Says what it does.'\n"
+        "    def bare(self): pass\n"
+        "    @property\n    def part(self): return 1\n"
+        "class Heir(Documented):\n"
+        "    'Is one.'\n"
+        "    def work(self): pass\n"
+        "class Role(Protocol):\n"
+        "    'What one can play.'\n"
+        "    def play(self):\n        'Says how.'\n"
+        "class Player:\n"
+        "    'Plays it.'\n"
+        "    def play(self): pass\n"
+        "    def rest(self): pass\n"
+        "@dataclass\nclass Record:\n    size: int\n"
+    )
+    assert rules.undocumented(module_of(planted, "planted")) == [
+        "def bare",
+        "Documented.bare",
+        "Documented.part",
+        "Player.rest",
+        "class Record",
+    ]
