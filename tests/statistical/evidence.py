@@ -2,13 +2,13 @@
 
 Every p-value here is exact or an upper bound up to the chi-square approximation, whose cells are pooled until each
 expects at least five. A test that calls `accept` once raises a false alarm with probability FALSE_ALARM, over the
-choice of its seed; with the seed fixed it passes or fails always.
+choice of its seed; with the seed fixed it passes or fails always. A planted bug must raise `Refuted` in the same check.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,17 @@ FALSE_ALARM: Final = 1e-6
 EXPECTED_MIN: Final = 5.0
 """Cells that expect fewer than this are put together with others, where the chi-square law would not be near."""
 
-Numbers = Sequence[Any] | NDArray[Any]
+Numbers: TypeAlias = Sequence[Any] | NDArray[Any]
+
+
+class Refuted(AssertionError):
+    """A claim was put to the test and did not hold; other failed assertions are mistakes of the test itself."""
+
+
+def accept(p: float, claim: str = "the stated law") -> None:
+    """Raise `Refuted` if chance alone explains what was seen with a probability below FALSE_ALARM."""
+    if not p >= FALSE_ALARM:
+        raise Refuted(f"this is not {claim}: p = {p:.3g} is below the false-alarm rate of {FALSE_ALARM:g}")
 
 
 def chi_square_p(counts: Numbers, probabilities: Numbers) -> float:
@@ -37,7 +47,7 @@ def chi_square_p(counts: Numbers, probabilities: Numbers) -> float:
     assert abs(shares.sum() - 1) < 1e-9, "probabilities sum to 1"
     if np.any(observed[shares == 0] > 0):
         return 0.0
-    observed, expected = _pooled(observed, shares * observed.sum())
+    observed, expected = _pooled(observed.ravel(), shares.ravel() * observed.sum())
     if len(expected) < 2:
         return 1.0
     statistic = float((np.square(observed - expected) / expected).sum())
@@ -45,22 +55,12 @@ def chi_square_p(counts: Numbers, probabilities: Numbers) -> float:
 
 
 def binomial_p(successes: int, trials: int, probability: float) -> float:
-    """Return twice the smaller tail of the binomial law at `successes`, at most 1: exact for each side."""
+    """Return twice the smaller tail of the binomial law at `successes`, at most 1: never too small."""
     assert 0 <= successes <= trials, "successes are some of the trials"
     assert 0 <= probability <= 1, "a probability lies between 0 and 1"
     below = float(stats.binom.cdf(successes, trials, probability))
     above = float(stats.binom.sf(successes - 1, trials, probability))
     return min(1.0, 2 * min(below, above))
-
-
-def accept(p: float, what: str = "the stated law") -> None:
-    """Fail the test if chance alone explains what was seen with a probability below FALSE_ALARM."""
-    assert p >= FALSE_ALARM, f"this is not {what}: p = {p:.3g}, below the false-alarm rate of {FALSE_ALARM:g}"
-
-
-def is_refuted(p: float) -> bool:
-    """Whether `accept` would fail; for planted bugs, which a test must notice."""
-    return not p >= FALSE_ALARM
 
 
 def _pooled(
