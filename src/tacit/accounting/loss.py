@@ -72,7 +72,9 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
     above = float(pair.cells(np.array([edges[-1], np.inf]))[0][0])
     masses[0] += below
     moved = float(doubt.sum()) + _DOUBT + below * (abs(low) + 100)
-    return Lattice(start, masses, pair.only_p, above * (1 + 1e-6), moved, count)
+    held = np.flatnonzero(masses)
+    masses = masses[held[0] : held[-1] + 1]
+    return Lattice(start + int(held[0]), masses, pair.only_p, above * (1 + 1e-6), moved, count)
 
 
 def _upward(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:

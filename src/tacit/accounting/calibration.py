@@ -1,0 +1,107 @@
+"""Noise for a target: the least that keeps epsilon at delta.
+
+Gaussian noise has a closed form. For everything else, bounds on a coarse lattice bracket the parameter, and a secant
+search over its logarithm with tight bounds ends on the safe side of the target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from tacit.accounting.conversions import mu_for
+from tacit.accounting.curves import epsilon, gaussian_mu_exactly
+from tacit.privacy.errors import OutOfRange
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import inside_unit_interval, not_negative, positive
+
+WASTE: Final = 5e-4
+"""How far below the target the answer may stay, relatively."""
+
+ROUGH: Final = 0.2
+"""The width of bounds while the parameter is only bracketed; they are upper bounds all the same."""
+
+PARAMETER_MIN, PARAMETER_MAX = 1e-9, 1e12
+_EVALUATIONS_MAX: Final = 60
+
+
+def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
+    """Return the parameter at which `make_event(parameter)` costs `epsilon` at `delta`, and not more.
+
+    The cost must rise or fall with the parameter throughout (noise: falls; an epsilon: rises); which, is found out.
+    """
+    target, at = float(positive("epsilon", epsilon)), float(not_negative("delta", delta))
+    if at:
+        inside_unit_interval("delta", delta)
+    closed = _closed_form(make_event, target, at)
+    return closed if closed is not None else _search(make_event, target, at)
+
+
+def _closed_form(make_event: Callable[[float], Event], target: float, delta: float) -> float | None:
+    """Return the answer where the event is Gaussian noise whose mu is in inverse proportion to the parameter."""
+    if not delta:
+        return None
+    ones = [gaussian_mu_exactly(make_event(parameter)) for parameter in (1.0, 2.0, 16.0)]
+    if any(mu is None for mu in ones):
+        return None
+    first, second, third = (float(mu or 0) for mu in ones)
+    if not (math.isclose(first, 2 * second, rel_tol=1e-12) and math.isclose(first, 16 * third, rel_tol=1e-12)):
+        return None
+    return first / mu_for(target, delta) * (1 + 2.0**-40)
+
+
+def _search(make_event: Callable[[float], Event], target: float, delta: float) -> float:
+    cost = _Cost(make_event, delta)
+    falls = cost(2.0, ROUGH) < cost(1.0, ROUGH)
+    safe, unsafe = _bracket(cost, target, falls)
+    at_safe, at_unsafe = cost(safe, ROUGH), cost(unsafe, ROUGH)
+    while at_safe < target * (1 - WASTE) and abs(math.log(unsafe / safe)) > 1e-7:
+        middle = _secant(safe, at_safe, unsafe, at_unsafe, target)
+        at_middle = cost(middle)
+        if at_middle <= target:
+            safe, at_safe = middle, at_middle
+        else:
+            unsafe, at_unsafe = middle, at_middle
+    return safe
+
+
+class _Cost:
+    """The upper bound on epsilon at one parameter, with a limit on how often it is asked for."""
+
+    def __init__(self, make_event: Callable[[float], Event], delta: float) -> None:
+        self._make_event, self._delta, self._left = make_event, delta, _EVALUATIONS_MAX
+
+    def __call__(self, parameter: float, width: float = 0.02) -> float:
+        self._left -= 1
+        if self._left < 0:
+            raise OutOfRange("no parameter was found at which the event keeps the target; is its cost monotonic?")
+        return epsilon(self._make_event(parameter), self._delta, width=width).upper
+
+
+def _bracket(cost: _Cost, target: float, falls: bool) -> tuple[float, float]:
+    """Return a parameter that keeps the target and one that does not, each a factor of two apart at most."""
+    parameter, factor = 1.0, 2.0 if falls else 0.5
+    if cost(parameter, ROUGH) <= target:
+        factor = 1 / factor
+        while cost(parameter * factor, ROUGH) <= target:
+            parameter *= factor
+            _check_range(parameter)
+        return parameter, parameter * factor
+    while cost(parameter * factor, ROUGH) > target:
+        parameter *= factor
+        _check_range(parameter)
+    return parameter * factor, parameter
+
+
+def _check_range(parameter: float) -> None:
+    if not PARAMETER_MIN < parameter < PARAMETER_MAX:
+        raise OutOfRange("no parameter between 1e-9 and 1e12 keeps the target", name="epsilon")
+
+
+def _secant(safe: float, at_safe: float, unsafe: float, at_unsafe: float, target: float) -> float:
+    """Return where a line through logarithms meets a point just below the target, kept well inside the bracket."""
+    aim = math.log(target * (1 - WASTE / 2))
+    low, high = math.log(max(at_safe, 1e-300)), math.log(min(at_unsafe, 1e300))
+    share = min(max((aim - low) / (high - low), 0.02), 0.98)
+    return math.exp(math.log(safe) + share * (math.log(unsafe) - math.log(safe)))
