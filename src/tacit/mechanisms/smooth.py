@@ -2,9 +2,13 @@
 
 Promise: let S be a function of the data that is never below the local sensitivity of the value and changes between
 neighbours by a factor of at most e^beta. Then value + (S / s) Z, with Z from Student's t of two degrees of freedom, is
-epsilon-differentially private for epsilon = 2 beta + 3 s / (2 sqrt 2) (Nissim, Raskhodnikova, Smith 2007; Student's t:
-Bun, Steinke 2019). Why: the log-density of Z has a slope of at most 3 / (2 sqrt 2), and under scaling by e^u it changes
-by at most 2 |u|. Half of epsilon goes to each, so beta = epsilon / 4 and s = epsilon sqrt 2 / 3.
+epsilon-differentially private for epsilon = beta / 2 + (3 / 4) sqrt(4 beta^2 + 2 s^2) (smooth sensitivity: Nissim,
+Raskhodnikova, Smith 2007; Student's t: Bun, Steinke 2019, who add up what is taken together here).
+Why: go from one neighbour to the other with the centre and ln S changing evenly. At Z = z the log-density changes by at
+most s * 3 |z| / (2 + z^2) for the centre, which moves by no more than the S in between, plus beta |2 - 2 z^2| /
+(2 + z^2) for the scale; the sum is greatest at z = (2 beta + sqrt(4 beta^2 + 2 s^2)) / s, where it is the stated one.
+beta = 0.35 epsilon and s = 0.6 epsilon give it exactly, and nearly the greatest beta * s, which is what the noise of a
+median is in inverse proportion to.
 
 The noise is exact: a uniform number is drawn to as many bits as decide to which multiple of the public grid
 value + (S / s) Z is rounded, with Z's quantile (2u - 1) / sqrt(2u (1 - u)) enclosed by integer square roots.
@@ -43,7 +47,8 @@ _BETA_MAX: Final = 16.0
 
 _WINDOW_NATS: Final = 21
 _WINDOW_MAX: Final = 2**14
-_ROOT_OF_TWO_FLOOR: Final = Fraction(math.isqrt(2 << 200), 1 << 100)
+BETA_SHARE: Final = Fraction(35, 100)
+SHARPNESS_SHARE: Final = Fraction(6, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class SmoothSensitivity(Mechanism):
     @property
     def beta(self) -> float:
         """How smooth the bound must be: neighbours' bounds differ by a factor of at most e^beta."""
-        return float(Fraction(self.epsilon) / 4 * (1 - Fraction(1, 2**10)))
+        return float(Fraction(self.epsilon) * BETA_SHARE * (1 - Fraction(1, 2**10)))
 
     @property
     def event(self) -> Event:
@@ -87,8 +92,8 @@ class SmoothSensitivity(Mechanism):
 
     @property
     def _sharpness(self) -> Fraction:
-        """s of the module's docstring, rounded down."""
-        return Fraction(self.epsilon) * _ROOT_OF_TWO_FLOOR / 3
+        """s of the module's docstring."""
+        return Fraction(self.epsilon) * SHARPNESS_SHARE
 
     def _noisy_steps(self, centre: Fraction, spread: Fraction, source: Source) -> int:
         scale = spread / self._sharpness

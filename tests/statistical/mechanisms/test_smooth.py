@@ -5,7 +5,6 @@ False alarms: each test calls `accept` once, so at most 1e-6 each over the choic
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -33,7 +32,7 @@ class HalfTheNoise(SmoothSensitivity):
 def check(mechanism: SmoothSensitivity, value: float, bound: float, seed: int) -> None:
     source = SeededSource(seed)
     released = np.array([mechanism.release(value, bound, source=source) for _ in range(DRAWS)])
-    scale = bound * 3 / (math.sqrt(2) * float(mechanism.epsilon))
+    scale = bound / (0.6 * float(mechanism.epsilon))
     accept(stats.kstest((released - value) / scale, stats.t(df=2).cdf).pvalue, "Student's t")
 
 
@@ -49,14 +48,14 @@ def test_half_the_noise_is_noticed() -> None:
 
 def test_far_tails_are_there() -> None:
     mechanism, source = SmoothSensitivity(1.0, 2.0**-10), SeededSource(3)
-    scale = 3 / math.sqrt(2)
+    scale = 1 / 0.6
     far = sum(abs(mechanism.release(0.0, 1.0, source=source)) > 20 * scale for _ in range(20_000))
     accept(binomial_p(far, 20_000, 2 * stats.t(df=2).sf(20)))
 
 
 def test_on_a_coarse_grid_each_multiple_has_the_weight_of_its_surroundings() -> None:
     mechanism, source = SmoothSensitivity(3.0, 2), SeededSource(4)
-    value, scale = 0.75, 3 / (math.sqrt(2) * 3.0) * 4
+    value, scale = 0.75, 4 / (0.6 * 3.0)
     released = [mechanism.release(value, 4.0, source=source) for _ in range(DRAWS)]
     edges = np.concatenate([[-np.inf], np.arange(-15, 16, 2.0), [np.inf]])
     counts = np.histogram(released, bins=np.clip(edges, -1e300, 1e300))[0]
@@ -79,7 +78,7 @@ def check_median(mechanism: SmoothMedian, values: list[float], bound: float, see
     source = SeededSource(seed)
     released = np.array([mechanism.release(values, source=source) for _ in range(DRAWS)])
     value = float(np.sort(values)[(len(values) - 1) // 2])
-    law = stats.t(df=2, loc=value, scale=bound * 3 / (math.sqrt(2) * float(mechanism.epsilon)))
+    law = stats.t(df=2, loc=value, scale=bound / (0.6 * float(mechanism.epsilon)))
     edges = np.concatenate([[-np.inf], np.linspace(mechanism.lower, mechanism.upper, 12)[1:-1], [np.inf]])
     counts = np.histogram(released, bins=np.clip(edges, -1e300, 1e300))[0]
     accept(chi_square_p(counts, np.diff(law.cdf(edges))), "the median with smooth noise")
@@ -89,13 +88,13 @@ SPREAD_OUT = [1.0, 2.0, 4.0, 4.5, 5.0, 5.5, 6.0, 8.0, 9.0]
 
 
 def test_the_noisy_median_has_noise_of_its_smooth_bound() -> None:
-    bound = median_smooth_bound(np.array(SPREAD_OUT), 0.0, 10.0, 2.0 / 4)
+    bound = median_smooth_bound(np.array(SPREAD_OUT), 0.0, 10.0, 0.35 * 2.0 * (1 - 2**-10))
     assert bound > 1.0
     check_median(SmoothMedian(2.0, 0.0, 10.0), SPREAD_OUT, bound, seed=7)
 
 
 def test_a_median_with_noise_of_the_local_sensitivity_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound = median_smooth_bound(np.array(SPREAD_OUT), 0.0, 10.0, 2.0 / 4)
+    bound = median_smooth_bound(np.array(SPREAD_OUT), 0.0, 10.0, 0.35 * 2.0 * (1 - 2**-10))
 
     def local(ordered: Any, lower: float, upper: float, beta: float) -> float:
         middle = (len(ordered) - 1) // 2
