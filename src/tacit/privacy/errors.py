@@ -9,12 +9,23 @@ TacitError                      exit code 4
 │   ├── EmptyInput      T105    nothing to choose from or to compute on
 │   ├── TooLarge        T106    the value does not fit on the public grid, or passes a stated limit
 │   ├── UnknownEvent    T110    an event's kind or version is not known here
-│   └── MixedRelations  T111    events under different neighbouring relations in one composition
+│   ├── MixedRelations  T111    events under different neighbouring relations in one composition
+│   ├── UnknownName     T120    the ledger knows nothing by this name
+│   ├── NameTaken       T121    the name stands for something else already
+│   ├── KeyReused       T122    an idempotency key stands for another request already
+│   └── AlreadySettled  T123    a permit or a request was settled before, in another way
 ├── QueryRefused        T200    the question cannot be answered privately as asked (exit code 3)
 │   └── Exhausted       T201    an interactive mechanism has given all the answers it paid for
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
+│   └── NotPriced       T301    no account of the budget can price the event, whatever is left
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
 ├── LedgerCorrupt       T500    the journal does not verify; nothing is admitted (exit code 4)
+│   └── NotALedger      T501    the file is something else, or too damaged to be read
+├── LedgerUnavailable   T510    the ledger cannot be read or written now; nothing recorded is lost (exit code 4)
+│   ├── LedgerFull      T511    no space is left where the ledger lies
+│   ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written
+│   ├── LedgerBusy      T513    others held the write lock for longer than the time limit
+│   └── LedgerTooNew    T514    the ledger was written by a newer tacit
 └── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
 
 Codes are stable: a retired code stays reserved and is never given to another error. Every error says in one
@@ -23,7 +34,23 @@ sentence what would make the request work, and carries what it is about as attri
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
+
+
+class Price(Protocol):
+    """What an error about budgets shows; `tacit.accounting.bounds.Cost` is one."""
+
+    @property
+    def epsilon(self) -> float:
+        """Pure epsilon, or epsilon at `delta`."""
+
+    @property
+    def delta(self) -> float:
+        """The delta that goes with epsilon."""
+
+    @property
+    def rho(self) -> float:
+        """Zero-concentrated privacy, infinity where none is known."""
 
 
 class TacitError(Exception):
@@ -97,6 +124,30 @@ class MixedRelations(InvalidInput):
     code = "T111"
 
 
+class UnknownName(InvalidInput):
+    """The ledger knows no data set, analyst, epoch, permit or request by this name."""
+
+    code = "T120"
+
+
+class NameTaken(InvalidInput):
+    """The name stands for something else already."""
+
+    code = "T121"
+
+
+class KeyReused(InvalidInput):
+    """An idempotency key stands for another request already."""
+
+    code = "T122"
+
+
+class AlreadySettled(InvalidInput):
+    """A permit or a request was settled before, in another way."""
+
+    code = "T123"
+
+
 class QueryRefused(TacitError):
     """The question cannot be answered privately as asked."""
 
@@ -116,6 +167,27 @@ class BudgetExceeded(TacitError):
     code = "T300"
     exit_code = 3
 
+    def __init__(
+        self,
+        message: str,
+        *,
+        asked: Price | None = None,
+        remaining: Price | None = None,
+        fits: Price | None = None,
+        scope: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.asked: Final = asked
+        self.remaining: Final = remaining
+        self.fits: Final = fits
+        self.scope: Final = scope
+
+
+class NotPriced(BudgetExceeded):
+    """No account of the budget can price the event, whatever is left."""
+
+    code = "T301"
+
 
 class NotPermitted(TacitError):
     """This actor may not do this to this resource."""
@@ -128,6 +200,47 @@ class LedgerCorrupt(TacitError):
     """The journal does not verify; nothing is admitted until it is settled."""
 
     code = "T500"
+
+    def __init__(self, message: str, *, record: int | None = None, differs: str | None = None) -> None:
+        super().__init__(message)
+        self.record: Final = record
+        self.differs: Final = differs
+
+
+class NotALedger(LedgerCorrupt):
+    """The file is something else, or too damaged to be read as a ledger."""
+
+    code = "T501"
+
+
+class LedgerUnavailable(TacitError):
+    """The ledger cannot be read or written now; nothing that was recorded is lost."""
+
+    code = "T510"
+
+
+class LedgerFull(LedgerUnavailable):
+    """No space is left where the ledger lies."""
+
+    code = "T511"
+
+
+class LedgerReadOnly(LedgerUnavailable):
+    """The place where the ledger lies cannot be written."""
+
+    code = "T512"
+
+
+class LedgerBusy(LedgerUnavailable):
+    """Others held the write lock for longer than the time limit."""
+
+    code = "T513"
+
+
+class LedgerTooNew(LedgerUnavailable):
+    """The ledger was written by a newer tacit."""
+
+    code = "T514"
 
 
 class Unavailable(TacitError):
