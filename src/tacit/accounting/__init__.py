@@ -1,7 +1,7 @@
 """What events cost: bounds from both sides, calibration, and what an epsilon means.
 
 `epsilon(event, delta)` and `delta(event, epsilon)` return a `Bound`: `upper` may be promised, `lower` is certified too,
-`method` says which accountant found the upper bound. `calibrate` finds the noise for a target. `meaning` says what the
+`method` says which accountant found the upper bound; `compare` shows all of them side by side. `calibrate` finds the noise for a target. `meaning` says what the
 numbers are worth to an attacker.
 
 All of them speak of plans: parameters fixed before the data was touched. What may decide about the next release of an
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from tacit.accounting.bounds import Bound, Cost
 from tacit.accounting.calibration import calibrate
+from tacit.accounting.comparison import compare
 from tacit.accounting.curves import delta, epsilon
 from tacit.accounting.meaning import Meaning, meaning
 
-__all__ = ["Bound", "Cost", "Meaning", "calibrate", "delta", "epsilon", "meaning"]
+__all__ = ["Bound", "Cost", "Meaning", "calibrate", "compare", "delta", "epsilon", "meaning"]

@@ -1,7 +1,8 @@
-"""Pure differential privacy: sums, and the best that composition allows.
+"""Pure differential privacy: what is lost at most, for certain.
 
-Promise: `pure_epsilon` bounds every log-ratio of an event, or is infinite. `advanced_epsilon` is the well-known formula
-of advanced composition (Dwork, Rothblum, Vadhan 2010), kept because people ask for it by name.
+Promise: `pure_epsilon` bounds every log-ratio of an event, or is infinite.
+Not here: composing pure events better than by their sum. The best that is possible (Kairouz, Oh, Viswanath 2015) is the
+composition of randomized responses, which `loss` does.
 """
 
 from __future__ import annotations
@@ -51,12 +52,6 @@ def amplified(rate: float, epsilon: float) -> float:
     if epsilon > 700:
         return _up(epsilon + math.log(rate))
     return _up(math.log1p(rate * math.expm1(epsilon)))
-
-
-def advanced_epsilon(epsilon: float, count: int, delta: float) -> float:
-    """Return sqrt(2 count ln(1 / delta)) epsilon + count epsilon (e^epsilon - 1): advanced composition."""
-    root = math.sqrt(2 * count * -math.log(delta)) * epsilon
-    return _up(min(count * epsilon, root + count * epsilon * math.expm1(min(epsilon, 700.0))))
 
 
 def _up(number: float) -> float:
