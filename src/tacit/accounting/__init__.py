@@ -1,8 +1,8 @@
 """What events cost: bounds from both sides, calibration, and what an epsilon means.
 
 `epsilon(event, delta)` and `delta(event, epsilon)` return a `Bound`: `upper` may be promised, `lower` is certified too,
-`method` says which accountant found the upper bound; `compare` shows all of them side by side. `calibrate` finds the noise for a target. `meaning` says what the
-numbers are worth to an attacker.
+`method` says which accountant found the upper bound; `compare` shows all of them side by side. `calibrate` finds the
+noise for a target. `meaning` says what the numbers are worth to an attacker.
 
 All of them speak of plans: parameters fixed before the data was touched. What may decide about the next release of an
 adaptive analyst is `measures`, used by the ledger; a privacy loss distribution never does.
