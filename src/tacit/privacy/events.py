@@ -13,17 +13,40 @@ Not here: what an event costs (accounting) and whether it is admitted (ledger).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, TypeAlias
 
 from tacit.privacy.errors import EmptyInput, InvalidInput, MixedRelations, OutOfRange, TooLarge, UnknownEvent, WrongType
-from tacit.privacy.numbers import inside_unit_interval, not_negative, positive, whole
+from tacit.privacy.numbers import inside_unit_interval, not_negative, positive, truth_value, whole
 from tacit.privacy.relations import Relation
 
 EVENT_DEPTH_MAX: Final = 32
 EVENT_PARTS_MAX: Final = 1_000_000
 EVENT_BYTES_MAX: Final = 64 * 2**20
+
+Check: TypeAlias = Callable[[str, object], Fraction | int | bool]
+
+
+def _keeping(**checks: Check) -> Mapping[str, Check]:
+    return MappingProxyType(checks)
+
+
+def _below_one(name: str, value: object) -> Fraction:
+    number = not_negative(name, value)
+    if number >= 1:
+        raise OutOfRange(f"{name} must be below 1, and is {float(number):g}", name=name, value=value)
+    return number
+
+
+def _rate(name: str, value: object) -> Fraction:
+    number = positive(name, value)
+    if number > 1:
+        raise OutOfRange(f"{name} must be at most 1, and is {float(number):g}", name=name, value=value)
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +55,13 @@ class Event:
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    checks: ClassVar[Mapping[str, Check]] = _keeping()
+    """What each parameter must keep; what a check returns is kept, rationals as floats."""
+
+    def __post_init__(self) -> None:
+        for name, check in self.checks.items():
+            value = check(name, getattr(self, name))
+            object.__setattr__(self, name, float(value) if isinstance(value, Fraction) else value)
 
     @property
     def relation(self) -> Relation:
@@ -61,15 +91,13 @@ class SimpleEvent(Event):
 
     under: Relation = field(default=Relation.ADD_REMOVE, kw_only=True)
 
+    def __post_init__(self) -> None:
+        Event.__post_init__(self)
+        object.__setattr__(self, "under", _relation_named(self.under))
+
     @property
     def relation(self) -> Relation:
         return self.under
-
-    def _set_number(self, name: str, check: Any) -> None:
-        object.__setattr__(self, name, float(check(name, getattr(self, name))))
-
-    def _set_relation(self) -> None:
-        object.__setattr__(self, "under", _relation_named(self.under))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +105,8 @@ class Pure(SimpleEvent):
     """Anything that is epsilon-differentially private, of which no more is known."""
 
     kind = "pure"
+    checks = _keeping(epsilon=not_negative)
     epsilon: float
-
-    def __post_init__(self) -> None:
-        self._set_number("epsilon", not_negative)
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +114,9 @@ class Approximate(SimpleEvent):
     """Anything that is (epsilon, delta)-differentially private, of which no more is known."""
 
     kind = "approximate"
+    checks = _keeping(epsilon=not_negative, delta=_below_one)
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        self._set_number("epsilon", not_negative)
-        self._set_number("delta", not_negative)
-        if self.delta >= 1:
-            raise OutOfRange(f"delta must be below 1, and is {self.delta:g}", name="delta", value=self.delta)
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +135,9 @@ class DiscreteLaplace(SimpleEvent):
     """
 
     kind = "discrete-laplace"
+    checks = _keeping(epsilon=not_negative, steps=whole)
     epsilon: float
     steps: int = 1
-
-    def __post_init__(self) -> None:
-        self._set_number("epsilon", not_negative)
-        object.__setattr__(self, "steps", whole("steps", self.steps))
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +145,8 @@ class Gaussian(SimpleEvent):
     """Gaussian noise: `sigma` is its standard deviation over the L2 sensitivity."""
 
     kind = "gaussian"
+    checks = _keeping(sigma=positive)
     sigma: float
-
-    def __post_init__(self) -> None:
-        self._set_number("sigma", positive)
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +157,10 @@ class DiscreteGaussian(SimpleEvent):
     """
 
     kind = "discrete-gaussian"
+    checks = _keeping(sigma=positive, sensitivity=positive, scalar=truth_value)
     sigma: float
     sensitivity: float = 1.0
     scalar: bool = False
-
-    def __post_init__(self) -> None:
-        self._set_number("sigma", positive)
-        self._set_number("sensitivity", positive)
-        if not isinstance(self.scalar, bool):
-            raise WrongType("scalar must be true or false", name="scalar", value=self.scalar)
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +175,9 @@ class RandomizedResponse(SimpleEvent):
     """Randomized response over `categories` answers, the truth e^epsilon times as likely as each other answer."""
 
     kind = "randomized-response"
+    checks = _keeping(epsilon=not_negative, categories=partial(whole, at_least=2))
     epsilon: float
     categories: int = 2
-
-    def __post_init__(self) -> None:
-        self._set_number("epsilon", not_negative)
-        object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +185,8 @@ class ZeroConcentrated(SimpleEvent):
     """Anything that is rho-zero-concentrated differentially private."""
 
     kind = "zero-concentrated"
+    checks = _keeping(rho=not_negative)
     rho: float
-
-    def __post_init__(self) -> None:
-        self._set_number("rho", not_negative)
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +194,9 @@ class Shuffled(SimpleEvent):
     """`count` reports of an epsilon-locally private randomizer, seen only after a uniform shuffle."""
 
     kind = "shuffled"
+    checks = _keeping(epsilon=not_negative, count=whole)
     epsilon: float
     count: int
-
-    def __post_init__(self) -> None:
-        self._set_number("epsilon", not_negative)
-        object.__setattr__(self, "count", whole("count", self.count))
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +204,8 @@ class NoisyMax(SimpleEvent):
     """The index of the greatest count after Gaussian noise of deviation `sigma`, where one unit moves one vote."""
 
     kind = "noisy-max"
+    checks = _keeping(sigma=positive)
     sigma: float
-
-    def __post_init__(self) -> None:
-        self._set_number("sigma", positive)
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +216,9 @@ class TreeAggregation(SimpleEvent):
     """
 
     kind = "tree-aggregation"
+    checks = _keeping(sigma=positive, leaves=whole)
     sigma: float
     leaves: int
-
-    def __post_init__(self) -> None:
-        self._set_number("sigma", positive)
-        object.__setattr__(self, "leaves", whole("leaves", self.leaves))
-        self._set_relation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +234,8 @@ class CompoundEvent(Event):
     def relation(self) -> Relation:
         return self.parts[0].relation
 
-    def _check_parts(self) -> None:
+    def __post_init__(self) -> None:
+        Event.__post_init__(self)
         if not self.parts:
             raise EmptyInput(f"{self.kind} needs at least one event", name="events")
         if len(self.parts) > EVENT_PARTS_MAX:
@@ -277,15 +266,9 @@ class Sampled(WrappedEvent):
     """`event` on a Poisson sample: every unit takes part independently with probability `rate`."""
 
     kind = "sampled"
+    checks = _keeping(rate=_rate)
     rate: float
     event: Event
-
-    def __post_init__(self) -> None:
-        rate = positive("rate", self.rate)
-        if rate > 1:
-            raise OutOfRange(f"rate must be at most 1, and is {float(rate):g}", name="rate", value=self.rate)
-        object.__setattr__(self, "rate", float(rate))
-        self._check_parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,16 +276,15 @@ class SampledWithoutReplacement(WrappedEvent):
     """`event` on a uniform sample of exactly `size` of `population` units, whose number is public."""
 
     kind = "sampled-without-replacement"
+    checks = _keeping(size=whole, population=whole)
     size: int
     population: int
     event: Event
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size))
-        object.__setattr__(self, "population", whole("population", self.population))
+        CompoundEvent.__post_init__(self)
         if self.size > self.population:
             raise OutOfRange(f"a sample of {self.size} cannot be drawn from {self.population}", name="size")
-        self._check_parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,12 +292,9 @@ class Repeated(WrappedEvent):
     """`event`, `count` times over, each time with fresh randomness on the same data."""
 
     kind = "repeated"
+    checks = _keeping(count=whole)
     event: Event
     count: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", whole("count", self.count))
-        self._check_parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,12 +302,9 @@ class Grouped(WrappedEvent):
     """`event` as it protects any `size` units together (group privacy)."""
 
     kind = "grouped"
+    checks = _keeping(size=whole)
     event: Event
     size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size))
-        self._check_parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,46 +316,43 @@ class Selected(WrappedEvent):
     """
 
     kind = "selected"
+    checks = _keeping(shape=not_negative, stop=inside_unit_interval)
     event: Event
     shape: float
     stop: float
 
+
+@dataclass(frozen=True, slots=True)
+class ListedEvent(CompoundEvent):
+    """An event made from several others."""
+
+    events: tuple[Event, ...]
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", float(not_negative("shape", self.shape)))
-        object.__setattr__(self, "stop", float(inside_unit_interval("stop", self.stop)))
-        self._check_parts()
+        if not isinstance(self.events, Iterable):
+            raise WrongType(
+                f"{self.kind} is made from a list of events, not {type(self.events).__name__}", name="events"
+            )
+        object.__setattr__(self, "events", tuple(self.events))
+        CompoundEvent.__post_init__(self)
+
+    @property
+    def parts(self) -> tuple[Event, ...]:
+        return self.events
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Composed(CompoundEvent):
+@dataclass(frozen=True, slots=True)
+class Composed(ListedEvent):
     """Several events on the same data, one after another."""
 
     kind = "composed"
-    events: tuple[Event, ...]
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        object.__setattr__(self, "events", tuple(events))
-        self._check_parts()
-
-    @property
-    def parts(self) -> tuple[Event, ...]:
-        return self.events
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Disjoint(CompoundEvent):
+@dataclass(frozen=True, slots=True)
+class Disjoint(ListedEvent):
     """Several events on parts of the data that no unit shares (parallel composition)."""
 
     kind = "disjoint"
-    events: tuple[Event, ...]
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        object.__setattr__(self, "events", tuple(events))
-        self._check_parts()
-
-    @property
-    def parts(self) -> tuple[Event, ...]:
-        return self.events
 
 
 KINDS: Final[Mapping[str, type[Event]]] = {
