@@ -89,6 +89,8 @@ def check_supported(event: Event) -> None:
                 check_supported(one)
         elif isinstance(part, events.Sampled) and part.relation is not Relation.ADD_REMOVE:
             raise UnknownEvent("Poisson sampling is priced under add-remove; state the event under that relation")
+        elif isinstance(part, events.Shuffled) and part.relation is not Relation.REPLACE_ONE:
+            raise UnknownEvent("shuffled reports are priced under replace-one, since their number is public")
 
 
 def gaussian_mu_exactly(event: Event) -> float | None:

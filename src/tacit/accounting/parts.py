@@ -34,9 +34,19 @@ def _collect(event: Event, count: int, counts: Counter[Event]) -> None:
             for one, times in parts(inner).items():
                 counts[grouped(one, size)] += count * times
         case events.Sampled(rate, inner):
-            counts[inner if rate == 1 else events.Sampled(rate, simplest(inner))] += count
+            _collect_sampled(rate, simplest(inner), count, counts)
         case _:
             counts[simplest(event)] += count
+
+
+def _collect_sampled(rate: float, inner: Event, count: int, counts: Counter[Event]) -> None:
+    """Count a Poisson sample; a sample of a sample is one at the product of their rates."""
+    while isinstance(inner, events.Sampled):
+        rate, inner = min(1.0, rate * inner.rate * (1 + 2**-50)), simplest(inner.event)
+    if rate == 1:
+        _collect(inner, count, counts)
+    else:
+        counts[events.Sampled(rate, inner)] += count
 
 
 def simplest(event: Event) -> Event:

@@ -21,8 +21,9 @@ def pure_epsilon(event: Event) -> float:
             events.Pure(epsilon=epsilon)
             | events.DiscreteLaplace(epsilon=epsilon)
             | events.RandomizedResponse(epsilon=epsilon)
-            | events.Shuffled(epsilon=epsilon)
         ):
+            return epsilon
+        case events.Shuffled(epsilon=epsilon) if event.relation is Relation.REPLACE_ONE:
             return epsilon
         case events.Approximate(epsilon=epsilon, delta=delta):
             return epsilon if delta == 0 else math.inf

@@ -191,12 +191,16 @@ class ZeroConcentrated(SimpleEvent):
 
 @dataclass(frozen=True, slots=True)
 class Shuffled(SimpleEvent):
-    """`count` reports of an epsilon-locally private randomizer, seen only after a uniform shuffle."""
+    """`count` reports of an epsilon-locally private randomizer, seen only after a uniform shuffle.
+
+    The number of reports is public, so the relation is replace-one unless it is said otherwise.
+    """
 
     kind = "shuffled"
     checks = _keeping(epsilon=not_negative, count=whole)
     epsilon: float
     count: int
+    under: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
