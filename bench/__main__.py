@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from bench.results import Result, table
 
 Benchmark = Callable[[bool], Iterator[Result]]
 
+PIPE_WIDTH: Final = 160
 NOT_BENCHMARKS: Final = frozenset({"__init__", "__main__", "results"})
 
 
@@ -47,7 +49,8 @@ def main(name: str | None, list_names: bool, quick: bool, as_json: bool) -> None
         if as_json:
             click.echo(result.to_json())
     if not as_json:
-        Console(highlight=False).print(table(f"{name}, quick" if quick else name, results))
+        width = None if sys.stdout.isatty() else PIPE_WIDTH
+        Console(highlight=False, width=width).print(table(f"{name}, quick" if quick else name, results))
     for peer in sorted({peer for result in results for peer, value in result.peers.items() if value is None}):
         click.echo(f"skipped {peer}: not installed; {INSTALL_COMMAND} {peer}", err=True)
 

@@ -6,6 +6,9 @@ errors. The parts are modules:
     tacit.privacy       the vocabulary: units, relations, bounds, events, errors
     tacit.mechanisms    exact noise and private choices, each with its promise
     tacit.accounting    what events cost
+    tacit.ledger        budgets, in memory (`tacit.Budget`) and durable
+
+and `tacit.Curator` opens a folder that holds a durable ledger.
 
 Everything is loaded when it is first named, so that `import tacit` and the command line start at once.
 """
@@ -14,7 +17,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tacit import accounting, mechanisms, privacy
+    from tacit import accounting, ledger, mechanisms, privacy
+    from tacit.accounting import Cost
+    from tacit.curator import Curator
+    from tacit.ledger import Budget
     from tacit.privacy import Bounds, Categories, ForeignKey, Relation, Unit
     from tacit.privacy.errors import (
         BudgetExceeded,
@@ -30,8 +36,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bounds",
+    "Budget",
     "BudgetExceeded",
     "Categories",
+    "Cost",
+    "Curator",
     "ForeignKey",
     "InvalidInput",
     "LedgerCorrupt",
@@ -43,12 +52,13 @@ __all__ = [
     "Unit",
     "__version__",
     "accounting",
+    "ledger",
     "mechanisms",
     "privacy",
 ]
 
-_PARTS: Final = ("accounting", "mechanisms", "privacy")
-_HOMES: Final = ("tacit.privacy", "tacit.privacy.errors")
+_PARTS: Final = ("accounting", "ledger", "mechanisms", "privacy")
+_HOMES: Final = ("tacit.privacy", "tacit.privacy.errors", "tacit.accounting", "tacit.ledger", "tacit.curator")
 """Where the names of `__all__` that are not parts come from."""
 
 

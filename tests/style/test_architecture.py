@@ -19,6 +19,7 @@ OUTWARDS: Final = {
     "privacy/bounds.py": "import tacit.cli.kit",
     "privacy/relations.py": "import tacit",
     "accounting/gaussian.py": "from tacit.mechanisms import laplace",
+    "accounting/meaning.py": "def plot():\n    from tacit.report import trade_off",
     "mechanisms/laplace.py": "from tacit import TacitError",
     "mechanisms/values.py": "def late():\n    from tacit.cli import main",
 }

@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tests.style.rules import ROOT
 
-SURFACES = {"cli"}
+SURFACES = {"cli", "report"}
 
 
 @pytest.mark.parametrize("name", tacit.__all__)

@@ -13,9 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from tacit.accounting.dominating import is_exact, lower_pair, upper_pair
-from tacit.accounting.loss import Curve, Focus, Lattice, focus_on_delta, focus_on_epsilon, on_lattice
+from tacit.accounting.loss import (
+    Curve,
+    Focus,
+    Lattice,
+    focus_on_delta,
+    focus_on_epsilon,
+    on_lattice,
+    rough_delta,
+    spread,
+    window,
+)
 from tacit.accounting.pairs import GaussianPair, Pair
-from tacit.accounting.parts import parts
+from tacit.accounting.parts import attained, parts
 from tacit.privacy import events
 from tacit.privacy.events import Event
 
@@ -30,13 +40,17 @@ ETA_SHARE: Final = 1e-3
 
 POINTS: Final = 1 << 21
 COARSE_POINTS: Final = 4096
+COARSENED_MAX: Final = 5
+REFOCUSED_MAX: Final = 4
+STEP_MIN: Final = 1e-18
+TAIL_MIN: Final = 1e-300
 
 
 class Plan:
     """The composed parts of an event, ready to be asked for epsilon at delta or for delta at epsilon."""
 
-    def __init__(self, ways: Sequence[Mapping[Event, int]]) -> None:
-        self._ways = ways
+    def __init__(self, ways: Sequence[Mapping[Event, int]], attained_ways: Sequence[Mapping[Event, int]]) -> None:
+        self._ways, self._attained_ways = ways, attained_ways
 
     @classmethod
     def of(cls, event: Event) -> Plan | None:
@@ -44,35 +58,48 @@ class Plan:
         ways = _ways(event)
         if ways is None or not all(_pairs(way, addition=False, lower=False) for way in ways):
             return None
-        return cls(ways)
+        certain = attained(event)
+        return cls(ways, (_ways(certain) or []) if certain is not None else [])
 
     @property
     def is_exact(self) -> bool:
-        """Whether every part's pair is that of a mechanism which it describes."""
-        return all(is_exact(part) for way in self._ways for part in way)
+        """Whether every part's pair is that of a mechanism which the event describes."""
+        return self._ways == self._attained_ways and all(is_exact(part) for way in self._ways for part in way)
 
     def epsilon(self, delta: float, width: float = WIDTH) -> tuple[float, float]:
         """Return certified bounds on epsilon at `delta`."""
-        return self._worst(lambda pairs: _epsilon(pairs, delta, width), math.inf)
+        return self._worst(lambda pairs, enough: _epsilon(pairs, delta, width, enough), math.inf)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return certified bounds on delta at `epsilon`."""
-        return self._worst(lambda pairs: _delta(pairs, epsilon), 1.0)
+        return self._worst(lambda pairs, _: _delta(pairs, epsilon), 1.0)
 
-    def _worst(self, solve: Callable[[Counted], tuple[float, float]], most: float) -> tuple[float, float]:
-        low = high = 0.0
+    def deltas(self, epsilons: Sequence[float]) -> list[float]:
+        """Return upper bounds on delta at rising epsilons, at little more than the price of one."""
+        highest = [0.0] * len(epsilons)
         for way in self._ways:
-            exact = all(is_exact(part) for part in way)
+            for addition in _directions(way):
+                pairs = _pairs(way, addition=addition, lower=False)
+                found = [1.0] * len(epsilons) if pairs is None else _deltas(pairs, epsilons)
+                highest = list(map(max, highest, found))
+        return highest
+
+    def _worst(self, solve: Callable[[Counted, float], tuple[float, float]], most: float) -> tuple[float, float]:
+        low = high = 0.0
+        exact = self.is_exact
+        for way in self._ways:
             for addition in _directions(way):
                 pairs = _pairs(way, addition=addition, lower=False)
                 if pairs is None:
                     return low, most
-                bounds = solve(pairs)
-                high = max(high, bounds[1])
-                witness = pairs if exact else _pairs(way, addition=addition, lower=True)
+                bounds = solve(pairs, high)
+                low, high = max(low, bounds[0] if exact else 0.0), max(high, bounds[1])
+        for way in self._attained_ways if not exact else ():
+            for addition in _directions(way, lower=True):
+                witness = _pairs(way, addition=addition, lower=True)
                 if witness:
-                    low = max(low, bounds[0] if exact else solve(witness)[0])
-        return low, high
+                    low = max(low, solve(witness, low)[0])
+        return min(low, high), high
 
 
 def _ways(event: Event) -> list[Mapping[Event, int]] | None:
@@ -99,19 +126,25 @@ def _ways(event: Event) -> list[Mapping[Event, int]] | None:
     return ways
 
 
-def _directions(way: Mapping[Event, int]) -> tuple[bool, ...]:
+def _directions(way: Mapping[Event, int], *, lower: bool = False) -> tuple[bool, ...]:
     """Return removal alone where every pair is symmetric, otherwise removal and addition."""
-    return (False, True) if any(isinstance(part, events.Sampled) for part in way) else (False,)
+    sampled = events.Sampled | events.SampledWithoutReplacement if lower else events.Sampled
+    return (False, True) if any(isinstance(part, sampled) for part in way) else (False,)
 
 
 def _pairs(way: Mapping[Event, int], *, addition: bool, lower: bool) -> Counted | None:
-    """Return the pairs of all parts, Gaussian ones as one: their precisions add up."""
+    """Return the pairs of all parts, Gaussian ones as one: their precisions add up.
+
+    None where an upper pair is not known; parts without a lower pair are left out, since more parts never cost less.
+    """
     choose = lower_pair if lower else upper_pair
     counted: Counted = []
     squared = 0.0
     for part, count in way.items():
         pair = choose(part, addition=addition)
         if pair is None:
+            if lower:
+                continue
             return None
         if isinstance(pair, GaussianPair):
             squared += count * pair.mu**2
@@ -122,30 +155,84 @@ def _pairs(way: Mapping[Event, int], *, addition: bool, lower: bool) -> Counted 
     return counted
 
 
-def _epsilon(pairs: Counted, delta: float, width: float) -> tuple[float, float]:
-    tail = delta * 1e-7 / sum(count for _, count in pairs)
+def _epsilon(pairs: Counted, delta: float, width: float, enough: float = 0.0) -> tuple[float, float]:
+    """Return bounds on epsilon at `delta`; an upper bound of `enough` need not be made smaller."""
+    tail = max(delta * 1e-7, TAIL_MIN) / sum(count for _, count in pairs)
     coarse = _coarse_step(pairs, tail)
-    focus = focus_on_delta(_lattices(pairs, coarse, tail), coarse, delta)
-    if focus.epsilon == 0:
-        focus = Focus(coarse, focus.tilt)
+    rough = _lattices(pairs, coarse, tail)
+    focus = focus_on_delta(rough, coarse, delta)
+    if focus.epsilon < enough < math.inf:
+        there = _curve(pairs, coarse, tail, focus_on_epsilon(rough, coarse, enough))
+        if there is not None and there.delta(enough, upper=True) <= delta:
+            return 0.0, enough
     eta = delta * ETA_SHARE
-    step = _step(pairs, tail, focus.epsilon, eta, width)
-    curve = Curve(_lattices(pairs, step, tail), step, focus)
-    upper = curve.epsilon_upper(delta)
-    return curve.epsilon_lower(delta, upper, eta), upper
+    for _ in range(REFOCUSED_MAX):
+        step = _step(pairs, tail, max(focus.epsilon, spread(rough, coarse) / 10), eta, width)
+        curve = _curve(pairs, step, tail, focus)
+        if curve is None:
+            return 0.0, math.inf
+        upper = curve.epsilon_upper(delta)
+        lower = curve.epsilon_lower(delta, upper, eta)
+        if upper == 0 or upper > 0.7 * focus.epsilon:
+            break
+        focus = focus_on_epsilon(rough, coarse, upper)  # the focus came from a Rényi bound, far off for few steps
+    if lower == 0 < upper < math.inf:  # below a great mass at the top of the losses the tilt was too steep
+        gentle = _curve(pairs, step, tail, Focus(upper, min(focus.tilt, 10 / (width * upper))))
+        lower = gentle.epsilon_lower(delta, upper, eta) if gentle is not None else 0.0
+    return lower, upper
 
 
 def _delta(pairs: Counted, epsilon: float) -> tuple[float, float]:
-    tail = 1e-24 / sum(count for _, count in pairs)
-    coarse = _coarse_step(pairs, tail)
-    focus = focus_on_epsilon(_lattices(pairs, coarse, tail), coarse, epsilon)
-    step = _step(pairs, tail, max(epsilon, 0.1), 1e-10, WIDTH)
-    curve = Curve(_lattices(pairs, step, tail), step, focus)
+    curve = _curve_at(pairs, epsilon)
+    if curve is None:
+        return 0.0, 1.0
     upper = curve.delta(epsilon, upper=True)
     if upper == 0:
         return 0.0, 0.0
     eta = upper * ETA_SHARE
     return max(0.0, curve.delta(epsilon + curve.shift(eta), upper=False) - eta), upper
+
+
+def _deltas(pairs: Counted, epsilons: Sequence[float]) -> list[float]:
+    """Return upper bounds at rising epsilons; a curve serves below its focus for as long as its error stays small."""
+    found: list[float] = []
+    curve = None
+    for epsilon in reversed(epsilons):
+        if curve is None or not _is_precise(curve, epsilon):
+            curve = _curve_at(pairs, epsilon)
+        found.append(curve.delta(epsilon, upper=True) if curve is not None else 1.0)
+    return found[::-1]
+
+
+def _is_precise(curve: Curve, epsilon: float) -> bool:
+    upper = curve.delta(epsilon, upper=True)
+    return 0 <= upper - curve.delta(epsilon, upper=False) <= ETA_SHARE * upper
+
+
+def _curve_at(pairs: Counted, epsilon: float) -> Curve | None:
+    """Return the curve that is precise at `epsilon`, or None where its lattice would have too many points."""
+    count = sum(number for _, number in pairs)
+    tail = TAIL_MIN / count
+    coarse = _coarse_step(pairs, tail)
+    rough = _lattices(pairs, coarse, tail)
+    focus = focus_on_epsilon(rough, coarse, epsilon)
+    tail = min(max(rough_delta(rough, coarse, focus) * 1e-7, TAIL_MIN), 1e-24) / count
+    step = _step(pairs, tail, max(epsilon, spread(rough, coarse) / 10), 1e-10, WIDTH)
+    return _curve(pairs, step, tail, focus)
+
+
+def _curve(pairs: Counted, step: float, tail: float, focus: Focus) -> Curve | None:
+    """Return the curve around a focus, on a coarser lattice where the composed one would have too many points.
+
+    None where that does not help: on a coarser lattice very many parts spread out further.
+    """
+    for _ in range(COARSENED_MAX):
+        lattices = _lattices(pairs, step, tail)
+        within = window(lattices, step, focus)
+        if within.high - within.low <= POINTS * step:
+            return Curve(lattices, step, focus, within)
+        step = 1.1 * (within.high - within.low) / POINTS
+    return None
 
 
 def _lattices(pairs: Counted, step: float, tail: float) -> list[Lattice]:
@@ -154,7 +241,7 @@ def _lattices(pairs: Counted, step: float, tail: float) -> list[Lattice]:
 
 def _coarse_step(pairs: Counted, tail: float) -> float:
     widest = max(high - low for low, high in (pair.span(tail) for pair, _ in pairs))
-    return max(widest / COARSE_POINTS, 1e-12)
+    return max(widest / COARSE_POINTS, STEP_MIN)
 
 
 def _step(pairs: Counted, tail: float, epsilon: float, eta: float, width: float) -> float:
@@ -162,4 +249,4 @@ def _step(pairs: Counted, tail: float, epsilon: float, eta: float, width: float)
     count = sum(number for _, number in pairs)
     fine = width * epsilon / max(math.sqrt(count * -math.log(eta) / 2), 8.0)
     widest = max(high - low for low, high in (pair.span(tail) for pair, _ in pairs))
-    return max(fine, widest / POINTS, 1e-15)
+    return max(fine, widest / POINTS, STEP_MIN)

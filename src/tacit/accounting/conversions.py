@@ -12,6 +12,9 @@ from typing import Final
 
 from tacit.accounting.gaussian import log_delta, sigma_for
 
+CURVE_PRECISION: Final = 2.0**-30
+"""What the logarithm of the Gaussian curve may be off by."""
+
 UP: Final = 1 + 2.0**-45
 """What an upper bound is multiplied with, more than the rounding errors of the formulas here."""
 
@@ -39,6 +42,19 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return min(_golden(lambda log: _epsilon_at(math.exp(log) + 1, rho, delta), *_order_range(rho, delta)), 1e300)
 
 
+def delta_of_rho(rho: float, epsilon: float) -> float:
+    """Return the delta at `epsilon` of rho-zero-concentrated privacy, by the best order that a short search finds."""
+    if rho == 0 or math.isinf(rho):
+        return 0.0 if rho == 0 else 1.0
+
+    def log_delta_at(log: float) -> float:
+        order = math.exp(log) + 1
+        return (order - 1) * (order * rho - epsilon + math.log1p(-1 / order)) - math.log(order)
+
+    guess = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
+    return math.exp(min(0.0, _golden(log_delta_at, guess - 1.5, guess + 1.5) + 1e-9))
+
+
 def rho_for(epsilon: float, delta: float) -> float:
     """Return the greatest rho, nearly, of which zero-concentrated privacy gives `epsilon` at `delta`."""
     if epsilon <= 0 or delta <= 0:
@@ -54,18 +70,26 @@ def rho_for(epsilon: float, delta: float) -> float:
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """Return the epsilon at `delta` of mu-Gaussian privacy, from its closed form."""
-    if mu == 0:
-        return 0.0
-    if math.isinf(mu):
-        return math.inf
-    target, sigma = math.log(delta), 1 / mu
-    if log_delta(sigma, 0.0) <= target:
-        return 0.0
-    low, high = 0.0, epsilon_of_rho(mu * mu / 2, delta) * UP + 1e-300
+    return _epsilons_of_mu(mu, math.log(delta) - CURVE_PRECISION)[1] * (1 + 2.0**-33)
+
+
+def least_epsilon_of_mu(mu: float, delta: float) -> float:
+    """Return an epsilon below which Gaussian noise of mu is not (epsilon, delta)-private for certain."""
+    return _epsilons_of_mu(mu, math.log(delta) + CURVE_PRECISION)[0] * (1 - 2.0**-33)
+
+
+def _epsilons_of_mu(mu: float, log_target: float) -> tuple[float, float]:
+    """Return neighbouring numbers between which the logarithm of delta passes a target."""
+    if mu == 0 or math.isinf(mu):
+        return mu, mu
+    sigma = 1 / mu
+    if log_delta(sigma, 0.0) <= log_target:
+        return 0.0, 0.0
+    low, high = 0.0, epsilon_of_rho(mu * mu / 2, math.exp(log_target)) * UP + 1e-300
     while high - low > 2.0**-46 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if log_delta(sigma, middle) > target else (low, middle)
-    return high * (1 + 2.0**-33)
+        low, high = (middle, high) if log_delta(sigma, middle) > log_target else (low, middle)
+    return low, high
 
 
 def mu_for(epsilon: float, delta: float) -> float:

@@ -7,27 +7,31 @@ where those know more or there is no pair. An upper bound is the least of all th
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from tacit.accounting.bounds import Bound
 from tacit.accounting.composition import WIDTH, Plan
-from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilon_of_rho
+from tacit.accounting.conversions import (
+    delta_of_rho,
+    epsilon_of_mu,
+    epsilon_of_renyi,
+    epsilon_of_rho,
+    least_epsilon_of_mu,
+)
 from tacit.accounting.gaussian import log_delta
 from tacit.accounting.measures import concentrated
-from tacit.accounting.parts import parts
+from tacit.accounting.parts import attained, parts
 from tacit.accounting.pure import pure_epsilon
-from tacit.accounting.renyi import ORDERS, curve
-from tacit.accounting.shuffling import shuffled_epsilon
+from tacit.accounting.renyi import ORDERS, Floats, curve
+from tacit.accounting.shuffling import shuffled_delta, shuffled_epsilon
 from tacit.privacy import events
 from tacit.privacy.errors import UnknownEvent
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import inside_unit_interval, not_negative
 from tacit.privacy.relations import Relation
-
-CLOSED_FORM_PRECISION: Final = 1 - 2.0**-28
-"""The relative precision of closed forms, by which their lower ends are narrowed."""
 
 
 def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
@@ -43,13 +47,19 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     target = float(inside_unit_interval("delta", delta))
     mu = gaussian_mu_exactly(event)
     if mu is not None:
-        upper = epsilon_of_mu(mu, target)
-        return Bound(upper * CLOSED_FORM_PRECISION, upper, "closed form of Gaussian noise")
-    bounds = [Bound(0.0, pure_epsilon(event), "sum of pure epsilons"), *_shuffled(event, target)]
+        lower = least_epsilon_of_mu(_attained_mu(event), target)
+        return Bound(lower, epsilon_of_mu(mu, target), "closed form of Gaussian noise")
+    total, given = _sums(event)
+    bounds = [Bound(0.0, pure_epsilon(event), "sum of pure epsilons")]
+    if given <= target:
+        bounds.append(Bound(0.0, total, "sum of epsilons and deltas"))
+    if (report := _shuffled(event)) is not None:
+        closed = shuffled_epsilon(report.epsilon, report.count, target)
+        bounds.append(Bound(0.0, closed, "closed form of shuffling"))
     plan = Plan.of(event)
     if plan is not None:
         bounds.append(Bound(*plan.epsilon(target, width), "privacy loss distribution"))
-    if plan is None or not plan.is_exact:
+    if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
         bounds += _by_moments(event, target)
     best = min(bounds, key=lambda bound: bound.upper)
     return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
@@ -63,34 +73,56 @@ def delta(event: Event, epsilon: float) -> Bound:
         return Bound(0.0, 0.0, "sum of pure epsilons")
     mu = gaussian_mu_exactly(event)
     if mu is not None:
+        least = _attained_mu(event)
+        lower = math.exp(log_delta(1 / least, target)) * (1 - 2.0**-28) if least else 0.0
         upper = math.exp(log_delta(1 / mu, target)) * (1 + 2.0**-28)
-        return Bound(upper * (1 - 2.0**-26), min(upper, 1.0), "closed form of Gaussian noise")
-    bounds = []
+        return Bound(lower, min(upper, 1.0), "closed form of Gaussian noise")
+    total, given = _sums(event)
+    bounds = [Bound(0.0, min(given, 1.0), "sum of epsilons and deltas")] if target >= total else []
+    if (report := _shuffled(event)) is not None:
+        closed = shuffled_delta(report.epsilon, report.count, target)
+        bounds.append(Bound(0.0, closed, "closed form of shuffling"))
     plan = Plan.of(event)
     if plan is not None:
         bounds.append(Bound(*plan.delta(target), "privacy loss distribution"))
-    if plan is None or not plan.is_exact:
-        bounds.append(Bound(0.0, _delta_by_renyi(event, target), "Rényi"))
+    if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
+        rho, given = concentrated(event)
+        bounds.append(Bound(0.0, min(1.0, delta_of_rho(rho, target) + given), "zero-concentrated"))
+        bounds.append(Bound(0.0, _delta_by_renyi(curve(event), target), "Rényi"))
     best = min(bounds, key=lambda bound: bound.upper)
     return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
+
+
+def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
+    """Return upper bounds on delta at rising epsilons, at little more than the price of one."""
+    check_supported(event)
+    if gaussian_mu_exactly(event) is not None:
+        return [delta(event, one).upper for one in epsilons]
+    plan, pure = Plan.of(event), pure_epsilon(event)
+    bounds = [1.0] * len(epsilons) if plan is None else plan.deltas(epsilons)
+    if plan is None or not plan.is_exact:
+        values = curve(event)
+        bounds = [min(bound, _delta_by_renyi(values, one)) for bound, one in zip(bounds, epsilons, strict=True)]
+    falling = accumulate(bounds, min)  # delta never rises with epsilon, so what holds at one holds at all above it
+    return [0.0 if one >= pure else bound for bound, one in zip(falling, epsilons, strict=True)]
 
 
 def check_supported(event: Event) -> None:
     """Refuse an event that no accountant can bound, naming the part."""
     if not isinstance(event, Event):
         raise UnknownEvent(f"accountants read events, not {type(event).__name__}")
-    for part in parts(event):
-        if isinstance(part, events.Disjoint):
-            if part.relation is not Relation.ADD_REMOVE:
-                raise UnknownEvent(
-                    "disjoint events are priced under add-remove: a replaced unit may move from one part to another"
-                )
-            for one in part.events:
-                check_supported(one)
-        elif isinstance(part, events.Sampled) and part.relation is not Relation.ADD_REMOVE:
-            raise UnknownEvent("Poisson sampling is priced under add-remove; state the event under that relation")
-        elif isinstance(part, events.Shuffled) and part.relation is not Relation.REPLACE_ONE:
-            raise UnknownEvent("shuffled reports are priced under replace-one, since their number is public")
+    add_remove = event.relation is Relation.ADD_REMOVE
+    if isinstance(event, events.Disjoint) and not add_remove:
+        raise UnknownEvent(
+            "disjoint events are priced under add-remove: a replaced unit may move from one part to another"
+        )
+    if isinstance(event, events.Sampled) and event.rate < 1 and not add_remove:
+        raise UnknownEvent("Poisson sampling is priced under add-remove; state the event under that relation")
+    if isinstance(event, events.Shuffled) and add_remove:
+        raise UnknownEvent("shuffled reports are priced under replace-one, since their number is public")
+    if isinstance(event, events.CompoundEvent):
+        for part in dict.fromkeys(event.parts):
+            check_supported(part)
 
 
 def gaussian_mu_exactly(event: Event) -> float | None:
@@ -102,13 +134,33 @@ def gaussian_mu_exactly(event: Event) -> float | None:
     return math.sqrt(squares) * (1 + 2.0**-50)
 
 
-def _shuffled(event: Event, delta: float) -> list[Bound]:
+def _attained_mu(event: Event) -> float:
+    """Return mu of those parts that are Gaussian noise and nothing less, where all parts are bounded by such noise."""
+    certain = attained(event)
+    return (gaussian_mu_exactly(certain) or 0.0) if certain is not None else 0.0
+
+
+def _sums(event: Event) -> tuple[float, float]:
+    """Return the sums of epsilons and of deltas: basic composition (Dwork and others 2006)."""
+    epsilon = delta = 0.0
+    for part, count in parts(event).items():
+        if isinstance(part, events.Approximate):
+            epsilon, delta = epsilon + count * part.epsilon, delta + count * part.delta
+        else:
+            epsilon += count * pure_epsilon(part)
+    several = sum(parts(event).values()) > 1
+    return (epsilon * (1 + 2.0**-40), delta * (1 + 2.0**-40)) if several else (epsilon, delta)
+
+
+def _shuffled(event: Event) -> events.Shuffled | None:
+    """Return the one batch of shuffled reports that an event is, or None."""
     inside = parts(event)
-    if len(inside) == 1 and list(inside.values()) == [1]:
-        (part,) = inside
-        if isinstance(part, events.Shuffled):
-            return [Bound(0.0, shuffled_epsilon(part.epsilon, part.count, delta), "closed form of shuffling")]
-    return []
+    part = next(iter(inside))
+    return part if isinstance(part, events.Shuffled) and sum(inside.values()) == 1 else None
+
+
+def _is_tight(bound: Bound) -> bool:
+    return bound.upper <= 1.1 * bound.lower or bound.upper == 0
 
 
 def _by_moments(event: Event, delta: float) -> list[Bound]:
@@ -122,9 +174,8 @@ def _by_moments(event: Event, delta: float) -> list[Bound]:
     return [*bounds, Bound(0.0, best, "Rényi")]
 
 
-def _delta_by_renyi(event: Event, epsilon: float) -> float:
+def _delta_by_renyi(values: Floats, epsilon: float) -> float:
     """Invert the conversion at every order: ln delta = (a - 1) (R - epsilon + ln(1 - 1/a)) - ln a."""
-    values = curve(event)
     finite = np.isfinite(values)
     if not finite.any():
         return 1.0

@@ -34,43 +34,36 @@ STEPS_MAX = 4096
 
 def upper_pair(event: Event, *, addition: bool) -> Pair | None:
     """Return a pair that dominates one part of an event."""
-    match event:
-        case events.Exponential(epsilon=epsilon) if epsilon:
-            return BoundedRangePair(epsilon)
-        case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity) if math.isfinite(
-            mu := smoothed_mu(sigma, sensitivity)
-        ):
-            return GaussianPair(mu)
-        case _:
-            pair = _exact_pair(event, addition=addition)
+    pair = _pair(event, addition=addition, lower=False)
     epsilon = pure_epsilon(event)
     return pure_pair(epsilon) if pair is None and math.isfinite(epsilon) else pair
 
 
 def lower_pair(event: Event, *, addition: bool) -> Pair | None:
     """Return the pair of a mechanism that one part of an event describes."""
-    match event:
-        case events.Exponential(epsilon=epsilon) if epsilon:
-            likely = 1 / (1 + math.exp(-epsilon / 2))  # the split in the middle: losses ±epsilon / 2
-            return AtomPair((-epsilon / 2, epsilon / 2), (1 - likely, likely))
-        case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity):
-            return _scalar_pair(sigma * sensitivity, sensitivity)
-        case _:
-            return _exact_pair(event, addition=addition)
+    return _pair(event, addition=addition, lower=True)
 
 
 def is_exact(event: Event) -> bool:
     """Whether the dominating pair of a part is that of a mechanism which it describes."""
-    return not isinstance(event, events.Exponential | events.DiscreteGaussian) and (
-        _exact_pair(event, addition=False) is not None
-    )
+    upper = upper_pair(event, addition=False)
+    return upper is not None and upper == lower_pair(event, addition=False)
 
 
-def _exact_pair(event: Event, *, addition: bool) -> Pair | None:
+def _pair(event: Event, *, addition: bool, lower: bool) -> Pair | None:
     match event:
+        case events.Exponential(epsilon=epsilon) if epsilon:
+            return _middle_split(epsilon) if lower else BoundedRangePair(epsilon)
+        case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity):
+            if lower:
+                return _scalar_pair(sigma * sensitivity, sensitivity)
+            mu = smoothed_mu(sigma, sensitivity)
+            return GaussianPair(mu) if math.isfinite(mu) else None
         case events.Gaussian(sigma=sigma):
             return GaussianPair(1 / sigma)
         case events.DiscreteLaplace(epsilon=epsilon, steps=steps):
+            if lower and steps > STEPS_MAX:
+                return LaplacePair(epsilon) if epsilon else pure_pair(0.0)
             return lattice_pair(epsilon, _divisor(steps))
         case events.RandomizedResponse(epsilon=epsilon, categories=categories):
             return _response_pair(epsilon, categories)
@@ -80,17 +73,38 @@ def _exact_pair(event: Event, *, addition: bool) -> Pair | None:
             return pure_pair(epsilon)
         case events.Approximate(epsilon=epsilon, delta=delta):
             return pure_pair(epsilon, delta)
-        case events.Sampled(rate, inner) if event.relation is Relation.ADD_REMOVE:
-            base = _exact_pair(simplest(inner), addition=False)
-            return SampledPair(rate, base, addition) if base is not None else None
-        case events.SampledWithoutReplacement(size, population, inner):
-            exchanged = replaced(simplest(inner))
-            if isinstance(exchanged, events.Sampled):
-                return None  # not symmetric
-            base = _exact_pair(exchanged, addition=False)
-            return ExchangedPair(size / population, base) if base is not None and size < population else base
+        case events.Sampled() | events.SampledWithoutReplacement():
+            return _sampled_pair(event, addition=addition, lower=lower)
         case _:
             return None
+
+
+def _sampled_pair(
+    event: events.Sampled | events.SampledWithoutReplacement, *, addition: bool, lower: bool
+) -> Pair | None:
+    """Return the pair of what ran on a sample.
+
+    Without replacement no pair of data sets reaches the dominating pair in both directions at once; what is reached,
+    where all other units are alike, is that of a Poisson sample.
+    """
+    choose = lower_pair if lower else upper_pair
+    inner = simplest(event.event)
+    if isinstance(event, events.Sampled):
+        base = choose(inner, addition=False) if event.relation is Relation.ADD_REMOVE else None
+        return SampledPair(event.rate, base, addition) if base is not None else None
+    exchanged, rate = replaced(inner), event.size / event.population
+    if isinstance(exchanged, events.Sampled):
+        return None  # not symmetric
+    base = choose(exchanged, addition=False)
+    if base is None or rate == 1:
+        return base
+    return SampledPair(rate, base, addition) if lower else ExchangedPair(rate, base)
+
+
+def _middle_split(epsilon: float) -> AtomPair:
+    """Return two outcomes whose log-ratios are ±epsilon / 2: the exponential mechanism on two opposite scores."""
+    likely = 1 / (1 + math.exp(-epsilon / 2))
+    return AtomPair((-epsilon / 2, epsilon / 2), (1 - likely, likely))
 
 
 def _divisor(steps: int) -> int:

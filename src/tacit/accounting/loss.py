@@ -82,6 +82,14 @@ def _upward(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:
     return np.clip((p - scaled_q + doubt) / -math.expm1(-step), 0.0, p)
 
 
+class Window(NamedTuple):
+    """Losses between which all but TILTED_TAIL of the tilted mass lies on either side, and the log-moment."""
+
+    low: float
+    high: float
+    log_moment: float
+
+
 class Focus(NamedTuple):
     """Where a curve is wanted: around `epsilon`, with the tilt that makes that part of it precise."""
 
@@ -92,13 +100,16 @@ class Focus(NamedTuple):
 class Curve:
     """delta as a function of epsilon around a focus, from lattices composed once."""
 
-    def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus) -> None:
+    def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus, within: Window | None = None) -> None:
         self._step, self._focus = step, focus
         self._count = sum(lattice.times for lattice in lattices)
-        low, high, log_moment = _window(lattices, step, focus)
+        low, high, log_moment = within or window(lattices, step, focus)
         tilted, start = _power(lattices, step, focus.tilt, low, high)
         self._losses = step * (start + np.arange(len(tilted)))
         self._error = 3 * TILTED_TAIL + self._count * 2.0**-50 * math.log2(len(tilted))
+        smallest, self._largest = _ends(lattices, step)
+        # exponents are rounded, and large where losses or the tilt are
+        self._slack = 1e-12 + 2.0**-49 * focus.tilt * max(-smallest, self._largest, focus.epsilon)
         # all weights are P's masses over this scale, which keeps them near 1 around the focus
         self._log_scale = log_moment - focus.tilt * focus.epsilon
         from_focus = self._losses - focus.epsilon
@@ -121,6 +132,8 @@ class Curve:
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
+        if epsilon >= self._largest:
+            return min(1.0, self._infinite + self._given_away) if upper else self._infinite
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
         finite, beyond = 0.0, epsilon - self._focus.epsilon
         if index < len(self._losses):
@@ -128,14 +141,15 @@ class Curve:
         scale = math.exp(min(self._log_scale, 700.0))
         error = self._error * math.exp(min(self._log_scale - self._focus.tilt * beyond, 700.0))
         if upper:
-            return min(1.0, self._infinite + self._given_away + max(finite, 0.0) * scale * (1 + 1e-12) + error)
-        return max(0.0, self._infinite + max(finite, 0.0) * scale * (1 - 1e-12) - error)
+            finite = max(finite, 0.0) * scale * (1 + self._slack)
+            return min(1.0, self._infinite + self._given_away + finite + error)
+        return max(0.0, self._infinite + max(finite, 0.0) * scale * (1 - self._slack) - error)
 
     def epsilon_upper(self, delta: float) -> float:
         """Return an epsilon, of at least 0, at which the curve is at most `delta` for certain."""
         if self.delta(0.0, upper=True) <= delta:
             return 0.0
-        low, high = 0.0, max(float(self._losses[-1]), 0.0)
+        low, high = 0.0, max(self._largest, 0.0)
         if self.delta(high, upper=True) > delta:
             return math.inf
         while high - low > 1e-13 * high:
@@ -148,7 +162,7 @@ class Curve:
 
         Below the focus the error of the lower side grows, so the search goes back from `upper` no further than needed.
         """
-        high = min(upper, max(float(self._losses[-1]), 0.0))
+        high = min(upper, max(self._largest, 0.0))
         for part in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5):
             low = high * (1 - part)
             if self.delta(low, upper=False) >= delta + eta:
@@ -175,15 +189,32 @@ def focus_on_epsilon(lattices: Sequence[Lattice], step: float, epsilon: float) -
     """Return the tilt under which the composed curve is precise at `epsilon`."""
     moments = _Sketch(lattices, step)
 
-    def log_delta_at(tilt: float) -> float:
-        return moments.log_moment(tilt) - tilt * epsilon + tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
+    return Focus(epsilon, _valley(lambda tilt: _log_delta(moments.log_moment(tilt), tilt, epsilon)))
 
-    return Focus(epsilon, _valley(log_delta_at))
+
+def rough_delta(lattices: Sequence[Lattice], step: float, focus: Focus) -> float:
+    """Return about the Rényi bound on delta at a focus; nothing is promised from it."""
+    moment = _Sketch(lattices, step).log_moment(focus.tilt)
+    return math.exp(min(0.0, _log_delta(moment, focus.tilt, focus.epsilon)))
+
+
+def spread(lattices: Sequence[Lattice], step: float) -> float:
+    """Return the standard deviation of the composed loss."""
+    total = 0.0
+    for one in lattices:
+        losses = step * (one.start + np.arange(len(one.masses)))
+        mean = float(one.masses @ losses)
+        total += one.times * float(one.masses @ (losses - mean) ** 2)
+    return math.sqrt(total)
+
+
+def _log_delta(log_moment: float, tilt: float, epsilon: float) -> float:
+    return log_moment - tilt * epsilon + tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
 
 
 def _valley(function: Callable[[float], float]) -> float:
     """Return where a function of a positive number with one valley is least, by golden section over the logarithm."""
-    low, high = math.log(1e-4), math.log(1e5)
+    low, high = math.log(1e-4), math.log(1e15)
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = function(math.exp(left)), function(math.exp(right))
@@ -239,8 +270,8 @@ def _powers(one: Lattice, step: float, tilt: float) -> tuple[Floats, float]:
     return powers, top
 
 
-def _window(lattices: Sequence[Lattice], step: float, focus: Focus) -> tuple[float, float, float]:
-    """Return losses between which all but TILTED_TAIL of the tilted mass lies on either side, and the log-moment.
+def window(lattices: Sequence[Lattice], step: float, focus: Focus) -> Window:
+    """Return what has to be kept around a focus.
 
     Chernoff's inequality, at exponents that are best for the sketch and hold for the lattice; the focus is inside.
     """
@@ -251,9 +282,14 @@ def _window(lattices: Sequence[Lattice], step: float, focus: Focus) -> tuple[flo
     value = _log_moment(lattices, step, focus.tilt)
     high = (_log_moment(lattices, step, focus.tilt + up) - value + nats) / up
     low = (value - _log_moment(lattices, step, focus.tilt - down) - nats) / down
+    smallest, largest = _ends(lattices, step)
+    return Window(max(min(low, focus.epsilon), smallest), min(max(high, focus.epsilon), largest), value)
+
+
+def _ends(lattices: Sequence[Lattice], step: float) -> tuple[float, float]:
+    """Return the smallest and the largest finite loss of the composed lattices."""
     smallest = sum(one.times * one.start for one in lattices) * step
-    largest = sum(one.times * (one.start + len(one.masses) - 1) for one in lattices) * step
-    return max(min(low, focus.epsilon), smallest), min(max(high, focus.epsilon), largest), value
+    return smallest, sum(one.times * (one.start + len(one.masses) - 1) for one in lattices) * step
 
 
 def _power(lattices: Sequence[Lattice], step: float, tilt: float, low: float, high: float) -> tuple[Floats, int]:

@@ -16,13 +16,14 @@ from typing import Final
 import numpy as np
 
 from tacit.accounting.bounds import Bound
-from tacit.accounting.curves import delta as delta_at
+from tacit.accounting.curves import deltas
 from tacit.accounting.curves import epsilon as epsilon_at
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Event
+from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import exact, inside_unit_interval
 
-CURVE_POINTS: Final = 9
+CURVE_POINTS: Final = 49
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Meaning:
     @property
     def risk_factor(self) -> float:
         """By what factor taking part can make any harm more likely, but for delta: e^epsilon."""
-        return math.exp(min(self.epsilon.upper, 700.0))
+        return math.exp(self.epsilon.upper) if self.epsilon.upper < 709 else math.inf
 
     @cached_property
     def curve(self) -> tuple[tuple[float, float], ...]:
@@ -70,18 +71,20 @@ class Meaning:
         top = self.epsilon.upper
         if math.isinf(top):
             return ((0.0, 1.0),)
-        return tuple((float(one), delta_at(self.event, float(one)).upper) for one in np.linspace(0, top, CURVE_POINTS))
+        epsilons = np.unique(np.linspace(0, top, CURVE_POINTS)).tolist()
+        *below, last = deltas(self.event, epsilons)
+        return tuple(zip(epsilons, (*below, min(last, self.delta)), strict=True))
 
     @property
     def sentence(self) -> str:
-        """The meaning in plain words."""
+        """The meaning in plain words, with figures rounded towards claiming less."""
         low, high = self.posterior(0.5)
         found = self.true_positive_rate(0.01)
-        chance = f", but for a chance of {self.delta:.1g}" if self.delta else ""
+        chance = f", but for a chance of {at_most(self.delta, 2)}" if self.delta else ""
         return (
-            f"Whoever thinks it as likely as not that a person is in the data will think it between {low:.1%} and "
-            f"{high:.1%} likely after seeing the answers{chance}; an attack that wrongly accuses 1 in 100 finds "
-            f"at most {found:.1%} of those who are."
+            "Whoever thinks it as likely as not that a person is in the data will think it between "
+            f"{_percent_down(low)} and {_percent_up(high)} likely after seeing the answers{chance}; "
+            f"an attack that wrongly accuses 1 in 100 finds at most {_percent_up(found)} of those who are."
         )
 
 
@@ -104,3 +107,11 @@ def delta_warning(delta: float, units: int) -> str | None:
 
 def _share(odds: float) -> float:
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+
+
+def _percent_up(share: float) -> str:
+    return f"{math.ceil(1000 * share) / 10:g}%"
+
+
+def _percent_down(share: float) -> str:
+    return f"{math.floor(1000 * share) / 10:g}%"

@@ -10,12 +10,14 @@ import math
 from statistics import NormalDist
 
 import numpy as np
+from scipy.special import erfinv
 
 from tacit.accounting import renyi as renyi_curves
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
 from tacit.privacy import events
 from tacit.privacy.events import Event
+from tacit.privacy.relations import Relation
 
 __all__ = ["concentrated", "gaussian_mu", "pure_epsilon", "renyi"]
 
@@ -61,7 +63,7 @@ def _part_concentrated(event: Event) -> tuple[float, float]:
             return min(epsilon**2 / 8 * _UP, rho_of_pure(epsilon)), 0.0
         case events.Approximate(epsilon=epsilon, delta=delta):
             return rho_of_pure(epsilon), delta
-        case events.Disjoint(several):
+        case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             each = [concentrated(one) for one in several]
             return max(rho for rho, _ in each), max(delta for _, delta in each)
         case events.Grouped(inner, size):
@@ -78,7 +80,7 @@ def _part_mu(event: Event) -> float:
             return 1 / sigma
         case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity):
             return smoothed_mu(sigma, sensitivity)
-        case events.Disjoint(several):
+        case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(gaussian_mu(one) for one in several)
         case events.Grouped(inner, size):
             return size * gaussian_mu(inner)
@@ -87,10 +89,15 @@ def _part_mu(event: Event) -> float:
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """Return the mu of pure privacy: -2 Phi^-1(1 / (1 + e^epsilon)), where the two trade-offs touch."""
+    """Return the mu of pure privacy: -2 Phi^-1(1 / (1 + e^epsilon)), where the two trade-offs touch.
+
+    Near 0 that is 2 sqrt(2) erf^-1(tanh(epsilon / 2)), which keeps its digits.
+    """
     if math.isinf(epsilon) or epsilon > 30:
         return math.inf
-    return -2 * NormalDist().inv_cdf(1 / (1 + math.exp(epsilon))) * (1 + 2.0**-40) if epsilon else 0.0
+    if epsilon < 1:
+        return 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2))) * (1 + 2.0**-40)
+    return -2 * NormalDist().inv_cdf(1 / (1 + math.exp(epsilon))) * (1 + 2.0**-40)
 
 
 def smoothed_mu(sigma: float, sensitivity: float) -> float:

@@ -195,7 +195,7 @@ class SampledPair:
 
     def _unmixed(self, losses: Floats) -> Floats:
         """Invert `_mixed`: ln((e^l - (1 - rate)) / rate), minus infinity where nothing is below."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inner = losses + np.log(-np.expm1(math.log1p(-self.rate) - losses)) - math.log(self.rate)
         return np.where(losses > math.log1p(-self.rate), inner, -np.inf)
 
@@ -255,7 +255,7 @@ def lattice_pair(epsilon: float, steps: int) -> AtomPair:
     """Return two-sided geometric noise, neighbours `steps` apart: losses epsilon (1 - 2 j / steps), j = 0 … steps."""
     ratio = math.exp(-epsilon / steps)
     j = np.arange(steps + 1)
-    masses = np.exp(-j * epsilon / steps) * (1 - ratio) / (1 + ratio)
+    masses = np.exp(-j * epsilon / steps) * math.tanh(epsilon / steps / 2)
     masses[0], masses[-1] = 1 / (1 + ratio), math.exp(-epsilon) / (1 + ratio)
     return AtomPair(tuple((epsilon * (1 - 2 * j / steps)).tolist()), tuple(masses.tolist()))
 

@@ -63,13 +63,45 @@ def simplest(event: Event) -> Event:
             return event
 
 
+def attained(event: Event) -> Event | None:
+    """Return the event without what its parts only bound from above, or None: a lower bound may be taken from the rest.
+
+    The greatest of noisy counts tells less than all of them; a group's epsilon and delta are not those of a mechanism.
+    """
+    match event:
+        case events.Composed(several) | events.Disjoint(several):
+            kept = tuple(one for one in map(attained, several) if one is not None)
+            return type(event)(kept) if kept else None
+        case events.Repeated(inner, count):
+            rest = attained(inner)
+            return events.Repeated(rest, count) if rest is not None else None
+        case _:
+            return event if _is_attained(event) else None
+
+
+def _is_attained(event: Event) -> bool:
+    match event:
+        case events.NoisyMax():
+            return False
+        case events.Grouped(inner, size):
+            noise = events.Pure | events.DiscreteLaplace | events.Gaussian
+            return _is_attained(inner) and (size == 1 or all(isinstance(part, noise) for part in parts(inner)))
+        case events.SampledWithoutReplacement(_, _, inner):
+            return _is_attained(inner if event.relation is Relation.REPLACE_ONE else events.Grouped(inner, 2))
+        case events.CompoundEvent():
+            return all(_is_attained(part) for part in event.parts)
+        case _:
+            return True
+
+
 def grouped(event: Event, size: int) -> Event:
     """Return what one simple event costs a group of `size` units.
 
     Noise of L1 or L2 sensitivity s has sensitivity size * s for the group, so Laplace and Gaussian noise stay what they
-    are with parameters scaled; pure epsilon multiplies (Dwork, Roth 2014, theorem 2.2); rho is multiplied by size^2
-    (Bun, Steinke 2016, proposition 1.9); an (epsilon, delta) becomes (size epsilon, delta (e^(size epsilon) - 1) /
-    (e^epsilon - 1)).
+    are with parameters scaled. The trade-off of pure epsilon, put into itself `size` times (Dong, Roth, Su 2022,
+    theorem 2.14), is that of geometric noise whose neighbours lie `size` steps of epsilon apart. Rho is multiplied by
+    size^2 (Bun, Steinke 2016, proposition 1.9); an (epsilon, delta) becomes (size epsilon, delta (e^(size epsilon) - 1)
+    / (e^epsilon - 1)) (Vadhan 2017, lemma 2.2).
     """
     if size == 1:
         return event
@@ -77,23 +109,22 @@ def grouped(event: Event, size: int) -> Event:
     match event:
         case events.DiscreteLaplace(epsilon=epsilon, steps=steps):
             return events.DiscreteLaplace(size * epsilon, size * steps, under=relation)
-        case events.RandomizedResponse(epsilon=epsilon):
-            return events.Pure(size * epsilon, under=relation)
         case events.Laplace(epsilon=epsilon):
             return events.Laplace(size * epsilon, under=relation)
         case events.Exponential(epsilon=epsilon):
             return events.Exponential(size * epsilon, under=relation)
-        case events.Pure(epsilon=epsilon):
-            return events.Pure(size * epsilon, under=relation)
+        case events.Pure(epsilon=epsilon) | events.RandomizedResponse(epsilon=epsilon):
+            return events.DiscreteLaplace(size * epsilon, size, under=relation)
         case events.Gaussian(sigma=sigma):
             return events.Gaussian(_down(sigma / size), under=relation)
         case events.ZeroConcentrated(rho=rho):
             return events.ZeroConcentrated(size * size * rho, under=relation)
         case events.Approximate(epsilon=epsilon, delta=delta) if delta:
-            growth = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon else float(size)
-            return events.Approximate(size * epsilon, min(delta * growth * (1 + 2**-40), 1 - 2**-53), under=relation)
-        case _:
-            return events.Grouped(event, size)
+            growth = math.expm1(min(size * epsilon, 700.0)) / math.expm1(epsilon) if epsilon else float(size)
+            grown = delta * growth * (1 + 2**-40)
+            if grown < 1 and size * epsilon < 700:
+                return events.Approximate(size * epsilon, grown, under=relation)
+    return events.Grouped(event, size)
 
 
 def replaced(event: Event) -> Event:

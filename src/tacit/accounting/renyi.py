@@ -54,12 +54,15 @@ def _part_curve(event: Event, orders: Floats) -> Floats:
             return sampled_gaussian(rate, sigma, orders)
         case events.Selected(inner, shape, stop):
             return np.minimum(_selected(inner, shape, stop, orders), _pure(pure_epsilon(event), orders))
-        case events.Disjoint(several):
+        case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return np.asarray(np.max([curve(one, orders) for one in several], axis=0))
         case events.Grouped(inner, size):
             doublings = (size - 1).bit_length()
+            pure = _pure(pure_epsilon(event), orders)
+            if doublings > 500:
+                return pure
             halved = 3.0**doublings * curve(inner, 2.0**doublings * orders)
-            return np.minimum(np.where(orders >= 2, halved, np.inf), _pure(pure_epsilon(event), orders))
+            return np.minimum(np.where(orders >= 2, halved, np.inf), pure)
         case _:
             return _pure(pure_epsilon(event), orders)
 
@@ -70,7 +73,8 @@ def _pure(epsilon: float, orders: Floats) -> Floats:
         return np.full_like(orders, np.inf)
     log_p, log_q = -np.log1p(np.exp(-epsilon)), -np.logaddexp(0, epsilon)
     terms = [orders * log_p + (1 - orders) * log_q, orders * log_q + (1 - orders) * log_p]
-    return np.asarray(np.minimum(np.logaddexp(*terms) / (orders - 1), epsilon) * UP + 1e-300)
+    exact = np.logaddexp(*terms) / (orders - 1) + _rounding(epsilon, orders)
+    return np.asarray(np.minimum(exact, _pure_line(epsilon, orders)) * UP)
 
 
 def _laplace(epsilon: float, orders: Floats) -> Floats:
@@ -78,12 +82,19 @@ def _laplace(epsilon: float, orders: Floats) -> Floats:
         np.log(orders / (2 * orders - 1)) + (orders - 1) * epsilon,
         np.log((orders - 1) / (2 * orders - 1)) - orders * epsilon,
     ]
-    return np.asarray(np.minimum(np.logaddexp(*terms) / (orders - 1) + _rounding(orders), epsilon) * UP)
+    exact = np.logaddexp(*terms) / (orders - 1) + _rounding(epsilon, orders)
+    return np.asarray(np.minimum(exact, _pure_line(epsilon, orders)) * UP)
 
 
-def _rounding(orders: Floats) -> Floats:
-    """What logarithms of sums near 1 lose, over order - 1."""
-    return 2.0**-50 / (orders - 1)
+def _rounding(epsilon: float, orders: Floats) -> Floats:
+    """What logarithms of sums near 1, whose terms are in proportion to the order, lose over order - 1."""
+    return 2.0**-48 * (1 + epsilon) * orders / (orders - 1)
+
+
+def _pure_line(epsilon: float, orders: Floats) -> Floats:
+    """Bound the divergence of pure privacy by a line, precise for any epsilon: see `measures.rho_of_pure`."""
+    line = np.minimum(orders * (epsilon * math.tanh(epsilon / 2)), epsilon)
+    return np.asarray(line + (1e-300 if epsilon else 0.0))
 
 
 def _bounded_range(epsilon: float, orders: Floats) -> Floats:
@@ -95,13 +106,13 @@ def _bounded_range(epsilon: float, orders: Floats) -> Floats:
     if epsilon == 0:
         return np.zeros_like(orders)
     power = orders - 1
-    ratio = power / orders * np.exp(epsilon) * -np.expm1(-orders * epsilon) / -np.expm1(-power * epsilon)
-    peak = np.clip(np.log(ratio), 0, epsilon)
+    ratio = power / orders * -np.expm1(-orders * epsilon) / -np.expm1(-power * epsilon)
+    peak = np.clip(epsilon + np.log(ratio), 0, epsilon)
     high = -np.expm1(peak - epsilon) / -np.expm1(-epsilon)
     with np.errstate(divide="ignore"):
         moments = np.logaddexp(np.log(high) + power * peak, np.log1p(-high) + power * (peak - epsilon))
-    exact = moments / power + _rounding(orders)
-    return np.asarray(np.minimum(np.minimum(exact, orders * epsilon**2 / 8), epsilon) * UP)
+    exact = moments / power + _rounding(epsilon, orders)
+    return np.asarray(np.minimum(np.minimum(exact, orders * epsilon**2 / 8), epsilon) * UP + 1e-300)
 
 
 def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
@@ -128,7 +139,8 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
 
 def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:
     """R'(a) <= R(a) + (1 + shape) ((1 - 1/b) R(b) + ln(1/stop) / b) + ln E[runs] / (a - 1), for every order b >= 1."""
-    mean = shape * (1 - stop) / (stop * (1 - stop**shape)) if shape else (1 - 1 / stop) / math.log(stop)
+    growth = -math.expm1(shape * math.log(stop)) / shape if shape > 1e-300 else -math.log(stop)
+    mean = (1 - stop) / (stop * growth)
     inside = curve(inner, orders)
     others = (1 - 1 / orders) * inside + math.log(1 / stop) / orders
     return (inside + (1 + shape) * float(np.min(others)) + math.log(mean) / (orders - 1)) * UP

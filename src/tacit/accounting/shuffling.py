@@ -19,3 +19,13 @@ def shuffled_epsilon(local_epsilon: float, count: int, delta: float) -> float:
     inside = 8 * math.sqrt(growth * math.log(4 / delta) / count) + 8 * growth / count
     amplified = math.log1p((growth - 1) / (growth + 1) * inside)
     return min(local_epsilon, amplified * (1 + 2.0**-45))
+
+
+def shuffled_delta(local_epsilon: float, count: int, epsilon: float) -> float:
+    """Return a delta at which shuffled local reports are `epsilon`-private, nearly the least that the theorem gives."""
+    low, high = math.log(1e-300), 0.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        kept = shuffled_epsilon(local_epsilon, count, math.exp(middle)) <= epsilon
+        low, high = (low, middle) if kept else (middle, high)
+    return math.exp(high)

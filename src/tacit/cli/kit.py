@@ -12,12 +12,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+FACTS_WIDTH_MAX: Final = 100
+LABEL_WIDTH: Final = 17
+
+
+class Fact(NamedTuple):
+    """One line of an answer: a label, what is said, and whether that is what was asked for."""
+
+    label: str
+    text: str
+    is_answer: bool = False
 
 
 @dataclass
@@ -52,6 +64,23 @@ class Screen:
             table.add_row(*map(Text, row))
         self.console.print(table)
 
+    def show_facts(self, facts: Sequence[Fact]) -> None:
+        """Write facts: in two columns on a terminal, one line a fact with a tab after its label in a pipe."""
+        if not self.console.is_terminal:
+            for fact in facts:
+                click.echo(f"{fact.label}\t{fact.text}")
+            return
+        from rich.text import Text
+
+        width = min(self.console.width, FACTS_WIDTH_MAX) - LABEL_WIDTH - 1
+        self.console.print()
+        for fact in facts:
+            label = f" {fact.label:{LABEL_WIDTH - 1}}"
+            for line in Text(fact.text, "bold cyan" if fact.is_answer else "").wrap(self.console, max(width, 20)):
+                self.console.print(Text.assemble((label, "dim"), line), soft_wrap=True)
+                label = " " * LABEL_WIDTH
+        self.console.print()
+
 
 class Command(click.Command):
     """A command with the options that all of them share."""
@@ -62,13 +91,19 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands with the options that all of them share."""
+    """A group of commands with the options that all of them share; with no word after its name it shows its help."""
 
     command_class = Command
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.params += _common_options()
+
+    def parse_args(self, context: click.Context, words: list[str]) -> list[str]:
+        if not words and not context.resilient_parsing:
+            click.echo(context.get_help())
+            context.exit()
+        return super().parse_args(context, words)
 
 
 class FolderGroup(Group):

@@ -10,6 +10,7 @@ TacitError                      exit code 4
 │   ├── TooLarge        T106    the value does not fit on the public grid, or passes a stated limit
 │   ├── UnknownEvent    T110    an event's kind or version is not known here
 │   ├── MixedRelations  T111    events under different neighbouring relations in one composition
+│   ├── NotationError   T112    an event's notation cannot be read, from a stated place on
 │   ├── UnknownName     T120    the ledger knows nothing by this name
 │   ├── NameTaken       T121    the name stands for something else already
 │   ├── KeyReused       T122    an idempotency key stands for another request already
@@ -122,6 +123,17 @@ class MixedRelations(InvalidInput):
     """Events under different neighbouring relations cannot be composed."""
 
     code = "T111"
+
+
+class NotationError(InvalidInput):
+    """An event's notation cannot be read; the position is where, counted from 0."""
+
+    code = "T112"
+
+    def __init__(self, message: str, *, text: str = "", position: int = 0) -> None:
+        super().__init__(message, name="event", value=text)
+        self.text: Final = text
+        self.position: Final = position
 
 
 class UnknownName(InvalidInput):

@@ -18,3 +18,10 @@ class Relation(StrEnum):
 
     REPLACE_ONE = "replace-one"
     """One unit's contribution is exchanged for another's; the number of units is public."""
+
+    @property
+    def in_words(self) -> str:
+        """What the relation says, to people who do not know its name."""
+        return (
+            "one person is in the data or not" if self is Relation.ADD_REMOVE else "one person is exchanged for another"
+        )

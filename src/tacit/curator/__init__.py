@@ -1,0 +1,11 @@
+"""The facade: opens a folder and binds what lies in it; surfaces talk to it and to nothing below.
+
+curator = Curator("clinic")                                   # created if missing
+curator.set_budget("visits", epsilon=3.0, delta=1e-7)
+curator.add_analyst("ana", budgets={"visits": Budget(epsilon=1.0, delta=1e-8)})
+curator.budget("visits").remaining()
+"""
+
+from tacit.curator.curator import Curator, PrivacyWarning
+
+__all__ = ["Curator", "PrivacyWarning"]

@@ -1,0 +1,51 @@
+"""The ledger: budgets, filters, reserve and commit, journal, recovery, scopes, epochs, released answers.
+
+In memory, for use as a plain library:
+
+    budget = Budget(epsilon=1.0, delta=1e-6)            # the filter follows from delta, or is named: filter="gdp"
+    permit = budget.charge(events.Laplace(0.1))         # or BudgetExceeded: what is left, and what would fit
+    budget.spent(), budget.remaining(), budget.report()
+
+Durable, in a folder (SQLite) or in PostgreSQL:
+
+    ledger = Ledger.open("clinic")
+    ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
+    ledger.create_cap("visits", "ana", epsilon=1.0, delta=1e-8)
+    permit = ledger.reserve("visits", event, analyst="ana", key="request-17")
+    ledger.commit(permit, answer, plan=plan, data_version=version)
+    ledger.budget("visits", analyst="ana")              # the same methods as a budget in memory
+
+The rooms, from the inside out: `amounts` (exact integers), `caps`, `accounts` (one measure each), `filters` (the OR of
+them, with its proof), `budget`; `journal` (chained records), `rows` and `replay` (what records do), `stores` (SQLite,
+PostgreSQL), `work` (one transaction), `verification`, `admission`, `definitions`, `requests`, `transfer`, `ledger`.
+"""
+
+from tacit.ledger.budget import Budget
+from tacit.ledger.caps import FILTERS, Cap
+from tacit.ledger.journal import Head, Record
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.permits import Permit, Reservation, Scope
+from tacit.ledger.reports import Report
+from tacit.ledger.requests import Request
+from tacit.ledger.stores import PostgresStore, SqliteStore, Store
+from tacit.ledger.verification import Verified
+from tacit.ledger.views import LedgerBudget
+
+__all__ = [
+    "FILTERS",
+    "Budget",
+    "Cap",
+    "Head",
+    "Ledger",
+    "LedgerBudget",
+    "Permit",
+    "PostgresStore",
+    "Record",
+    "Report",
+    "Request",
+    "Reservation",
+    "Scope",
+    "SqliteStore",
+    "Store",
+    "Verified",
+]

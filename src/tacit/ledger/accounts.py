@@ -1,0 +1,237 @@
+"""Accounts: each adds up one measure of privacy and is, alone, a sound filter under full adaptivity.
+
+    sum       epsilon and delta of each event (basic composition: Rogers, Roth, Ullman, Vadhan 2016)
+    zcdp      rho and delta, delta-approximate zero-concentrated privacy (Whitehouse, Ramdas, Rogers, Wu 2023)
+    renyi     Rényi divergence at one order fixed in advance (Feldman, Zrnic 2021)
+    gdp       mu squared (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022)
+
+What an account charges for an event is a function of the event and of the cap alone, never of the past. `price` asks
+the accountants that may decide; loss distributions (PLD) are not among them, because a run that is stopped by them can
+lose more than they say (tests/unit/ledger/test_counterexample.py).
+
+How delta is shared: a tenth for the deltas in `sum`, a tenth for those in `zcdp`, the rest for the one conversion from
+the named measure. The conversion leaves out 2^-40 of its share, which pays for the widening of the delta caps.
+
+Caps that people wrote are widened by 2^-44 of themselves. Decimals have no exact doubles (ten times 0.1 is above 1 by
+5.6e-17) and every composition is rounded up, so without it the last of ten charges of 0.1 would not fit into 1. The
+promise for epsilon is therefore kept to thirteen digits; for delta it is kept exactly, as said above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final
+
+from tacit.accounting.conversions import (
+    epsilon_of_mu,
+    epsilon_of_renyi,
+    epsilon_of_rho,
+    mu_for,
+    renyi_for,
+    rho_for,
+)
+from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
+from tacit.ledger.amounts import Amount, at_least, down, up, up_squared, within
+from tacit.ledger.caps import Cap
+from tacit.privacy.errors import OutOfRange
+from tacit.privacy.events import Approximate, Event
+from tacit.privacy.numbers import rounded_down
+
+WIDENING: Final = Fraction(1, 2**44)
+DELTA_SHARE: Final = Fraction(1, 10)
+CONVERSION_LOSS: Final = 1 - Fraction(1, 2**40)
+SLICES: Final = 1024
+"""Into how many slices the delta share of `sum` is cut; an event that has only a rho takes one."""
+
+RHO_MAX: Final = 2.0**40
+"""More than any cap can hold; beyond it conversions lose their footing."""
+_FAILED: Final = (ArithmeticError, ValueError)
+
+
+class Measured:
+    """What the accountants say of one event, each asked at most once.
+
+    Where an accountant's arithmetic fails, as it may for parameters of absurd size, no bound is known: infinity.
+    """
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self._renyi: dict[float, float] = {}
+
+    @cached_property
+    def pure(self) -> float:
+        """Pure epsilon, or infinity."""
+        return _asked(pure_epsilon, self.event)
+
+    @cached_property
+    def concentrated(self) -> tuple[float, float]:
+        """(rho, delta) of approximate zero-concentrated privacy, or (infinity, 0)."""
+        try:
+            rho, delta = concentrated(self.event)
+        except _FAILED:
+            return math.inf, 0.0
+        return (rho, delta) if rho <= RHO_MAX else (math.inf, 0.0)
+
+    @cached_property
+    def mu(self) -> float:
+        """Mu of Gaussian privacy, or infinity."""
+        return _asked(gaussian_mu, self.event)
+
+    def renyi(self, order: float) -> float:
+        """Rényi divergence at an order, or infinity."""
+        if order not in self._renyi:
+            self._renyi[order] = _asked(renyi, self.event, order)
+        return self._renyi[order]
+
+
+def _asked(measure: Callable[..., float], *arguments: object) -> float:
+    try:
+        return measure(*arguments)
+    except _FAILED:
+        return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One measure that is added up, with the cap that its total must keep."""
+
+    name: ClassVar[str]
+    caps: tuple[int, ...]
+
+    def price(self, measured: Measured) -> Amount:
+        """Return what the event costs here, or None where no bound is known."""
+        raise NotImplementedError
+
+    def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
+        """Return the (epsilon, delta) that a total comes to, if nothing more is asked."""
+        raise NotImplementedError
+
+    def holds(self, total: Amount) -> bool:
+        """Whether a total is within the cap."""
+        return within(total, self.caps)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Account):
+    """Epsilons and deltas, each added up; what has only a rho or a divergence is converted at the delta `slice`."""
+
+    name = "sum"
+    slice: float
+    order: float | None = None
+
+    @classmethod
+    def of(cls, cap: Cap) -> Sum:
+        """Return the account that every cap has."""
+        share = DELTA_SHARE * Fraction(cap.delta)
+        caps = (down(Fraction(cap.epsilon) * (1 + WIDENING)), down(share * (1 + WIDENING)))
+        return cls(caps, slice=rounded_down(share / SLICES), order=cap.order)
+
+    def price(self, measured: Measured) -> Amount:
+        epsilon, delta = self.approximate(measured)
+        units, delta_units = up(epsilon), up(delta)
+        return None if units is None or delta_units is None else (units, delta_units)
+
+    def approximate(self, measured: Measured) -> tuple[float, float]:
+        """Return the (epsilon, delta) that an event is charged, epsilon possibly infinite."""
+        if math.isfinite(measured.pure):
+            return measured.pure, 0.0
+        if isinstance(measured.event, Approximate):
+            return measured.event.epsilon, measured.event.delta
+        if not self.slice:
+            return math.inf, 0.0
+        rho, delta = measured.concentrated
+        converted = (epsilon_of_rho(rho, self.slice), math.nextafter(delta + self.slice, 1.0))
+        if self.order is None:
+            return converted
+        divergence = measured.renyi(self.order)
+        return min(converted, (epsilon_of_renyi(self.order, divergence, self.slice), self.slice))
+
+    def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
+        epsilon, delta = total
+        return at_least(epsilon), at_least(delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Account):
+    """An account that a cap is named after; it turns its total into epsilon once, at `delta`."""
+
+    delta: float = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Concentrated(Named):
+    """Rho and delta of approximate zero-concentrated privacy."""
+
+    name = "zcdp"
+
+    @classmethod
+    def of(cls, cap: Cap) -> Concentrated:
+        """Return the account of a zcdp cap."""
+        share = DELTA_SHARE * Fraction(cap.delta)
+        delta = rounded_down((1 - 2 * DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
+        caps = (down(Fraction(rho_for(cap.epsilon, delta))), down(share * (1 + WIDENING)))
+        return cls(caps, delta=delta)
+
+    def price(self, measured: Measured) -> Amount:
+        rho, delta = map(up, measured.concentrated)
+        return None if rho is None or delta is None else (rho, delta)
+
+    def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
+        rho, delta = map(at_least, total)
+        return (epsilon_of_rho(rho, self.delta), self.delta + delta) if rho else (0.0, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Renyi(Named):
+    """Rényi divergence at one order."""
+
+    name = "renyi"
+    order: float = field(kw_only=True)
+
+    @classmethod
+    def of(cls, cap: Cap) -> Renyi:
+        """Return the account of a renyi cap."""
+        delta = rounded_down((1 - DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
+        order = cap.order or 0.0
+        divergence_max = renyi_for(order, cap.epsilon, delta)
+        if divergence_max <= 0:
+            enough = math.ceil(1 - math.log(delta) / cap.epsilon)
+            raise OutOfRange(
+                f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; an order of {enough} or more does it",
+                name="order",
+                value=order,
+            )
+        return cls((down(Fraction(divergence_max)),), delta=delta, order=order)
+
+    def price(self, measured: Measured) -> Amount:
+        divergence = up(measured.renyi(self.order))
+        return None if divergence is None else (divergence,)
+
+    def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
+        divergence = at_least(total[0])
+        return (epsilon_of_renyi(self.order, divergence, self.delta), self.delta) if divergence else (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Named):
+    """Mu squared of Gaussian privacy."""
+
+    name = "gdp"
+
+    @classmethod
+    def of(cls, cap: Cap) -> Gaussian:
+        """Return the account of a gdp cap."""
+        delta = rounded_down((1 - DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
+        return cls((down(Fraction(mu_for(cap.epsilon, delta)) ** 2),), delta=delta)
+
+    def price(self, measured: Measured) -> Amount:
+        squared = up_squared(measured.mu)
+        return None if squared is None else (squared,)
+
+    def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
+        mu = math.nextafter(math.sqrt(at_least(total[0])), math.inf) if total[0] else 0.0
+        return (epsilon_of_mu(mu, self.delta), self.delta) if mu else (0.0, 0.0)

@@ -1,0 +1,124 @@
+"""Exact amounts: what is charged, as whole units of 2^-120.
+
+Promise: what an event costs is rounded up to units, a cap is rounded down; totals are sums of Python integers. So any
+order of charges gives the same total to the last unit, nothing is lost between a store and its reader, and what was
+charged can be returned exactly. An amount is one or more such numbers (epsilon and delta, or rho and delta), or None
+where no bound is known: infinity, from which no sum comes back.
+
+Not here: which numbers an account adds up (accounts) and against which cap (filters).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy.numbers import rounded_down, rounded_up
+
+Amount: TypeAlias = tuple[int, ...] | None
+Amounts: TypeAlias = tuple[Amount, ...]
+"""One amount for each account of a filter, in the filter's order."""
+
+UNIT_BITS: Final = 120
+"""Fine enough for a delta of 10^-30; doubles above 2^-67 have no digit that is finer."""
+
+NUMBER_MAX: Final = 2.0**64
+"""What costs more than this is not distinguished from infinity."""
+
+_UNITS: Final = 1 << UNIT_BITS
+_DIGITS_MAX: Final = 100
+
+
+def up(number: float) -> int | None:
+    """Return the least number of units, 0 or more, that is not below `number`, or None for infinity."""
+    return max(0, math.ceil(math.ldexp(number, UNIT_BITS))) if number <= NUMBER_MAX else None
+
+
+def up_squared(number: float) -> int | None:
+    """Return the least number of units that is not below the square of `number`, or None for infinity."""
+    if not number <= math.sqrt(NUMBER_MAX):
+        return None
+    numerator, denominator = number.as_integer_ratio()
+    return -(-(numerator * numerator << UNIT_BITS) // (denominator * denominator))
+
+
+def down(number: Fraction) -> int:
+    """Return the greatest number of units that is not above `number`."""
+    return math.floor(number * _UNITS)
+
+
+def at_least(units: int) -> float:
+    """Return the least float that is not below so many units."""
+    near = math.ldexp(units, -UNIT_BITS)
+    return near if math.ldexp(near, UNIT_BITS) == units else rounded_up(Fraction(units, _UNITS))
+
+
+def at_most(units: int) -> float:
+    """Return the greatest float that is not above so many units."""
+    return rounded_down(Fraction(units, _UNITS)) + 0.0  # never -0.0
+
+
+def nearest(units: int) -> float:
+    """Return the float that is nearest to so many units."""
+    return float(Fraction(units, _UNITS))
+
+
+def added(one: Amounts, other: Amounts) -> Amounts:
+    """Add amounts account by account; infinity stays."""
+    return tuple(_added(left, right) for left, right in zip(one, other, strict=True))
+
+
+def subtracted(one: Amounts, other: Amounts) -> Amounts:
+    """Take amounts away account by account; infinity stays, so an account that is lost is never won back."""
+    return tuple(
+        left if left is None or right is None else tuple(a - b for a, b in zip(left, right, strict=True))
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def multiplied(one: Amounts, count: int) -> Amounts:
+    """Return what `count` equal charges come to."""
+    return tuple(None if amount is None else tuple(count * units for units in amount) for amount in one)
+
+
+def within(amount: Amount, caps: Sequence[int]) -> bool:
+    """Whether every number of an amount is at most its cap."""
+    return amount is not None and all(units <= cap for units, cap in zip(amount, caps, strict=True))
+
+
+def written(amounts: Amounts) -> list[list[str] | None]:
+    """Return the written form: decimal texts, since many readers of JSON keep 53 bits of a number."""
+    return [None if amount is None else [str(units) for units in amount] for amount in amounts]
+
+
+def read(record: object) -> Amounts:
+    """Read the written form; whatever is not exactly one is damage, for nobody else writes it."""
+    if not isinstance(record, list):
+        raise _damaged(record)
+    return tuple(None if amount is None else _read_amount(amount) for amount in record)
+
+
+def _added(left: Amount, right: Amount) -> Amount:
+    if left is None or right is None:
+        return None
+    return tuple(a + b for a, b in zip(left, right, strict=True))
+
+
+def _read_amount(record: object) -> tuple[int, ...]:
+    if not isinstance(record, list) or not all(map(_is_digits, record)):
+        raise _damaged(record)
+    numbers = tuple(map(int, record))
+    if [str(number) for number in numbers] != record:
+        raise _damaged(record)
+    return numbers
+
+
+def _is_digits(text: object) -> bool:
+    return isinstance(text, str) and text.isdecimal() and len(text) <= _DIGITS_MAX
+
+
+def _damaged(record: object) -> LedgerCorrupt:
+    return LedgerCorrupt(f"{record!r} is not an amount that the ledger wrote", differs="amount")

@@ -1,0 +1,191 @@
+"""A ledger as a thing that lies somewhere: opened, verified, copied, moved, rebuilt.
+
+Promise: nothing is written to a ledger that does not verify. What is found damaged while it is open closes it for
+changes at once; `Ledger.rebuild` makes the tables anew from a journal that is whole, and a journal that is not comes
+back from a backup. The clock and the source of names are passed in, so that a simulator can replay every crash.
+
+Not here: what is charged to whom (ledger).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TextIO, TypeAlias, TypeVar
+
+from tacit.ledger import transfer
+from tacit.ledger.journal import Head, Record
+from tacit.ledger.stores import SqliteStore, Store, Transaction
+from tacit.ledger.texts import name, note
+from tacit.ledger.verification import RECORDS_AT_ONCE, Verified, checked, has_content, replayed, verify
+from tacit.ledger.work import Work
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerUnavailable
+
+Clock: TypeAlias = Callable[[], int]
+"""What tells the time, in microseconds since the beginning of 1970."""
+Token: TypeAlias = Callable[[], str]
+"""What makes a name that nobody can guess."""
+Done = TypeVar("Done")
+
+
+def system_clock() -> int:
+    """Return this machine's time."""
+    return time.time_ns() // 1000
+
+
+def system_token() -> str:
+    """Return sixteen letters from the operating system's randomness."""
+    return secrets.token_hex(8)
+
+
+class Book:
+    """A journal and its tables in a store."""
+
+    def __init__(self, store: Store, *, clock: Clock = system_clock, token: Token = system_token) -> None:
+        self._store: Final = store
+        self._clock = clock
+        self._token = token
+        self._damage: LedgerCorrupt | None = None
+
+    @classmethod
+    def open(
+        cls,
+        where: Path | str | Store,
+        *,
+        create: bool = True,
+        clock: Clock = system_clock,
+        token: Token = system_token,
+    ) -> Self:
+        """Open a ledger in a folder or a store and verify it from its last checkpoint on."""
+        store = SqliteStore(where, create=create) if isinstance(where, str | Path) else where
+        book = cls(store, clock=clock, token=token)
+        try:
+            store.open()
+            book.verify()
+        except BaseException:
+            store.close()
+            raise
+        return book
+
+    @classmethod
+    def rebuild(cls, where: Path | str | Store, *, by: str, reason: str) -> Self:
+        """Write the tables anew from a journal that is whole, for whom and why, and open the ledger.
+
+        A damaged journal is not mended: it raises, and a backup has to be restored. Answers that were changed are
+        forgotten; asked again, they cost again.
+        """
+        who, why = name("by", by), note("reason", reason, required=True)
+        store = SqliteStore(where, create=False) if isinstance(where, str | Path) else where
+        try:
+            store.open()
+            with store.transaction() as rows:
+                work = Work(rows, system_clock())
+                memory = replayed(rows)
+                lost = [key for key, answer in memory.answers.items() if not has_content(rows, answer)]
+                rows.clear_caches()
+                transfer.write_caches(rows, memory)
+                work.write("caches-rebuilt", {"by": who, "dropped_answers": sorted(lost), "reason": why})
+        finally:
+            store.close()
+        return cls.open(store)
+
+    def close(self) -> None:
+        """Let go of the store; the ledger can be opened again."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def head(self) -> Head:
+        """Return where the journal ends; noted elsewhere, its number and hash show later whether it was rewritten."""
+        return self._view(lambda work: work.rows.head())
+
+    def verify(self, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
+        """Check the journal and the tables, from the last checkpoint or, with `full`, from the first record.
+
+        `noted` is the number and the hash of a head that was noted earlier. Raises LedgerCorrupt, which names what
+        differs; nothing is admitted from then on.
+        """
+        return self._read(lambda rows: verify(rows, full=full, noted=noted))
+
+    def history(self, first: int = 1) -> Iterator[Record]:
+        """Yield the records from a number on, each checked."""
+        head: Head | None = None
+        while records := self._records_from(first):
+            for record in checked(iter(records), head or Head(first - 1, records[0].previous)):
+                head = record.head
+                yield record
+            first = records[-1].number + 1
+
+    def export(self, target: Path | str | TextIO) -> None:
+        """Write the ledger as JSON lines, to a stream or to a new file that appears when it is complete."""
+        if not isinstance(target, str | Path):
+            self._read(lambda rows: target.writelines(f"{line}\n" for line in transfer.export_lines(rows)))
+            return
+        path = Path(target)
+        beside = path.with_name(f".{path.name}.{self._token()}")
+        try:
+            descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                self.export(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except OSError as error:
+            raise LedgerUnavailable(f"{path} cannot be written: {error.strerror}; the ledger is as it was") from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def import_(self, source: Path | str | TextIO) -> None:
+        """Fill this ledger, which must be empty, with an export; every line is verified before any is written."""
+        if isinstance(source, str | Path):
+            try:
+                with Path(source).open(encoding="ascii") as file:
+                    export = transfer.read_export(transfer.read_all(file))
+            except (OSError, UnicodeDecodeError):
+                raise InvalidInput(f"{source} cannot be read as an export", name="source") from None
+        else:
+            export = transfer.read_export(transfer.read_all(source))
+        self._change(lambda work: transfer.import_export(work, export, "export"))
+
+    def backup(self, path: Path | str) -> None:
+        """Write a copy of the store that can be opened, while others go on; it appears when it is complete."""
+        self._store.backup(Path(path))
+
+    def _records_from(self, first: int) -> list[Record]:
+        return self._read(lambda rows: rows.records(first, RECORDS_AT_ONCE))
+
+    def _change(self, action: Callable[[Work], Done]) -> Done:
+        """Do something in one transaction that holds the write lock; all of it is on disk when this returns."""
+        with self._watched(), self._store.transaction() as rows:
+            return action(Work(rows, self._clock()))
+
+    def _view(self, action: Callable[[Work], Done]) -> Done:
+        """Read something as it is at one moment."""
+        with self._watched(), self._store.snapshot() as rows:
+            return action(Work(rows, self._clock()))
+
+    def _read(self, action: Callable[[Transaction], Done]) -> Done:
+        with self._watched(), self._store.snapshot() as rows:
+            return action(rows)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Refuse everything once damage was found."""
+        if self._damage is not None:
+            raise self._damage
+        try:
+            yield
+        except LedgerCorrupt as error:
+            self._damage = error
+            raise

@@ -1,0 +1,116 @@
+"""A cap: how much may be lost, and which filter counts it.
+
+A cap is (epsilon, delta) under one neighbouring relation, with the name of its filter, all fixed when it is made: what
+a filter promises it promises from the first charge on. Where delta is 0 only sums of pure epsilons can keep it.
+
+Not here: what the filter does with it (filters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, OutOfRange, TacitError
+from tacit.privacy.numbers import exact, not_negative, positive, rounded_down
+from tacit.privacy.relations import Relation
+
+FilterName: TypeAlias = Literal["pure", "zcdp", "renyi", "gdp"]
+
+FILTERS: Final[Mapping[FilterName, str]] = {
+    "pure": "the sum of pure epsilons; the only one where delta is 0",
+    "zcdp": "the sum of rho, for mixed questions; the default where delta is above 0",
+    "renyi": "the Rényi divergence at one order that is fixed now, for training with sampled batches",
+    "gdp": "the sum of mu squared, exact where all noise is Gaussian",
+}
+
+EPSILON_MAX: Final = 2.0**20
+ORDER_MAX: Final = 4096.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """How much may be lost: epsilon at delta, counted by one named filter, under one relation."""
+
+    epsilon: float
+    delta: float
+    filter: FilterName
+    order: float | None
+    relation: Relation
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: object,
+        delta: object = 0.0,
+        *,
+        filter: str | None = None,
+        order: object = None,
+        relation: object = Relation.ADD_REMOVE,
+    ) -> Cap:
+        """Check what a person wrote; the filter follows from delta where none is named."""
+        epsilon_max = rounded_down(positive("epsilon", epsilon))
+        delta_max = rounded_down(not_negative("delta", delta)) + 0.0  # never -0.0
+        if epsilon_max > EPSILON_MAX:
+            raise OutOfRange(
+                f"epsilon must be at most {EPSILON_MAX:g}, and is {epsilon_max:g}", name="epsilon", value=epsilon
+            )
+        if delta_max >= 1:
+            raise OutOfRange(f"delta must be below 1, and is {delta_max:g}", name="delta", value=delta)
+        named = _filter_named(filter, delta_max)
+        at_order = _order(order, named)
+        return cls(epsilon_max, delta_max, named, at_order, _relation(relation))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the written form as plain objects."""
+        return {
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "filter": self.filter,
+            "order": self.order,
+            "relation": self.relation.value,
+        }
+
+    @classmethod
+    def from_dict(cls, record: object) -> Cap:
+        """Read the written form; whatever is not exactly one is damage, for nobody else writes it."""
+        try:
+            cap = cls.of(**cast("dict[str, Any]", record))
+        except (TypeError, TacitError):
+            raise LedgerCorrupt(f"{record!r} is not a cap that the ledger wrote", differs="cap") from None
+        if cap.to_dict() != record:
+            raise LedgerCorrupt(f"{record!r} is not a cap that the ledger wrote", differs="cap")
+        return cap
+
+
+def _filter_named(name: str | None, delta: float) -> FilterName:
+    if name is None:
+        return "zcdp" if delta > 0 else "pure"
+    if name not in FILTERS:
+        raise InvalidInput(f"a filter is one of {', '.join(FILTERS)}, not {name!r}", name="filter", value=name)
+    if (name == "pure") != (delta == 0):
+        fitting = "pure" if delta == 0 else "zcdp, renyi or gdp"
+        raise InvalidInput(f"a budget with delta {delta:g} needs the filter {fitting}", name="filter", value=name)
+    return cast(FilterName, name)
+
+
+def _order(value: object, filter_name: FilterName) -> float | None:
+    if filter_name != "renyi":
+        if value is not None:
+            raise InvalidInput("an order belongs to the filter renyi alone", name="order", value=value)
+        return None
+    if value is None:
+        raise InvalidInput("the filter renyi needs its order, for example order=16", name="order")
+    order = float(exact("order", value))
+    if not 1 < order <= ORDER_MAX:
+        raise OutOfRange(f"the order must lie above 1 and at most at {ORDER_MAX:g}", name="order", value=value)
+    return order
+
+
+def _relation(value: object) -> Relation:
+    try:
+        return Relation(value)  # type: ignore[arg-type]
+    except ValueError:
+        names = " or ".join(relation.value for relation in Relation)
+        raise InvalidInput(f"the relation is {names}, not {value!r}", name="relation", value=value) from None

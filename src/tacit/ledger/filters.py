@@ -1,0 +1,212 @@
+"""Filters: whether the next event may run, its parameters chosen with all earlier answers in sight.
+
+A filter is an OR of accounts. An event is admitted if at least one account keeps its cap after adding it; every
+account then adds it, admitted by it or not. Why an OR: one Laplace answer at epsilon 0.5 has a rho of 0.12, which the
+zCDP account of (1, 1e-8) never admits, although the plain sum obviously does; a thousand small ones are the reverse.
+
+Theorem. If each account j alone is a sound filter for (E, D_j), then the OR is sound for (E, D_1 + D_2 + ...).
+Proof. Totals are never below what was run, so whenever the interaction ends at least one account has kept its cap with
+all that was run. Split the transcripts by the first account that has. Amounts are not negative, so on part j account j
+kept its cap at every earlier step too: there the interaction is, step by step, one that account j alone would have
+admitted, and a transcript has the same probability in both. Hence, for neighbours P and P' and any set S of transcripts
+with parts S_j, P(S_j) <= e^E P'(S_j) + D_j; adding up over j gives P(S) <= e^E P'(S) + D_1 + D_2 + ...
+
+The proof needs only that what is counted is at least what was run. So a plan may be reserved and stopped early: an
+account that counted it step by step gets the steps back that were not run, each worth what it was charged. The sum
+often counts a plan as a whole, which costs it far less than step by step; it then gets nothing back, for what was run
+is a part of what it counted. Which of the two it does is fixed when the plan is reserved: a choice that depends on
+answers would not be covered.
+
+`spent` is a reading for people: what the totals so far come to. What is promised, whenever the run stops, is the cap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from tacit.accounting.bounds import Cost
+from tacit.ledger.accounts import DELTA_SHARE, Account, Concentrated, Gaussian, Measured, Renyi, Sum
+from tacit.ledger.amounts import Amount, Amounts, added, at_least, at_most, down, multiplied, nearest, subtracted
+from tacit.ledger.caps import Cap
+from tacit.privacy.errors import MixedRelations
+from tacit.privacy.events import Composed, Event, Pure, Repeated, ZeroConcentrated
+
+_NAMED: Final[Mapping[str, Callable[[Cap], Account]]] = {
+    "zcdp": Concentrated.of,
+    "renyi": Renyi.of,
+    "gdp": Gaussian.of,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The accounts of a cap, of which one must hold; the first is always the sum."""
+
+    cap: Cap
+    accounts: tuple[Account, ...]
+
+    @property
+    def nothing(self) -> Amounts:
+        """The totals before the first charge."""
+        return tuple((0,) * len(account.caps) for account in self.accounts)
+
+    def counts(self, amounts: Amounts) -> bool:
+        """Whether amounts have the shape that this filter's accounts give them."""
+        widths = [len(account.caps) for account in self.accounts]
+        return len(amounts) == len(widths) and all(
+            amount is None or len(amount) == width for amount, width in zip(amounts, widths, strict=True)
+        )
+
+    def price(self, measured: Measured, *, as_plan: bool = False) -> Amounts:
+        """Return what an event is charged in each account; as a plan, so that steps can be returned."""
+        relation = measured.event.relation
+        if relation is not self.cap.relation:
+            raise MixedRelations(
+                f"this budget counts {self.cap.relation} events, and the event is stated under {relation}; "
+                f"state it under {self.cap.relation}"
+            )
+        whole = tuple(account.price(measured) for account in self.accounts)
+        if not as_plan:
+            return whole
+        stepped = self.stepwise(measured.event)
+        return (_lesser(whole[0], stepped[0]), *stepped[1:])
+
+    def stepwise(self, event: Event) -> Amounts:
+        """Return the sum of what the steps of an event are charged."""
+        total = self.nothing
+        for step, count in steps(event).items():
+            total = added(total, multiplied(self.price(Measured(step)), count))
+        return total
+
+    def returned(self, plan: Event, reserved: Amounts, ran: Event) -> Amounts:
+        """Return what a plan gets back in each account, `ran` being a part of it: of a whole, nothing."""
+        stepped, left = self.stepwise(plan), subtracted(reserved, self.stepwise(ran))
+        return tuple(
+            more if amount == step else zero
+            for amount, step, more, zero in zip(reserved, stepped, left, self.nothing, strict=True)
+        )
+
+    def admits(self, totals: Amounts, amounts: Amounts) -> bool:
+        """Whether at least one account keeps its cap with these amounts added."""
+        return any(map(_holds_with, self.accounts, totals, amounts))
+
+    def cost(self, measured: Measured, amounts: Amounts) -> Cost:
+        """Return, for people, what amounts mean: the epsilon and delta of the sum, and the event's rho."""
+        rho, _ = measured.concentrated
+        for account, amount in zip(self.accounts, amounts, strict=True):
+            if amount is not None:
+                return Cost(*account.guarantee(amount), rho)
+        return Cost(math.inf, 0.0, rho)
+
+    def spent(self, totals: Amounts) -> Cost:
+        """Return what the totals come to in the account that says least."""
+        accounts = tuple(zip(self.accounts, totals, strict=True))
+        alive = [(account, total) for account, total in accounts if account.holds(total)]
+        counted = [account.guarantee(total) for account, total in alive or accounts if total is not None]
+        epsilon, delta = min(counted, default=(math.inf, self.cap.delta))
+        if alive:
+            epsilon, delta = min(epsilon, self.cap.epsilon), min(delta, self.cap.delta)
+        return Cost(epsilon, delta, self._rho_spent(totals, epsilon))
+
+    def remaining(self, totals: Amounts) -> Cost:
+        """Return the greatest pure epsilon, up to the cap's, that is still admitted, and the delta and rho left."""
+        epsilon = self._epsilon_left(totals)
+        return Cost(epsilon, self._delta_left(totals), self._rho_left(totals, epsilon))
+
+    def _epsilon_left(self, totals: Amounts) -> float:
+        """The sum's own remainder, unless another account admits more.
+
+        The widening of caps is not counted as left, but it allows to show 1 - 0.1 as 0.9: the nearest float fits.
+        """
+        left = 0.0
+        if (summed := totals[0]) is not None and self.accounts[0].holds(summed):
+            left = nearest(max(down(Fraction(self.cap.epsilon)) - summed[0], 0))
+
+        def others_admit(epsilon: float) -> bool:
+            amounts = self.price(Measured(Pure(epsilon, under=self.cap.relation)))
+            return any(map(_holds_with, self.accounts[1:], totals[1:], amounts[1:]))
+
+        return _greatest(left, self.cap.epsilon, others_admit)
+
+    def _delta_left(self, totals: Amounts) -> float:
+        share = down(DELTA_SHARE * Fraction(self.cap.delta))
+        accounts = zip(self.accounts, totals, strict=True)
+        left = [share - total[1] for account, total in accounts if total and len(total) > 1 and account.holds(total)]
+        return at_most(max([0, *left]))
+
+    def _rho_left(self, totals: Amounts, epsilon: float) -> float:
+        if self.cap.filter == "pure":
+            return _rho_of(epsilon)
+        account, total = self.accounts[1], totals[1]
+        if not isinstance(account, Concentrated) or total is None or not account.holds(total):
+            return 0.0
+
+        def admits(rho: float) -> bool:
+            return _holds_with(account, total, account.price(Measured(ZeroConcentrated(rho))))
+
+        left = at_most(account.caps[0] - total[0])
+        nearly = left * (1 - 2**-40)
+        return _greatest(nearly if admits(nearly) else 0.0, left, admits)
+
+    def _rho_spent(self, totals: Amounts, epsilon: float) -> float:
+        if self.cap.filter == "pure":
+            return _rho_of(epsilon)
+        if isinstance(self.accounts[1], Concentrated) and totals[1] is not None:
+            return at_least(totals[1][0])
+        return 0.0 if totals == self.nothing else math.inf
+
+
+@lru_cache(maxsize=1024)
+def filter_of(cap: Cap) -> Filter:
+    """Return the filter of a cap; its limits take a few milliseconds to find, so it is kept."""
+    named = _NAMED.get(cap.filter)
+    return Filter(cap, (Sum.of(cap), named(cap)) if named else (Sum.of(cap),))
+
+
+def steps(event: Event) -> Counter[Event]:
+    """Take repetition and composition apart: what is run one after another, and how often."""
+    counts: Counter[Event] = Counter()
+    waiting = [(event, 1)]
+    while waiting:
+        one, count = waiting.pop()
+        if isinstance(one, Repeated):
+            waiting.append((one.event, count * one.count))
+        elif isinstance(one, Composed):
+            waiting += [(part, count) for part in one.events]
+        else:
+            counts[one] += count
+    return counts
+
+
+def _lesser(one: Amount, other: Amount) -> Amount:
+    if one is None or other is None:
+        return one or other
+    return min(one, other)
+
+
+def _holds_with(account: Account, total: Amount, amount: Amount) -> bool:
+    if total is None or amount is None:
+        return False
+    return all(spent + more <= cap for spent, more, cap in zip(total, amount, account.caps, strict=True))
+
+
+def _rho_of(epsilon: float) -> float:
+    return Measured(Pure(epsilon)).concentrated[0]
+
+
+def _greatest(low: float, high: float, admits: Callable[[float], bool]) -> float:
+    """Return the greatest number up to `high` that is admitted, to fifteen digits, or `low` if nothing above it is."""
+    if low >= high or admits(high):
+        return max(low, high)
+    if not admits(max(low * (1 + 2**-40), high * 2.0**-60)):
+        return low
+    while high - low > high * 2.0**-50:
+        middle = (low + high) / 2
+        low, high = (middle, high) if admits(middle) else (low, middle)
+    return low

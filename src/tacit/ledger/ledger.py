@@ -1,0 +1,279 @@
+"""The durable ledger: everything that leaves is charged here first.
+
+    with Ledger.open("clinic") as ledger:
+        ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
+        ledger.create_cap("visits", "ana", epsilon=1.0, delta=1e-8)
+        permit = ledger.reserve("visits", events.Laplace(0.5), analyst="ana", purpose="visits by month")
+        ...                                                  # run it: only now is the data touched
+        ledger.commit(permit, answer, plan="SELECT ...", data_version="2024-05-01")
+
+Promise: a permit is handed out only when every scope that it touches (the data set, the analyst, each epoch) has been
+charged on disk, in one transaction. Whatever dies afterwards, the charge stands: `reservations` lists what was never
+committed. A ledger that does not verify admits nothing.
+
+Not here: what an event costs (accounts), who may do what (the curator), and whether an answer is private (mechanisms).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Final
+
+from tacit.accounting.bounds import Cost
+from tacit.ledger import admission, definitions, requests, texts
+from tacit.ledger.admission import Ask, Quote
+from tacit.ledger.book import Book, Clock, Token, system_clock, system_token
+from tacit.ledger.budget import measure
+from tacit.ledger.caps import Cap
+from tacit.ledger.filters import filter_of
+from tacit.ledger.permits import Permit, Reservation, Scope
+from tacit.ledger.requests import Request
+from tacit.ledger.rows import ScopeRow
+from tacit.ledger.stores import Store
+from tacit.ledger.views import LedgerBudget
+from tacit.ledger.work import Work
+from tacit.privacy.errors import EmptyInput, TooLarge, UnknownName, WrongType
+from tacit.privacy.events import CompoundEvent, Event
+from tacit.privacy.relations import Relation
+
+EVENT_BYTES_MAX: Final = 2**20
+ANSWER_BYTES_MAX: Final = 64 * 2**20
+CAPS_SEEN_MAX: Final = 10_000
+CHARGED_MAX: Final = 1_000
+"""How many analysts and groups, or epochs, one release can be charged to."""
+
+
+class Ledger(Book):
+    """Budgets, caps, epochs, permits, answers and requests, in a folder or a database."""
+
+    def __init__(self, store: Store, *, clock: Clock = system_clock, token: Token = system_token) -> None:
+        super().__init__(store, clock=clock, token=token)
+        self._caps_seen: dict[Scope, Cap] = {}
+
+    def create_budget(
+        self,
+        dataset: str,
+        epsilon: object,
+        delta: object = 0.0,
+        *,
+        filter: str | None = None,
+        order: object = None,
+        relation: Relation = Relation.ADD_REMOVE,
+        per_epoch: bool = False,
+    ) -> LedgerBudget:
+        """Give a data set its cap, once and for all; with `per_epoch`, one for each epoch (see `definitions`)."""
+        name = texts.name("dataset", dataset)
+        cap = Cap.of(epsilon, delta, filter=filter, order=order, relation=relation)
+        self._change(lambda work: definitions.create_budget(work, name, cap, per_epoch=bool(per_epoch)))
+        return self.budget(name)
+
+    def create_cap(
+        self,
+        dataset: str,
+        analyst: str,
+        epsilon: object,
+        delta: object = 0.0,
+        *,
+        filter: str | None = None,
+        order: object = None,
+    ) -> LedgerBudget:
+        """Give an analyst, or a group, a cap within the data set's."""
+        name, who = texts.name("dataset", dataset), texts.name("analyst", analyst)
+        cap = _within(self.row_of(Scope(name)).cap, epsilon, delta, filter, order)
+        self._change(lambda work: definitions.create_cap(work, name, who, cap))
+        return self.budget(name, analyst=who)
+
+    def create_caps(self, analyst: str, caps: Mapping[str, Cap]) -> None:
+        """Give an analyst, or a group, caps on several data sets: all of them or none."""
+        who = texts.name("analyst", analyst)
+        named = {texts.name("dataset", dataset): cap for dataset, cap in caps.items()}
+
+        def create(work: Work) -> None:
+            for dataset, cap in named.items():
+                definitions.create_cap(work, dataset, who, cap)
+
+        self._change(create)
+
+    def add_epoch(
+        self,
+        dataset: str,
+        name: str,
+        *,
+        starts: date | None = None,
+        ends: date | None = None,
+        epsilon: object = None,
+        delta: object = None,
+    ) -> LedgerBudget:
+        """Add a stretch of time from `starts` up to `ends`, with the data set's cap unless a smaller one is given."""
+        whole, what = self.row_of(Scope(texts.name("dataset", dataset))).cap, texts.name("epoch", name)
+        first, last = definitions.stretch(starts, ends)
+        own_epsilon, own_delta = whole.epsilon if epsilon is None else epsilon, whole.delta if delta is None else delta
+        cap = _within(whole, own_epsilon, own_delta)
+        self._change(lambda work: definitions.add_epoch(work, dataset, what, cap, first, last))
+        return self.budget(dataset, epoch=what)
+
+    def scopes(self, dataset: str | None = None) -> list[Scope]:
+        """Return everything that has a cap, of one data set or of all."""
+        return [row.scope for row in self._view(lambda work: work.rows.scopes(dataset))]
+
+    def budget(self, dataset: str, *, analyst: str | None = None, epoch: str | None = None) -> LedgerBudget:
+        """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
+        if analyst is not None:
+            return LedgerBudget(self, Scope(dataset, "analyst", analyst))
+        return LedgerBudget(self, Scope(dataset) if epoch is None else Scope(dataset, "epoch", epoch))
+
+    def row_of(self, scope: Scope) -> ScopeRow:
+        """Return a scope as it is now: its cap and its totals."""
+        row = self._view(lambda work: work.rows.scope(scope))
+        if row is None:
+            raise UnknownName(f"no budget was created for {scope}", name=scope.kind, value=scope.name or scope.dataset)
+        return row
+
+    def preview(
+        self,
+        dataset: str,
+        event: Event,
+        *,
+        analyst: str | Sequence[str] | None = None,
+        epochs: Sequence[str] = (),
+        plan: bool = False,
+    ) -> Cost:
+        """Return what `reserve` would charge the data set, and spend nothing."""
+        quote = _quote(dataset, event, analyst, epochs, plan=plan)
+        cap = self._view(lambda work: admission.scope_rows(work, quote.ask))[0].cap
+        return filter_of(cap).cost(quote.measured, quote.amounts(cap))
+
+    def reserve(
+        self,
+        dataset: str,
+        event: Event,
+        *,
+        analyst: str | Sequence[str] | None = None,
+        epochs: Sequence[str] = (),
+        purpose: str = "",
+        key: str | None = None,
+        plan: bool = False,
+    ) -> Permit:
+        """Charge an event to the data set, to the analyst and her groups, and to each epoch, or raise and charge none.
+
+        The same `key` with the same event gives the same permit and charges nothing again. With `plan` the event is
+        charged step by step, and what is not run can be returned (`refund`).
+        """
+        quote = _quote(dataset, event, analyst, epochs, purpose=purpose, key=key, plan=plan)
+        for scope in quote.ask.scopes:
+            if (cap := self._caps_seen.get(scope)) is not None:
+                quote.amounts(cap)  # found before the write lock is taken
+        permit = self._change(lambda work: admission.reserve(work, quote, self._token))
+        if len(self._caps_seen) + len(quote.caps) > CAPS_SEEN_MAX:
+            self._caps_seen.clear()
+        self._caps_seen.update(quote.caps)
+        return permit
+
+    def commit(
+        self,
+        permit: Permit | str,
+        answer: bytes | None = None,
+        plan: str | None = None,
+        data_version: str | None = None,
+    ) -> None:
+        """Note that the run came to its end; with a plan and a version of the data, keep its answer to give again.
+
+        The same commit again changes nothing. If two runs answer the same plan, the first answer is the one kept.
+        """
+        plan_sha256 = None if plan is None else _plan_digest(plan)
+        version = None if data_version is None else texts.name("data_version", data_version)
+        if answer is not None:
+            if not isinstance(answer, bytes):
+                raise WrongType(f"an answer is kept as bytes, not {type(answer).__name__}", name="answer")
+            if len(answer) > ANSWER_BYTES_MAX:
+                raise TooLarge(f"an answer of at most {ANSWER_BYTES_MAX:,} bytes can be kept", name="answer")
+        if (plan is None) != (version is None) or (plan is not None and answer is None):
+            raise EmptyInput("to be given again, an answer needs its plan and the version of its data", name="plan")
+        self._change(lambda work: admission.commit(work, _id(permit), answer, plan_sha256, version))
+
+    def refund(self, permit: Permit | str, ran: Event) -> None:
+        """Return what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""
+        event = measure(ran).event
+        self._change(lambda work: admission.refund(work, _id(permit), event))
+
+    def annotate(self, permit: Permit | str, note: str) -> None:
+        """Say what became of a reservation; it stays charged."""
+        text = texts.note("note", note, required=True)
+        self._change(lambda work: admission.annotate(work, _id(permit), text))
+
+    def reservations(self) -> list[Reservation]:
+        """Return permits that were never committed, the oldest first: runs under way, and runs that died."""
+        return self._view(admission.reservations)
+
+    def released(self, plan: str, data_version: str) -> bytes | None:
+        """Return the answer that was released for a plan on a version of the data, at no cost, or None."""
+        digest, version = _plan_digest(plan), texts.name("data_version", data_version)
+        return self._view(lambda work: admission.released(work, digest, version))
+
+    def file_request(self, analyst: str, dataset: str, what: Event | Cost, reason: str) -> Request:
+        """Ask for more than the analyst's cap: for an event that did not fit, or for a cost."""
+        if not isinstance(what, Event | Cost):
+            raise WrongType(f"a request is for an event or a cost, not {type(what).__name__}", name="what")
+        text = texts.note("reason", reason, required=True)
+        return self._change(lambda work: requests.file_request(work, analyst, dataset, what, text, self._token))
+
+    def requests(self, *, only_open: bool = False) -> list[Request]:
+        """Return requests, the oldest first."""
+        return self._view(lambda work: requests.listed(work, only_open=only_open))
+
+    def decide(self, request: Request | str, granted: bool, by: str, note: str = "") -> Request:
+        """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
+        who, why = texts.name("by", by), texts.note("note", note)
+        return self._change(lambda work: requests.decide(work, _id(request), bool(granted), who, why))
+
+
+def _quote(
+    dataset: str,
+    event: Event,
+    analyst: str | Sequence[str] | None,
+    epochs: Sequence[str],
+    *,
+    purpose: str = "",
+    key: str | None = None,
+    plan: bool = False,
+) -> Quote:
+    """Check what somebody asks for."""
+    if isinstance(measure(event).event, CompoundEvent) and len(event.to_json()) > EVENT_BYTES_MAX:
+        raise TooLarge(
+            f"an event takes at most {EVENT_BYTES_MAX:,} bytes here; use Repeated for equal parts", name="event"
+        )
+    analysts = () if analyst is None else (analyst,) if isinstance(analyst, str) else analyst
+    return Quote(
+        Ask(
+            texts.name("dataset", dataset),
+            event,
+            _names("analyst", analysts),
+            _names("epoch", (epochs,) if isinstance(epochs, str) else epochs),
+            texts.note("purpose", purpose),
+            None if key is None else texts.key(key),
+            bool(plan),
+        )
+    )
+
+
+def _names(what: str, values: Sequence[str]) -> tuple[str, ...]:
+    if len(values) > CHARGED_MAX:
+        raise TooLarge(f"a release is charged to at most {CHARGED_MAX:,} of a kind, not {len(values):,}", name=what)
+    return tuple(dict.fromkeys(texts.name(what, value) for value in values))
+
+
+def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = None, order: object = None) -> Cap:
+    """Return a cap that is counted as the whole is, unless it says otherwise."""
+    if filter is None and order is None and delta and whole.delta:
+        filter, order = whole.filter, whole.order
+    return Cap.of(epsilon, delta, filter=filter, order=order, relation=whole.relation)
+
+
+def _plan_digest(plan: str) -> str:
+    return hashlib.sha256(texts.plan(plan).encode()).hexdigest()
+
+
+def _id(what: Permit | Request | str) -> str:
+    return texts.name("id", what if isinstance(what, str) else what.id)

@@ -1,0 +1,109 @@
+"""What the ledger hands out: permits, and the scopes that were charged for them.
+
+A permit says that an event was admitted and charged; without one nothing private is released. It is a plain record:
+holding one proves nothing to the ledger, which looks its id up in its own journal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+from tacit.accounting.bounds import Cost
+from tacit.ledger.amounts import Amounts
+from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy.events import Event
+
+ScopeKind: TypeAlias = Literal["dataset", "analyst", "epoch"]
+_KINDS: Final = ("dataset", "analyst", "epoch")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """What has a cap: a data set, an analyst (or group) on it, or an epoch of it."""
+
+    dataset: str
+    kind: ScopeKind = "dataset"
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The scope as one text that no other scope has."""
+        return _key(self)
+
+    @classmethod
+    def from_key(cls, key: str) -> Scope:
+        """Read `key` back."""
+        return _scope(key)
+
+    def __str__(self) -> str:
+        if self.kind == "dataset":
+            return self.dataset
+        return f"{self.name} on {self.dataset}" if self.kind == "analyst" else f"epoch {self.name} of {self.dataset}"
+
+
+@lru_cache(maxsize=10_000)
+def _key(scope: Scope) -> str:
+    return json.dumps([scope.dataset, scope.kind, scope.name], ensure_ascii=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=10_000)
+def _scope(key: str) -> Scope:
+    try:
+        dataset, kind, name = json.loads(key)
+        scope = Scope(dataset, kind, name)
+    except (TypeError, ValueError):
+        raise LedgerCorrupt(f"{key!r} names no scope", differs="scope") from None
+    if kind not in _KINDS or scope.key != key:
+        raise LedgerCorrupt(f"{key!r} names no scope", differs="scope")
+    return scope
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The right to run one event, already paid for by every scope in `charged`."""
+
+    id: str
+    event: Event
+    cost: Cost
+    issued_at: datetime
+    dataset: str = ""
+    purpose: str = ""
+    charged: Mapping[Scope, Amounts] = field(default_factory=dict, hash=False)
+    is_plan: bool = False
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Who was charged."""
+        return tuple(self.charged)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A permit that was never committed: its run is under way, or died; it stays charged either way."""
+
+    permit: Permit
+    note: str
+
+
+def time_of(at_us: int) -> datetime:
+    """Return the time that so many microseconds after the beginning of 1970 is, in UTC."""
+    return _EPOCH + timedelta(microseconds=at_us)
+
+
+def cost_to_dict(cost: Cost) -> dict[str, Any]:
+    """Return a cost as plain objects; infinity, which JSON does not have, is null."""
+    numbers = {"delta": cost.delta, "epsilon": cost.epsilon, "rho": cost.rho}
+    return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+
+
+def cost_from_dict(record: Mapping[str, float | None]) -> Cost:
+    """Read a cost back."""
+    numbers = {name: math.inf if number is None else float(number) for name, number in record.items()}
+    return Cost(**numbers)

@@ -1,0 +1,73 @@
+"""Refusals for budget, in one sentence: what was asked, what is left and for whom, and what would fit.
+
+Numbers are rounded against the reader: what was asked upwards, what is left downwards. So a number that is said to fit
+does, and a refusal never shows two equal numbers. What differs only beyond the fourteenth digit is rounded away first:
+1 - 0.8 is shown as 0.2, and fits, because caps are widened by more than that (accounts).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Final
+
+from tacit.accounting.bounds import Cost
+from tacit.privacy.errors import BudgetExceeded, NotPriced
+from tacit.privacy.events import Event
+
+_UPWARDS: Final = Context(prec=6, rounding=ROUND_CEILING)
+_DOWNWARDS: Final = Context(prec=6, rounding=ROUND_FLOOR)
+
+
+def refusal(event: Event, asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
+    """Return the error for an event that no account of a scope's budget admits any more."""
+    fits = None if remaining.epsilon <= 0 and remaining.rho <= 0 else Cost(remaining.epsilon, 0.0, remaining.rho)
+    by_rho = asked.delta > 0 and math.isfinite(asked.rho) and remaining.rho > 0
+    unit = "rho" if by_rho else "epsilon"
+    wanted, left = (asked.rho, remaining.rho) if by_rho else (asked.epsilon, remaining.epsilon)
+    at_delta = f" at delta {_up(asked.delta)}" if asked.delta > 0 and not by_rho else ""
+    whose = f" for {scope}" if scope else ""
+    way_out = f"{unit}={_down(left)} would fit" if left > 0 else "nothing more fits"
+    return BudgetExceeded(
+        f"asked for {unit} {_up(wanted)}{at_delta}, {_down(left)} is left{whose}; {way_out}",
+        asked=asked,
+        remaining=remaining,
+        fits=fits,
+        scope=scope,
+    )
+
+
+def not_priced(event: Event, asked: Cost, remaining: Cost, scope: str, filter_name: str) -> NotPriced:
+    """Return the error for an event of which no account of the budget knows the cost."""
+    whose = f" of {scope}" if scope else ""
+    way_out = (
+        "use noise that is purely private, such as Laplace, or a budget with delta above 0"
+        if filter_name == "pure"
+        else "use another mechanism, or a budget with the filter renyi"
+    )
+    return NotPriced(
+        f"the {filter_name} filter{whose} has no price for {_named(event)}; {way_out}",
+        asked=asked,
+        remaining=remaining,
+        fits=Cost(remaining.epsilon, 0.0, remaining.rho) if remaining.epsilon > 0 else None,
+        scope=scope,
+    )
+
+
+def _named(event: Event) -> str:
+    return f"{'an' if event.kind[:1] in 'aeiou' else 'a'} {event.kind} event"
+
+
+def _up(number: float) -> str:
+    return _plain(_UPWARDS, number)
+
+
+def _down(number: float) -> str:
+    return _plain(_DOWNWARDS, number)
+
+
+def _plain(context: Context, number: float) -> str:
+    if math.isinf(number):
+        return "infinity"
+    rounded = context.create_decimal(f"{number:.14g}").normalize(context)
+    return f"{rounded:f}" if -7 < rounded.adjusted() < 7 else f"{rounded}".lower()

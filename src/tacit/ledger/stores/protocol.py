@@ -1,0 +1,86 @@
+"""What a ledger asks of the place where it lies.
+
+A store keeps rows and knows nothing of budgets. It promises: a transaction holds the one write lock from its first
+statement on, is short, and is either wholly on disk when it ends or not at all; what a transaction reads, nobody
+changes before it ends; whoever dies or stalls blocks the others for no longer than the store's time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from tacit.ledger.journal import Head, Record
+from tacit.ledger.permits import Scope
+from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, Rows, ScopeRow
+
+
+class Transaction(Rows, Protocol):
+    """Rows as they are now, and changes that are written together when the transaction ends."""
+
+    def head(self) -> Head:
+        """Return where the journal ends."""
+
+    def end(self) -> list[Record]:
+        """Return the records at the head and right after it: the last one and nothing else, unless there is damage."""
+
+    def append(self, record: Record, *, is_checkpoint: bool = False) -> None:
+        """Add a record to the journal and move the head."""
+
+    def records(self, first: int, limit: int) -> list[Record]:
+        """Return records from number `first` on, `limit` of them at most."""
+
+    def prefetch(self, scopes: Sequence[Scope]) -> None:
+        """Read the rows of several scopes at once, to be asked for one by one."""
+
+    def scopes(self, dataset: str | None = None) -> list[ScopeRow]:
+        """Return the scopes of a data set, or all."""
+
+    def permit_by_key(self, dataset: str, key: str) -> PermitRow | None:
+        """Return the permit that was given for an idempotency key."""
+
+    def permits(self, *, only_open: bool = False) -> list[PermitRow]:
+        """Return permits in the order of their records."""
+
+    def requests(self, *, only_open: bool = False) -> list[RequestRow]:
+        """Return requests in the order of their records."""
+
+    def answer(self, plan_sha256: str, data_version: str) -> AnswerRow | None:
+        """Return which answer was released for a plan on a version of the data."""
+
+    def answers(self) -> list[AnswerRow]:
+        """Return every released answer's row."""
+
+    def content(self, sha256: str) -> bytes | None:
+        """Return the bytes that have this digest."""
+
+    def put_content(self, sha256: str, content: bytes) -> None:
+        """Keep bytes under their digest."""
+
+    def clear_caches(self) -> None:
+        """Remove every row but those of the journal and the contents."""
+
+
+class Store(Protocol):
+    """A place for one ledger."""
+
+    @property
+    def description(self) -> str:
+        """Where it is, for people; no password in it."""
+
+    def open(self) -> None:
+        """Make it ready: create what is missing, migrate what is old, refuse what is newer or something else."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Take the write lock; write everything when the block ends, nothing if it raises."""
+
+    def snapshot(self) -> AbstractContextManager[Transaction]:
+        """Read rows as they are at one moment, without the write lock."""
+
+    def backup(self, path: Path) -> None:
+        """Write a copy that can be opened, while others go on."""
+
+    def close(self) -> None:
+        """Let go of connections; the store can be opened again."""

@@ -1,0 +1,71 @@
+"""Texts that people write into the ledger: names, purposes, reasons, notes.
+
+They end up in records that are kept for good and on screens, so they are short and hold no control characters: nothing
+that ends a line, hides what follows, or writes from right to left where nobody expects it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, WrongType
+
+NAME_LENGTH_MAX: Final = 128
+TEXT_LENGTH_MAX: Final = 2_000
+KEY_LENGTH_MAX: Final = 256
+PLAN_LENGTH_MAX: Final = 2**20
+
+
+def name(what: str, value: object) -> str:
+    """Return a name of something: not empty, short, without spaces at its ends."""
+    text = _text(what, value, NAME_LENGTH_MAX)
+    if not text:
+        raise EmptyInput(f"{what} must not be empty", name=what)
+    if text != text.strip():
+        raise InvalidInput(f"{what} must not begin or end with a space, as {text!r} does", name=what, value=text)
+    return text
+
+
+def note(what: str, value: object, *, required: bool = False) -> str:
+    """Return a sentence or two; `required` refuses an empty one."""
+    text = _text(what, value, TEXT_LENGTH_MAX)
+    if required and not text.strip():
+        raise EmptyInput(f"{what} must not be empty: it is read later by people who were not there", name=what)
+    return text
+
+
+def key(value: object) -> str:
+    """Return an idempotency key."""
+    text = _text("key", value, KEY_LENGTH_MAX)
+    if not text:
+        raise EmptyInput("an idempotency key must not be empty; leave it out to have none", name="key")
+    return text
+
+
+def plan(value: object) -> str:
+    """Return the canonical text of a plan, which may have lines."""
+    if not isinstance(value, str):
+        raise WrongType(f"a plan is a text, not {type(value).__name__}", name="plan", value=value)
+    if len(value) > PLAN_LENGTH_MAX:
+        raise TooLarge(f"a plan takes at most {PLAN_LENGTH_MAX:,} characters, not {len(value):,}", name="plan")
+    if any(unicodedata.category(character) == "Cs" for character in value):
+        raise InvalidInput("a plan must be text that can be written as UTF-8", name="plan")
+    return value
+
+
+def _text(what: str, value: object, length_max: int) -> str:
+    if not isinstance(value, str):
+        raise WrongType(f"{what} must be a text, not {type(value).__name__}", name=what, value=value)
+    if len(value) > length_max:
+        raise TooLarge(f"{what} takes at most {length_max:,} characters, not {len(value):,}", name=what)
+    if value.isascii() and value.isprintable():
+        return value
+    for position, character in enumerate(value, 1):
+        if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+            raise InvalidInput(
+                f"{what} must not hold control characters, and has U+{ord(character):04X} at place {position}",
+                name=what,
+                value=value,
+            )
+    return value

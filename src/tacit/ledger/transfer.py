@@ -1,0 +1,147 @@
+"""A ledger as JSON lines: to keep elsewhere, to read with other tools, to move to another store.
+
+The first line says what the file is, then one record a line as it stands in the journal, then the released answers, and
+a last line that says how many of each there were: a file without it was cut off. An import goes into an empty ledger
+only, verifies every line, and keeps the chain; one more record says that it happened.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TextIO
+
+from tacit.ledger.journal import Head, Record, canonical
+from tacit.ledger.replay import MemoryRows, apply
+from tacit.ledger.stores.protocol import Transaction
+from tacit.ledger.verification import checked, read_from
+from tacit.ledger.work import Work
+from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew
+
+FORMAT: Final = "tacit-ledger"
+VERSION: Final = 1
+LINE_LENGTH_MAX: Final = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that was read to its end and found whole."""
+
+    records: tuple[Record, ...]
+    contents: Mapping[str, bytes]
+    rows: MemoryRows
+    """What the records come to."""
+
+
+def export_lines(rows: Transaction) -> Iterator[str]:
+    """Yield the lines of an export."""
+    yield canonical({"format": FORMAT, "version": VERSION})
+    records = 0
+    for record in read_from(rows, 1):
+        records += 1
+        yield canonical({"record": asdict(record)})
+    digests = sorted({answer.sha256 for answer in rows.answers()})
+    for digest in digests:
+        content = rows.content(digest)
+        yield canonical({"answer": base64.b64encode(content or b"").decode("ascii"), "sha256": digest})
+    yield canonical({"answers": len(digests), "records": records})
+
+
+def read_export(lines: Iterable[str]) -> Export:
+    """Read an export and verify all of it."""
+    records, contents = _read(lines)
+    rows = MemoryRows()
+    for record in checked(iter(records), Head()):
+        apply(record, rows)
+    for answer in rows.answers.values():
+        if answer.sha256 not in contents:
+            raise _damaged(f"the answer {answer.sha256[:16]} is missing")
+    return Export(tuple(records), contents, rows)
+
+
+def import_export(work: Work, export: Export, source: str) -> None:
+    """Fill an empty ledger with what an export holds."""
+    if work.rows.head().number:
+        raise AlreadySettled("an import goes into an empty ledger, and this one has records", name="ledger")
+    for record in export.records:
+        work.rows.append(record, is_checkpoint=record.kind == "checkpoint")
+    for digest, content in export.contents.items():
+        work.rows.put_content(digest, content)
+    write_caches(work.rows, export.rows)
+    work.write("imported", {"records": len(export.records), "source": source})
+
+
+def write_caches(rows: Transaction, memory: MemoryRows) -> None:
+    """Write rows that were replayed in memory to a store."""
+    for scope in memory.scopes.values():
+        rows.put_scope(scope)
+    for permit in memory.permits.values():
+        rows.put_permit(permit)
+    for request in memory.requests.values():
+        rows.put_request(request)
+    for answer in memory.answers.values():
+        rows.put_answer(answer)
+
+
+def read_all(stream: TextIO) -> Iterator[str]:
+    """Yield the lines of a stream, refusing one without end."""
+    while line := stream.readline(LINE_LENGTH_MAX):
+        if len(line) == LINE_LENGTH_MAX:
+            raise InvalidInput(f"a line of an export has at most {LINE_LENGTH_MAX:,} characters", name="stream")
+        yield line
+
+
+def _read(lines: Iterable[str]) -> tuple[list[Record], dict[str, bytes]]:
+    parsed = map(_parse, lines)
+    header = next(parsed, {})
+    if header.get("format") != FORMAT:
+        raise InvalidInput("this is not the export of a ledger: its first line says so", name="stream")
+    if header.get("version") != VERSION:
+        raise LedgerTooNew(f"the export has version {header.get('version')!r}, and this tacit knows {VERSION}")
+    records: list[Record] = []
+    contents: dict[str, bytes] = {}
+    for line in parsed:
+        match line:
+            case {"record": dict() as fields}:
+                records.append(_record(fields, len(records) + 1))
+            case {"answer": str() as text, "sha256": str() as digest}:
+                contents[digest] = _content(text, digest)
+            case {"answers": answers, "records": count}:
+                if (answers, count) != (len(contents), len(records)) or next(parsed, None) is not None:
+                    raise _damaged("it does not hold as many records as its last line says")
+                return records, contents
+            case _:
+                raise _damaged(f"the line after record {len(records)} is neither a record nor an answer")
+    raise _damaged(f"it ends after record {len(records)}, before its last line")
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _damaged("a line is not JSON") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _record(fields: dict[str, Any], expected: int) -> Record:
+    types = {"number": int, "at_us": int, "behind_us": int, "kind": str, "body": str, "previous": str, "hash": str}
+    if fields.keys() != types.keys() or any(type(fields[name]) is not kind for name, kind in types.items()):
+        raise _damaged(f"record {expected} does not have the fields of a record")
+    return Record(**fields)
+
+
+def _content(text: str, digest: str) -> bytes:
+    try:
+        content = base64.b64decode(text, validate=True)
+    except ValueError:
+        content = b""
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise _damaged(f"the answer {digest[:16]} was changed")
+    return content
+
+
+def _damaged(how: str) -> LedgerCorrupt:
+    return LedgerCorrupt(f"the export is damaged: {how}; nothing was imported", differs="export")

@@ -1,0 +1,138 @@
+"""Does the journal hold together, and do the tables say what it says?
+
+`verify` reads the journal from the last checkpoint, or all of it, and replays it in memory. A damaged record is named
+with what differs; so is a total, a permit, a request or an answer that the journal does not account for. Which records
+came before a checkpoint is taken from the checkpoint unless all is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any, Final
+
+from tacit.ledger.journal import Head, Record, check_follows, check_record
+from tacit.ledger.replay import MemoryRows, apply, apply_to_scopes
+from tacit.ledger.rows import AnswerRow
+from tacit.ledger.stores.protocol import Transaction
+from tacit.ledger.work import check_end, scopes_at
+from tacit.privacy.errors import LedgerCorrupt
+
+RECORDS_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found to hold together: records `first` to `head.number`, and the tables."""
+
+    first: int
+    head: Head
+
+
+def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
+    """Check the journal and the tables; `noted` is a number and a hash that `head` gave earlier."""
+    head = check_end(rows)
+    if noted is not None:
+        _check_noted(rows, noted)
+    if full or not head.checkpoint:
+        memory = replayed(rows)
+        _compare("scope", memory.scopes, {row.scope: row for row in rows.scopes()})
+        _compare("permit", memory.permits, {row.id: row for row in rows.permits()})
+        _compare("request", memory.requests, {row.id: row for row in rows.requests()})
+        _compare("answer", memory.answers, {(row.plan_sha256, row.data_version): row for row in rows.answers()})
+        _check_contents(rows, memory)
+        return Verified(1, head)
+    _compare("scope", _scopes_since_checkpoint(rows, head), {row.scope: row for row in rows.scopes()})
+    return Verified(head.checkpoint, head)
+
+
+def replayed(rows: Transaction) -> MemoryRows:
+    """Read the whole journal, check it, and return what it comes to."""
+    memory = MemoryRows()
+    for record in checked(read_from(rows, 1), Head()):
+        apply(record, memory)
+        if record.kind == "checkpoint":
+            _compare("scope", memory.scopes, scopes_at(record), record.number)
+    return memory
+
+
+def read_from(rows: Transaction, first: int) -> Iterator[Record]:
+    """Yield records from a number on, a thousand at a time."""
+    while records := rows.records(first, RECORDS_AT_ONCE):
+        yield from records
+        first = records[-1].number + 1
+
+
+def checked(records: Iterator[Record], head: Head) -> Iterator[Record]:
+    """Yield records, each checked to be whole and to follow the one before."""
+    for record, following in pairwise(chain(records, (None,))):
+        assert record is not None
+        check_record(record, following)
+        check_follows(record, head)
+        head = record.head
+        yield record
+
+
+def _scopes_since_checkpoint(rows: Transaction, head: Head) -> Mapping[Any, Any]:
+    memory = MemoryRows()
+    records = read_from(rows, head.checkpoint)
+    checkpoint = next(records)
+    check_record(checkpoint)
+    if checkpoint.number != head.checkpoint or checkpoint.kind != "checkpoint":
+        raise LedgerCorrupt(
+            f"the journal is damaged: record {head.checkpoint} should be a checkpoint",
+            record=head.checkpoint,
+            differs="kind",
+        )
+    memory.scopes = scopes_at(checkpoint)
+    for record in checked(records, checkpoint.head):
+        apply_to_scopes(record, memory)
+    return memory.scopes
+
+
+def _check_noted(rows: Transaction, noted: tuple[int, str]) -> None:
+    number, digest = noted
+    found = rows.records(number, 1)
+    if number and (not found or found[0].number != number or found[0].hash != digest):
+        raise LedgerCorrupt(
+            f"the journal was written anew: record {number} is not the one that was noted",
+            record=number,
+            differs="hash",
+        )
+
+
+def has_content(rows: Transaction, answer: AnswerRow) -> bool:
+    """Whether an answer's bytes are there and unchanged."""
+    content = rows.content(answer.sha256)
+    return content is not None and hashlib.sha256(content).hexdigest() == answer.sha256
+
+
+def _check_contents(rows: Transaction, memory: MemoryRows) -> None:
+    for answer in memory.answers.values():
+        if not has_content(rows, answer):
+            raise LedgerCorrupt(f"the answer that permit {answer.permit} released was changed", differs="answer")
+
+
+def _compare(what: str, journal: Mapping[Any, Any], tables: Mapping[Any, Any], number: int | None = None) -> None:
+    """Name the first row in which tables, or a checkpoint, differ from what the journal comes to."""
+    for key in sorted(journal.keys() | tables.keys()):
+        ours, theirs = journal.get(key), tables.get(key)
+        if ours != theirs:
+            where = "the tables" if number is None else f"checkpoint {number}"
+            row = ours or theirs
+            raise LedgerCorrupt(
+                f"{where} and the journal differ about the {what} {key}: {_difference(ours, theirs)}; "
+                "nothing is admitted until the tables are rebuilt from the journal (Ledger.rebuild)",
+                record=number if number is not None else getattr(row, "record", None),
+                differs=what,
+            )
+
+
+def _difference(ours: Any, theirs: Any) -> str:
+    if ours is None or theirs is None:
+        return "only one of them has it"
+    names = [name for name in type(ours).__slots__ if getattr(ours, name) != getattr(theirs, name)]
+    name = names[0]
+    return f"{name} is {getattr(theirs, name)} and should be {getattr(ours, name)}"

@@ -1,0 +1,117 @@
+"""One change of the ledger: a transaction, and the one way to write in it.
+
+Promise: before anything is written the end of the journal is read and checked against the head; what is written is
+checked to follow it; and every record does to the tables exactly what `replay` says. Every so many records one more is
+written, a checkpoint with all totals, so that opening a ledger reads only what came after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tacit.ledger.journal import Head, Record, check_follows, check_record, next_record
+from tacit.ledger.permits import Scope
+from tacit.ledger.replay import apply
+from tacit.ledger.rows import PermitRow, ScopeRow
+from tacit.ledger.stores.protocol import Transaction
+from tacit.privacy.errors import LedgerCorrupt, UnknownName
+
+CHECKPOINT_EVERY: Final = 1_000
+CHECKPOINT_SCOPES_MAX: Final = 100_000
+"""A ledger with more scopes than this is opened by reading all of its journal."""
+
+
+class Work:
+    """A transaction with the end of the journal checked, ready to be written to."""
+
+    def __init__(self, transaction: Transaction, now_us: int) -> None:
+        self.rows: Final = transaction
+        self._now_us = now_us
+        check_end(transaction)
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next record will have."""
+        return self.rows.head().number + 1
+
+    def write(self, kind: str, contents: Mapping[str, Any]) -> Record:
+        """Append a record and do to the tables what it says."""
+        record = self._append(kind, contents)
+        apply(record, self.rows)
+        since = record.number - self.rows.head().checkpoint
+        if since % CHECKPOINT_EVERY == 0:
+            self._write_checkpoint(since)
+        return record
+
+    def dataset(self, name: str) -> ScopeRow:
+        """Return a data set's row."""
+        row = self.rows.scope(Scope(name))
+        if row is None:
+            raise UnknownName(f"no budget was created for {name}; create one first", name="dataset", value=name)
+        return row
+
+    def permit(self, permit_id: str) -> tuple[PermitRow, Record]:
+        """Return where a permit stands, and the record that gave it."""
+        row = self.rows.permit(permit_id)
+        if row is None:
+            raise UnknownName(f"this ledger gave no permit {permit_id}", name="permit", value=permit_id)
+        return row, self.record(row.record)
+
+    def record(self, number: int) -> Record:
+        """Return one record, checked."""
+        for record in self.rows.records(number, 1):
+            check_record(record)
+            if record.number == number:
+                return record
+        raise LedgerCorrupt(f"record {number} is missing from the journal", record=number, differs="number")
+
+    def _write_checkpoint(self, since: int) -> None:
+        """Write all totals, unless that would take more room than the records since the last time."""
+        scopes = self.rows.scopes()
+        if len(scopes) <= min(since, CHECKPOINT_SCOPES_MAX):
+            self._append("checkpoint", {"scopes": {row.scope.key: _scope_facts(row) for row in scopes}})
+
+    def _append(self, kind: str, contents: Mapping[str, Any]) -> Record:
+        head = self.rows.head()
+        record = next_record(head, kind, contents, self._now_us)
+        check_record(record)
+        check_follows(record, head)
+        self.rows.append(record, is_checkpoint=kind == "checkpoint")
+        return record
+
+
+def check_end(rows: Transaction) -> Head:
+    """Assert that the journal ends where its head says, with a record that is whole."""
+    head = rows.head()
+    last = rows.end()
+    if [record.number for record in last] != ([head.number] if head.number else []):
+        found = last[-1].number if last else "nothing"
+        raise LedgerCorrupt(
+            f"the journal is damaged: it should end with record {head.number} and ends with {found}; "
+            "nothing is admitted until a backup is restored",
+            record=head.number,
+            differs="end",
+        )
+    for record in last:
+        check_record(record)
+        if record.hash != head.hash or record.at_us != head.at_us:
+            raise LedgerCorrupt(
+                f"the journal is damaged: record {head.number} is not the one that was written last",
+                record=head.number,
+                differs="hash",
+            )
+    return head
+
+
+def scopes_at(checkpoint: Record) -> dict[Scope, ScopeRow]:
+    """Return the scopes as a checkpoint has them."""
+    rows = [
+        ScopeRow.from_parts(key, facts["definition"], facts["totals"], facts["record"])
+        for key, facts in checkpoint.contents["scopes"].items()
+    ]
+    return {row.scope: row for row in rows}
+
+
+def _scope_facts(row: ScopeRow) -> dict[str, Any]:
+    return {"definition": row.definition, "totals": row.totals_text, "record": row.record}

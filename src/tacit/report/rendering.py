@@ -1,0 +1,78 @@
+"""Pictures from Vega-Lite specifications: .svg and .png, drawn without a browser and without a network.
+
+Promise: a file is either written whole or not at all; what stood under its name is kept until the new one is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from tacit.privacy.errors import InvalidInput, Unavailable
+
+PNG_SCALE: Final = 2.0
+NO_NETWORK: Final[list[str]] = []
+"""The addresses from which a specification may load data: none."""
+
+
+def save(spec: dict[str, Any], path: Path) -> None:
+    """Draw a specification into `path`, whose suffix says how; an existing file is replaced."""
+    check_target(path)
+    try:
+        picture = PAINTERS[path.suffix](spec)
+    except ValueError as error:  # what vl-convert raises for every specification that it cannot draw
+        reason = " ".join(str(error).split())
+        raise InvalidInput(f"the specification cannot be drawn: {reason}", name="spec", value=spec) from error
+    _write_whole(path, picture)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a path to which no picture can be written, before any work is done for one."""
+    if path.suffix not in PAINTERS:
+        raise InvalidInput(
+            f"a plot is written to a file that ends in {' or '.join(PAINTERS)}, not to {path.name}",
+            name="plot",
+            value=path,
+        )
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder; name a file in it", name="plot", value=path)
+    if not path.parent.is_dir():
+        raise InvalidInput(f"the folder {path.parent} does not exist", name="plot", value=path)
+    _vl_convert()
+
+
+def _svg(spec: dict[str, Any]) -> bytes:
+    drawn: str = _vl_convert().vegalite_to_svg(spec, allowed_base_urls=NO_NETWORK)
+    return drawn.encode("utf-8")
+
+
+def _png(spec: dict[str, Any]) -> bytes:
+    drawn: bytes = _vl_convert().vegalite_to_png(spec, scale=PNG_SCALE, allowed_base_urls=NO_NETWORK)
+    return drawn
+
+
+PAINTERS: Final[dict[str, Callable[[dict[str, Any]], bytes]]] = {".svg": _svg, ".png": _png}
+
+
+def _vl_convert() -> ModuleType:
+    try:
+        import vl_convert
+    except ImportError:
+        raise Unavailable("plots need vl-convert-python; run: pip install 'tacit[report]'") from None
+    return vl_convert
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a new file beside the old one and put it into its place."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(content)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}", name="plot", value=path) from error

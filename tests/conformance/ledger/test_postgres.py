@@ -1,0 +1,170 @@
+"""What PostgreSQL adds: a server that can go away, clients that stall, and a secret in the connection string."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tacit.ledger import Ledger, PostgresStore
+from tacit.ledger.stores import migrate
+from tacit.privacy import events
+from tacit.privacy.errors import (
+    InvalidInput,
+    LedgerBusy,
+    LedgerTooNew,
+    LedgerUnavailable,
+    NotPermitted,
+    Unavailable,
+    UnknownName,
+)
+
+psycopg = pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
+
+
+@pytest.fixture
+def schema(request: pytest.FixtureRequest) -> str:
+    return f"postgres_{os.getpid()}_{abs(hash(request.node.name)) % 10**9}"
+
+
+def test_connections_that_the_server_ended_are_made_anew(postgres_address: str, schema: str) -> None:
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        for _ in range(3):
+            _end_connections(postgres_address)
+            ledger.reserve("visits", events.Laplace(0.1))
+        ledger.verify(full=True)
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.3)
+
+
+def test_a_client_that_dies_in_a_transaction_leaves_nothing_and_blocks_nobody(
+    postgres_address: str, schema: str
+) -> None:
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        dying = PostgresStore(postgres_address, schema=schema)
+        dying.open()
+
+        def die_while_writing() -> None:
+            with dying.transaction() as rows:
+                rows.scopes()
+                _end_connections(postgres_address)
+                rows.permits()
+
+        with pytest.raises(LedgerUnavailable):
+            die_while_writing()
+        ledger.reserve("visits", events.Laplace(0.1))
+        ledger.verify(full=True)
+
+
+def test_a_client_that_stalls_in_a_transaction_is_cut_off(postgres_address: str, schema: str) -> None:
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        stalling = PostgresStore(postgres_address, schema=schema, idle_timeout_s=0.3)
+        stalling.open()
+
+        def stall_while_writing() -> None:
+            with stalling.transaction() as rows:
+                rows.scopes()
+                started_s = time.monotonic()
+                ledger.reserve("visits", events.Laplace(0.1))
+                assert time.monotonic() - started_s < 10
+                rows.permits()
+
+        with pytest.raises(LedgerUnavailable):
+            stall_while_writing()
+
+
+def test_whoever_waits_too_long_for_the_lock_is_told(postgres_address: str, schema: str) -> None:
+    holder = PostgresStore(postgres_address, schema=schema)
+    with Ledger.open(PostgresStore(postgres_address, schema=schema, lock_timeout_s=0.2)) as waiting:
+        waiting.create_budget("visits", epsilon=1.0)
+        holder.open()
+        with holder.transaction(), pytest.raises(LedgerBusy, match="nothing was charged; ask again"):
+            waiting.reserve("visits", events.Laplace(0.1))
+        waiting.reserve("visits", events.Laplace(0.1))
+    holder.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://keeper:open-sesame@127.0.0.1:1/ledger?connect_timeout=2",
+        "host=127.0.0.1 port=1 user=keeper password=open-sesame connect_timeout=2",
+        "this is open-sesame no connection string",
+    ],
+)
+def test_no_error_shows_the_connection_string(address: str) -> None:
+    store = PostgresStore(address)
+    with pytest.raises(LedgerUnavailable, match="cannot be reached") as refused:
+        Ledger.open(store)
+    shown = f"{refused.value!r} {refused.value.message} {store!r} {store.description}"
+    assert "sesame" not in shown
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+def test_the_connection_string_comes_from_the_environment_or_a_private_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, postgres_address: str, schema: str
+) -> None:
+    monkeypatch.delenv("TACIT_LEDGER_POSTGRES", raising=False)
+    with pytest.raises(UnknownName, match="set TACIT_LEDGER_POSTGRES"):
+        PostgresStore.from_environment()
+    monkeypatch.setenv("TACIT_LEDGER_POSTGRES", postgres_address)
+    Ledger.open(PostgresStore.from_environment(schema=schema)).close()
+    file = tmp_path / "address"
+    file.write_text(postgres_address + "\n")
+    file.chmod(0o644)
+    with pytest.raises(NotPermitted, match="chmod 600"):
+        PostgresStore.from_file(file)
+    file.chmod(0o600)
+    Ledger.open(PostgresStore.from_file(file, schema=schema)).close()
+    with pytest.raises(UnknownName):
+        PostgresStore.from_file(tmp_path / "missing")
+
+
+def test_a_schema_name_is_a_plain_name(postgres_address: str) -> None:
+    for name in ("", "a b", 'x"; DROP SCHEMA public; --', "Ledger", "1a", "a" * 64):
+        with pytest.raises(InvalidInput):
+            PostgresStore(postgres_address, schema=name)
+
+
+def test_two_ledgers_in_two_schemas_do_not_meet(postgres_address: str, schema: str) -> None:
+    with (
+        Ledger.open(PostgresStore(postgres_address, schema=schema + "a")) as one,
+        Ledger.open(PostgresStore(postgres_address, schema=schema + "b")) as other,
+    ):
+        one.create_budget("visits", epsilon=1.0)
+        assert other.scopes() == []
+
+
+def test_a_schema_of_a_newer_version_is_refused(postgres_address: str, schema: str, tmp_path: Path) -> None:
+    for step in (migrate.FOLDER / "postgres").glob("*.sql"):
+        (tmp_path / step.name).write_text(step.read_text())
+    (tmp_path / "0002_planted.sql").write_text("CREATE TABLE planted (x INTEGER);\n")
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+    with Ledger.open(PostgresStore(postgres_address, schema=schema, migrations=tmp_path)) as migrated:
+        migrated.reserve("visits", events.Laplace(0.1))
+        migrated.verify(full=True)
+    with pytest.raises(LedgerTooNew, match="use a newer tacit"):
+        Ledger.open(PostgresStore(postgres_address, schema=schema))
+
+
+def test_a_backup_is_left_to_the_database(postgres_address: str, schema: str, tmp_path: Path) -> None:
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger, pytest.raises(Unavailable):
+        ledger.backup(tmp_path / "copy")
+
+
+def test_without_psycopg_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(Unavailable, match=r"pip install 'tacit\[postgres\]'"):
+        Ledger.open(PostgresStore("postgresql://localhost/ledger"))
+
+
+def _end_connections(address: str) -> None:
+    with psycopg.connect(address) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )

@@ -1,0 +1,166 @@
+"""What holds for every budget and every sequence of charges."""
+
+import math
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tacit.ledger import Budget
+from tacit.ledger.accounts import Measured
+from tacit.ledger.amounts import Amounts, added, read, subtracted, written
+from tacit.ledger.caps import Cap
+from tacit.ledger.filters import Filter, filter_of
+from tacit.privacy import events
+from tacit.privacy.errors import BudgetExceeded
+from tacit.privacy.events import Event
+from tacit.privacy.relations import Relation
+from tests.property.privacy.strategies import events_under
+
+HAIR = 1 + 1e-9
+
+epsilons = st.floats(1e-3, 20)
+deltas = st.floats(1e-15, 1e-2)
+budgets: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.fixed_dictionaries({"epsilon": epsilons}),
+    st.fixed_dictionaries({"epsilon": epsilons, "delta": deltas}),
+    st.fixed_dictionaries({"epsilon": epsilons, "delta": deltas, "filter": st.just("gdp")}),
+    st.fixed_dictionaries(
+        {"epsilon": st.floats(1, 20), "delta": deltas, "filter": st.just("renyi"), "order": st.floats(100, 4000)}
+    ),
+)
+charges = st.one_of(
+    st.builds(events.Laplace, st.floats(1e-6, 2)),
+    st.builds(events.Pure, st.floats(1e-6, 2)),
+    st.builds(events.Exponential, st.floats(1e-6, 2)),
+    st.builds(events.Gaussian, st.floats(0.5, 1e4)),
+    st.builds(events.ZeroConcentrated, st.floats(0, 1)),
+    st.builds(events.Approximate, st.floats(0, 1), st.floats(0, 1e-3)),
+    st.builds(events.Repeated, st.builds(events.Gaussian, st.floats(10, 1e4)), st.integers(1, 50)),
+    st.builds(
+        lambda parts: events.Composed(parts), st.lists(st.builds(events.Laplace, st.floats(1e-6, 1)), min_size=1)
+    ),
+)
+
+
+def total(filter_: Filter, several: list[Event]) -> Amounts:
+    totals = filter_.nothing
+    for event in several:
+        totals = added(totals, filter_.price(Measured(event)))
+    return totals
+
+
+def charge_while_admitted(budget: Budget, several: list[Event]) -> None:
+    for event in several:
+        try:
+            budget.charge(event)
+        except BudgetExceeded:
+            continue
+
+
+@given(budgets, st.lists(charges, max_size=12), st.randoms(use_true_random=False))
+def test_the_price_of_charges_does_not_depend_on_their_order(
+    settings_: dict[str, Any], several: list[Event], random: Any
+) -> None:
+    filter_ = filter_of(Cap.of(**settings_))
+    shuffled = several.copy()
+    random.shuffle(shuffled)
+    assert total(filter_, several) == total(filter_, shuffled)
+
+
+@given(budgets, st.lists(charges, max_size=12))
+def test_the_greatest_epsilon_that_is_said_to_remain_is_admitted_and_a_hair_more_is_not(
+    settings_: dict[str, Any], several: list[Event]
+) -> None:
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    left = budget.remaining().epsilon
+    if left < budget.cap.epsilon or budget.cap.delta == 0:
+        with pytest.raises(BudgetExceeded):
+            budget.charge(events.Pure(left * HAIR + 1e-9 * budget.cap.epsilon))
+    if left > 0:
+        budget.charge(events.Pure(left))
+
+
+@given(budgets, st.lists(charges, max_size=12))
+def test_the_rho_that_is_said_to_remain_is_admitted(settings_: dict[str, Any], several: list[Event]) -> None:
+    assume(settings_.get("delta", 0) > 0)
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    left = budget.remaining()
+    if left.rho > 0:
+        budget.charge(events.ZeroConcentrated(left.rho))
+
+
+@given(budgets, st.lists(charges, max_size=6))
+def test_the_delta_that_is_said_to_remain_is_admitted(settings_: dict[str, Any], several: list[Event]) -> None:
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    left = budget.remaining()
+    if left.delta > 0:
+        budget.charge(events.Approximate(0, left.delta))
+
+
+@given(budgets, charges)
+def test_the_preview_is_what_is_charged(settings_: dict[str, Any], event: Event) -> None:
+    budget = Budget(**settings_)
+    shown = budget.preview(event)
+    if budget._filter.admits(budget._totals, budget._filter.price(Measured(event))):
+        assert budget.charge(event).cost == shown
+    else:
+        with pytest.raises(BudgetExceeded) as refused:
+            budget.charge(event)
+        assert refused.value.asked == shown
+
+
+@given(budgets, st.lists(charges, max_size=12))
+def test_spent_never_falls_and_never_passes_the_cap(settings_: dict[str, Any], several: list[Event]) -> None:
+    budget, before = Budget(**settings_), 0.0
+    for event in several:
+        charge_while_admitted(budget, [event])
+        spent = budget.spent()
+        assert before <= spent.epsilon * HAIR
+        assert spent.epsilon <= budget.cap.epsilon
+        assert spent.delta <= budget.cap.delta
+        before = spent.epsilon
+
+
+@given(budgets, st.lists(charges, min_size=1, max_size=8))
+def test_charging_in_small_steps_never_admits_more_than_the_accounts_hold(
+    settings_: dict[str, Any], several: list[Event]
+) -> None:
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    assert any(account.holds(total) for account, total in zip(budget._filter.accounts, budget._totals, strict=True))
+
+
+@given(budgets, charges, st.integers(1, 30), st.integers(1, 30))
+def test_what_a_plan_gets_back_never_exceeds_what_its_unrun_steps_cost(
+    settings_: dict[str, Any], step: Event, count: int, ran: int
+) -> None:
+    assume(ran <= count)
+    filter_ = filter_of(Cap.of(**settings_))
+    plan = events.Repeated(step, count)
+    reserved = filter_.price(Measured(plan), as_plan=True)
+    left = subtracted(reserved, filter_.returned(plan, reserved, events.Repeated(step, ran)))
+    for kept, needed, whole in zip(left, filter_.stepwise(events.Repeated(step, ran)), reserved, strict=True):
+        assert kept in (needed, whole)
+
+
+@settings(max_examples=200)
+@given(budgets, events_under(Relation.ADD_REMOVE))
+def test_every_event_has_a_price_in_every_account_or_none_and_it_survives_being_written(
+    settings_: dict[str, Any], event: Event
+) -> None:
+    filter_ = filter_of(Cap.of(**settings_))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # what overflows has no bound, and that is a price too
+        amounts = filter_.price(Measured(event))
+    assert filter_.counts(amounts)
+    assert all(amount is None or min(amount) >= 0 for amount in amounts)
+    assert read(written(amounts)) == amounts
+    cost = filter_.cost(Measured(event), amounts)
+    assert cost.epsilon >= 0
+    assert not math.isnan(cost.epsilon)

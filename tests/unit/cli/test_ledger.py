@@ -1,0 +1,101 @@
+"""`tacit ledger`: what it shows is what the ledger holds, and damage is named with an exit code."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit import Budget, Curator
+from tacit.cli.app import run
+from tacit.privacy import events
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "clinic"
+    with Curator(place) as curator:
+        curator.set_budget("visits", epsilon=3.0, delta=1e-7)
+        curator.add_analyst("ana", budgets={"visits": Budget(epsilon=1.0, delta=1e-8)})
+        curator.budget("visits", "ana").charge(events.Laplace(0.25), purpose="by month")
+        curator.ledger.reserve("visits", events.Gaussian(20), purpose="died")
+        curator.ledger.file_request("ana", "visits", events.Laplace(1.0), "a second study")
+    return place
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert run(["ledger", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_show_lists_budgets_reservations_requests_and_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = answer(capsys, "show", "--folder", str(folder))
+    budgets = {row["scope"]: row for row in facts["budgets"]}
+    assert budgets["ana on visits"]["epsilon_spent"] == 0.25
+    assert budgets["visits"]["epsilon"] == 3.0
+    assert [row["purpose"] for row in facts["reservations"]] == ["died"]
+    assert [row["reason"] for row in facts["requests"]] == ["a second study"]
+    assert facts["records"][-1]["kind"] == "request-filed"
+
+
+def test_show_is_readable_without_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "show", "--folder", str(folder), "--records", "0"]) == 0
+    assert "ana on visits" in capsys.readouterr().out
+
+
+def test_verify_says_what_is_whole_and_the_head_can_be_held_against_it_later(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer(capsys, "verify", "--folder", str(folder), "--full")
+    assert found["whole"] is True
+    noted = f"{found['last']}:{found['hash']}"
+    assert answer(capsys, "verify", "--folder", str(folder), "--noted", noted) == found
+    assert run(["ledger", "verify", "--folder", str(folder), "--noted", f"{found['last']}:{'0' * 64}"]) == 4
+
+
+def test_a_changed_record_is_found_and_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with sqlite3.connect(folder / "ledger.sqlite") as connection:
+        connection.execute("UPDATE journal SET body = replace(body, '0.25', '0.05') WHERE number = 3")
+    assert run(["ledger", "verify", "--folder", str(folder), "--full"]) == 4
+    assert "T500 the journal is damaged: record 3" in capsys.readouterr().err
+
+
+def test_an_export_fills_an_empty_ledger_and_no_other(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ledger.jsonl"
+    written = answer(capsys, "export", "--folder", str(folder), str(file))
+    assert answer(capsys, "import", "--folder", str(tmp_path / "other"), str(file))["records"] == written["records"]
+    first, second = (
+        answer(capsys, "show", "--folder", str(place))["budgets"] for place in (folder, tmp_path / "other")
+    )
+    assert first == second
+    assert run(["ledger", "import", "--folder", str(folder), str(file)]) == 2
+
+
+def test_an_export_to_standard_output_is_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "export", "--folder", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert json.loads(lines[0])["format"] == "tacit-ledger"
+
+
+def test_a_backup_can_be_opened(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "restored"
+    other.mkdir()
+    answer(capsys, "backup", "--folder", str(folder), str(other / "ledger.sqlite"))
+    assert answer(capsys, "verify", "--folder", str(other), "--full")["whole"] is True
+
+
+@pytest.mark.parametrize("arguments", [("verify",), ("show",), ("export",)])
+def test_a_folder_without_a_ledger_is_bad_use_and_stays_as_it_is(
+    tmp_path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ledger", *arguments, "--folder", str(tmp_path)]) == 2
+    assert "there is no ledger" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_head_that_is_not_one_is_bad_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "verify", "--folder", str(folder), "--noted", "x"]) == 2
+    assert "NUMBER:HASH" in capsys.readouterr().err

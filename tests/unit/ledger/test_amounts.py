@@ -1,0 +1,98 @@
+"""Amounts: exact, rounded against the spender, and read back only as they were written."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from tacit.ledger.amounts import (
+    UNIT_BITS,
+    added,
+    at_least,
+    at_most,
+    down,
+    multiplied,
+    read,
+    subtracted,
+    up,
+    up_squared,
+    within,
+    written,
+)
+from tacit.privacy.errors import LedgerCorrupt
+
+UNIT = Fraction(1, 2**UNIT_BITS)
+
+
+@pytest.mark.parametrize("number", [0.0, 0.1, 1.0, 1 / 3, 2.0**-119, 5e-324, 1e-30, 12345.678])
+def test_a_cost_is_rounded_up_by_less_than_one_unit(number: float) -> None:
+    units = up(number)
+    assert units is not None
+    assert 0 <= units * UNIT - Fraction(number) < UNIT
+
+
+@pytest.mark.parametrize("number", [0.0, 0.1, 1.0, 1 / 3, 2.0**-119, 12345.678])
+def test_a_cap_is_rounded_down_by_less_than_one_unit(number: float) -> None:
+    assert 0 <= Fraction(number) - down(Fraction(number)) * UNIT < UNIT
+
+
+@pytest.mark.parametrize("number", [0.0, 0.1, 1 / 3, 1e-20, 41.5])
+def test_a_square_is_exact_before_it_is_rounded_up(number: float) -> None:
+    units = up_squared(number)
+    assert units is not None
+    assert 0 <= units * UNIT - Fraction(number) ** 2 < UNIT
+
+
+@pytest.mark.parametrize("number", [math.inf, 2.0**65, math.nan])
+def test_what_has_no_bound_is_not_a_number_of_units(number: float) -> None:
+    assert up(number) is None
+    assert up_squared(number) is None
+
+
+def test_an_amount_is_never_negative() -> None:
+    assert up(-1e-16) == 0
+
+
+def test_floats_enclose_the_units_that_they_stand_for() -> None:
+    units = 2**UNIT_BITS // 3
+    assert Fraction(at_most(units)) < units * UNIT < Fraction(at_least(units))
+    assert math.nextafter(at_most(units), math.inf) == at_least(units)
+
+
+def test_nothing_left_is_written_as_plain_zero() -> None:
+    assert math.copysign(1, at_most(0)) == 1
+
+
+def test_infinity_stays_in_every_sum_and_is_never_returned() -> None:
+    assert added(((1, 2), None), ((3, 4), (5,))) == ((4, 6), None)
+    assert subtracted(((4, 6), None), ((3, 4), (5,))) == ((1, 2), None)
+    assert multiplied(((1, 2), None), 3) == ((3, 6), None)
+    assert not within(None, (1,))
+
+
+def test_amounts_are_read_back_as_they_were_written() -> None:
+    amounts = ((2**130 + 1, 0), None, (7,))
+    assert read(written(amounts)) == amounts
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        3,
+        "1",
+        [["1", 2]],
+        [["-1"]],
+        [["01"]],
+        [["1.0"]],
+        [[" 1"]],
+        [["٣"]],
+        [["1" * 101]],
+        ["1"],
+        [[""]],
+        [[None]],
+    ],
+)
+def test_what_the_ledger_did_not_write_is_damage(record: object) -> None:
+    with pytest.raises(LedgerCorrupt, match="not an amount"):
+        read(record)

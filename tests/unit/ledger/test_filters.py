@@ -1,0 +1,188 @@
+"""Filters: an OR of accounts, exact, with delta shared between them."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilon_of_rho
+from tacit.ledger.accounts import WIDENING, Concentrated, Gaussian, Measured, Named, Renyi
+from tacit.ledger.amounts import UNIT_BITS, Amounts, added, at_most
+from tacit.ledger.caps import Cap
+from tacit.ledger.filters import Filter, filter_of, steps
+from tacit.privacy import events
+from tacit.privacy.errors import MixedRelations
+from tacit.privacy.events import Event
+from tacit.privacy.relations import Relation
+
+CAPS = {
+    "pure": Cap.of(1),
+    "zcdp": Cap.of(1, 1e-6),
+    "renyi": Cap.of(1, 1e-6, filter="renyi", order=24),
+    "gdp": Cap.of(1, 1e-6, filter="gdp"),
+}
+every_cap = pytest.mark.parametrize("cap", CAPS.values(), ids=CAPS)
+
+
+def admitted(filter_: Filter, event: Event, count_max: int = 10_000) -> int:
+    """Return how often an event is admitted, one after another."""
+    totals, amounts = filter_.nothing, filter_.price(Measured(event))
+    for count in range(count_max):
+        if not filter_.admits(totals, amounts):
+            return count
+        totals = added(totals, amounts)
+    return count_max
+
+
+def charged(filter_: Filter, *several: Event) -> Amounts:
+    totals = filter_.nothing
+    for event in several:
+        totals = added(totals, filter_.price(Measured(event)))
+    return totals
+
+
+@every_cap
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 10), (0.01, 100), (0.2, 5), (1 / 3, 3), (1 / 49, 49), (0.7, 1)])
+def test_charges_that_add_up_to_the_cap_in_decimals_fit_to_the_last(cap: Cap, epsilon: float, count: int) -> None:
+    filter_ = filter_of(cap)
+    assert filter_.admits(charged(filter_, *[events.Laplace(epsilon)] * (count - 1)), filter_.price(_laplace(epsilon)))
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 10), (0.01, 100), (0.2, 5), (1 / 3, 3), (1 / 49, 49), (0.7, 1)])
+def test_one_more_than_fits_is_refused(epsilon: float, count: int) -> None:
+    assert admitted(filter_of(CAPS["pure"]), events.Laplace(epsilon)) == count
+
+
+@every_cap
+def test_no_more_than_the_cap_is_admitted_beyond_its_thirteenth_digit(cap: Cap) -> None:
+    filter_ = filter_of(cap)
+    assert filter_.admits(filter_.nothing, filter_.price(_laplace(1.0)))
+    assert not filter_.admits(filter_.nothing, filter_.price(_laplace(float(1 + 2 * WIDENING))))
+
+
+def test_many_small_charges_go_by_the_named_account_and_few_large_ones_by_the_sum() -> None:
+    filter_ = filter_of(CAPS["zcdp"])
+    assert admitted(filter_, events.Laplace(0.02)) > 110  # the sum alone: 50
+    assert admitted(filter_, events.Laplace(0.5)) == 2  # zCDP alone: none
+
+
+@pytest.mark.parametrize(("name", "least"), [("zcdp", 115), ("renyi", 115), ("gdp", 130)], ids=["zcdp", "renyi", "gdp"])
+def test_gaussian_answers_are_admitted_as_often_as_theory_says(name: str, least: int) -> None:
+    assert least <= admitted(filter_of(CAPS[name]), events.Gaussian(50)) <= 140
+
+
+@every_cap
+def test_the_shares_of_delta_add_up_to_no_more_than_delta(cap: Cap) -> None:
+    deltas = Fraction(0)
+    for account in filter_of(cap).accounts:
+        deltas += Fraction(account.caps[1], 2**UNIT_BITS) if len(account.caps) > 1 else 0
+        deltas += Fraction(account.delta) if isinstance(account, Named) else 0
+    assert deltas <= Fraction(cap.delta)
+    assert deltas >= Fraction(cap.delta) * (1 - Fraction(1, 2**30))
+
+
+@pytest.mark.parametrize("name", ["zcdp", "renyi", "gdp"])
+def test_the_named_account_converts_back_to_no_more_than_epsilon(name: str) -> None:
+    cap = CAPS[name]
+    account = filter_of(cap).accounts[1]
+    most = at_most(account.caps[0])
+    match account:
+        case Concentrated():
+            epsilon = epsilon_of_rho(most, account.delta)
+        case Renyi():
+            epsilon = epsilon_of_renyi(account.order, most, account.delta)
+        case Gaussian():
+            epsilon = epsilon_of_mu(math.sqrt(most), account.delta)
+        case _:
+            epsilon = math.inf
+    assert 0.999 * cap.epsilon < epsilon <= cap.epsilon
+
+
+@every_cap
+def test_the_first_charge_shows_as_spent_what_it_cost(cap: Cap) -> None:
+    filter_ = filter_of(cap)
+    spent = filter_.spent(charged(filter_, events.Laplace(0.25)))
+    assert (spent.epsilon, spent.delta) == (0.25, 0.0)
+
+
+@every_cap
+def test_nothing_is_spent_at_first(cap: Cap) -> None:
+    filter_ = filter_of(cap)
+    spent, remaining = filter_.spent(filter_.nothing), filter_.remaining(filter_.nothing)
+    assert (spent.epsilon, spent.delta, spent.rho) == (0, 0, 0)
+    assert remaining.epsilon == cap.epsilon
+
+
+def test_spent_never_shows_more_than_the_cap_while_it_is_kept() -> None:
+    filter_ = filter_of(CAPS["zcdp"])
+    totals = charged(filter_, *[events.Laplace(0.1)] * 10)
+    assert filter_.spent(totals).epsilon == 1.0
+    assert filter_.remaining(totals).epsilon == 0.0
+
+
+def test_what_is_left_of_decimals_is_shown_as_a_decimal() -> None:
+    filter_ = filter_of(CAPS["pure"])
+    assert filter_.remaining(charged(filter_, events.Laplace(0.1))).epsilon == 0.9
+    assert filter_.remaining(charged(filter_, *[events.Laplace(0.1)] * 3)).epsilon == 0.7
+
+
+def test_an_account_that_is_exceeded_stays_so_and_the_other_goes_on() -> None:
+    filter_ = filter_of(CAPS["zcdp"])
+    totals = charged(filter_, events.Laplace(0.5))
+    assert filter_.remaining(totals).rho == 0
+    assert filter_.remaining(totals).epsilon == 0.5
+
+
+def test_an_event_without_a_rho_kills_the_zcdp_account_alone() -> None:
+    filter_ = filter_of(Cap.of(1, 1e-6, filter="renyi", order=24))
+    event = events.Sampled(0.01, events.Gaussian(2))
+    amounts = filter_.price(Measured(event))
+    assert amounts[1] is not None
+    assert filter_.admits(filter_.nothing, amounts)
+    assert filter_of(CAPS["zcdp"]).price(Measured(event)) == (None, None)
+
+
+def test_approximate_events_use_up_the_delta_that_is_set_aside_for_them() -> None:
+    filter_ = filter_of(CAPS["zcdp"])
+    assert admitted(filter_, events.Approximate(0.01, 1e-8)) == 10
+    assert admitted(filter_, events.Approximate(0.01, 2e-7)) == 0
+    left = filter_.remaining(charged(filter_, events.Approximate(0.01, 4e-8)))
+    assert left.delta == pytest.approx(6e-8)
+
+
+@every_cap
+def test_events_under_the_other_relation_are_refused(cap: Cap) -> None:
+    with pytest.raises(MixedRelations, match="add-remove"):
+        filter_of(cap).price(Measured(events.Laplace(0.1, under=Relation.REPLACE_ONE)))
+
+
+def test_steps_take_repetition_and_composition_apart_and_nothing_else() -> None:
+    step, other = events.Gaussian(3), events.Laplace(0.1)
+    plan = events.Composed([events.Repeated(events.Composed([step, other]), 5), step, events.Sampled(0.1, other)])
+    assert steps(plan) == {step: 6, other: 5, events.Sampled(0.1, other): 1}
+
+
+@every_cap
+def test_a_plan_of_pure_steps_costs_what_its_steps_cost_and_gets_all_but_those_run_back(cap: Cap) -> None:
+    filter_, step = filter_of(cap), events.Laplace(0.01)
+    plan, ran = events.Repeated(step, 30), events.Repeated(step, 12)
+    reserved = filter_.price(Measured(plan), as_plan=True)
+    assert reserved == filter_.stepwise(plan)
+    back = filter_.returned(plan, reserved, ran)
+    assert added(back, filter_.stepwise(ran)) == reserved
+
+
+def test_a_plan_that_the_sum_counts_as_a_whole_returns_steps_to_the_other_account_only() -> None:
+    filter_, step = filter_of(CAPS["zcdp"]), events.Gaussian(200)
+    plan = events.Repeated(step, 100)
+    reserved = filter_.price(Measured(plan), as_plan=True)
+    assert reserved[0] == filter_.price(Measured(plan))[0]
+    summed, concentrated = filter_.returned(plan, reserved, events.Repeated(step, 40))
+    assert summed == (0, 0)
+    assert reserved[1] is not None
+    assert concentrated is not None
+    assert concentrated[0] == pytest.approx(0.6 * reserved[1][0], rel=1e-12)
+
+
+def _laplace(epsilon: float) -> Measured:
+    return Measured(events.Laplace(epsilon))

@@ -1,0 +1,144 @@
+"""Export, import, backup: what is written elsewhere is whole or refused."""
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tacit.ledger import Ledger
+from tacit.ledger.stores import SqliteStore
+from tacit.privacy import events
+from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew, LedgerUnavailable
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger.open(tmp_path / "clinic")
+    ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
+    ledger.create_cap("visits", "ana", epsilon=1.0)
+    ledger.commit(ledger.reserve("visits", events.Laplace(0.1), analyst="ana"), b"\x00\xff", "SELECT 1", "1")
+    ledger.commit(ledger.reserve("visits", events.Laplace(0.1)), b"\x00\xff", "SELECT 2", "1")
+    ledger.reserve("visits", events.Gaussian(50), key="k")
+    ledger.file_request("ana", "visits", events.Laplace(0.5), "more")
+    return ledger
+
+
+@pytest.fixture
+def lines(ledger: Ledger) -> list[str]:
+    stream = io.StringIO()
+    ledger.export(stream)
+    return stream.getvalue().splitlines(keepends=True)
+
+
+def test_an_import_brings_everything_back_and_keeps_the_chain(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "copy") as copy:
+        copy.import_(io.StringIO("".join(lines)))
+        copy.verify(full=True, noted=(ledger.head().number, ledger.head().hash))
+        assert copy.budget("visits").spent() == ledger.budget("visits").spent()
+        assert copy.reservations() == ledger.reservations()
+        assert copy.requests() == ledger.requests()
+        assert copy.released("SELECT 2", "1") == b"\x00\xff"
+        assert [record.kind for record in copy.history()][-1] == "imported"
+        copy.reserve("visits", events.Gaussian(50), key="k")
+        assert len(copy.reservations()) == 1
+
+
+def test_an_export_to_a_file_appears_complete_and_private(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    ledger.export(tmp_path / "export.jsonl")
+    assert (tmp_path / "export.jsonl").read_text() == "".join(lines)
+    assert (tmp_path / "export.jsonl").stat().st_mode & 0o777 == 0o600
+    with Ledger.open(tmp_path / "copy") as copy:
+        copy.import_(tmp_path / "export.jsonl")
+    with pytest.raises(LedgerUnavailable, match="cannot be written"):
+        ledger.export(tmp_path / "missing" / "export.jsonl")
+
+
+def test_an_import_goes_into_an_empty_ledger_only(ledger: Ledger, lines: list[str]) -> None:
+    before = ledger.head()
+    with pytest.raises(AlreadySettled, match="empty ledger"):
+        ledger.import_(io.StringIO("".join(lines)))
+    assert ledger.head() == before
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+def test_a_changed_line_is_refused_and_nothing_is_imported(lines: list[str], tmp_path: Path, number: int) -> None:
+    if number >= len(lines):
+        pytest.skip("the export is shorter")
+    changed = lines.copy()
+    changed[number] = changed[number].replace("1", "2") if "1" in changed[number] else changed[number].replace("0", "1")
+    with Ledger.open(tmp_path / "copy") as copy:
+        with pytest.raises(LedgerCorrupt):
+            copy.import_(io.StringIO("".join(changed)))
+        assert copy.head().number == 0
+        copy.create_budget("visits", epsilon=1.0)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 5, -1])
+def test_an_export_that_was_cut_off_is_refused(lines: list[str], tmp_path: Path, kept: int) -> None:
+    with Ledger.open(tmp_path / "copy") as copy, pytest.raises(LedgerCorrupt, match="export is damaged"):
+        copy.import_(io.StringIO("".join(lines[:kept])))
+
+
+def test_a_missing_or_doubled_record_is_named(lines: list[str], tmp_path: Path) -> None:
+    last = json.loads(lines[-1])
+    for damaged, records in ((lines[:3] + lines[4:-1], -1), (lines[:4] + lines[3:-1], 1)):
+        end = json.dumps(last | {"records": last["records"] + records})
+        with Ledger.open(tmp_path / "copy") as copy, pytest.raises(LedgerCorrupt, match=r"record [34]"):
+            copy.import_(io.StringIO("".join([*damaged, end])))
+
+
+def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "copy") as copy:
+        for text in ("", "{}\n", '{"format":"other"}\n'):
+            with pytest.raises(InvalidInput, match="not the export"):
+                copy.import_(io.StringIO(text))
+        with pytest.raises(LedgerCorrupt, match="not JSON"):
+            copy.import_(io.StringIO("not json\n"))
+        with pytest.raises(LedgerTooNew):
+            copy.import_(io.StringIO('{"format":"tacit-ledger","version":2}\n'))
+        with pytest.raises(InvalidInput, match="cannot be read"):
+            copy.import_(tmp_path / "missing.jsonl")
+
+
+def test_a_backup_is_a_ledger_that_can_be_opened(ledger: Ledger, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    ledger.backup(folder / "ledger.sqlite")
+    ledger.reserve("visits", events.Laplace(0.1))
+    with Ledger.open(folder, create=False) as copy:
+        copy.verify(full=True)
+        assert copy.head().number == ledger.head().number - 1
+        copy.reserve("visits", events.Laplace(0.1))
+    assert (folder / "ledger.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_replaces_an_older_one_in_one_step_and_leaves_nothing_beside_it(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        ledger.backup(tmp_path / "ledger.backup")
+    assert sorted(os.listdir(tmp_path)) == ["clinic", "ledger.backup"]
+
+
+def test_a_backup_never_overwrites_the_ledger_itself(ledger: Ledger, tmp_path: Path) -> None:
+    for target in (tmp_path / "clinic" / "ledger.sqlite", tmp_path / "clinic" / ".." / "clinic" / "ledger.sqlite"):
+        with pytest.raises(InvalidInput, match="new file"):
+            ledger.backup(target)
+    with pytest.raises(InvalidInput):
+        ledger.backup(tmp_path)
+    ledger.verify(full=True)
+
+
+def test_a_backup_into_a_folder_that_is_missing_says_so(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable):
+        ledger.backup(tmp_path / "missing" / "ledger.backup")
+    ledger.reserve("visits", events.Laplace(0.1))
+
+
+def test_a_store_can_be_given_instead_of_a_folder(tmp_path: Path) -> None:
+    with Ledger.open(SqliteStore(tmp_path / "clinic")) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+    with Ledger.open(tmp_path / "clinic", create=False) as again:
+        assert again.budget("visits").cap.epsilon == 1.0
