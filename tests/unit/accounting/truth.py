@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, Protocol
 
 import mpmath
@@ -204,10 +204,10 @@ def response(epsilon: Real) -> Finite:
 
 def all_together(laws: Sequence[Finite]) -> Finite:
     """Return the composition of finite laws, outcome by outcome."""
-    together = []
-    for outcomes in product(*(law.outcomes for law in laws)):
-        together.append((mpmath.fprod(p for p, _ in outcomes), mpmath.fprod(q for _, q in outcomes)))
-    return Finite(tuple(together))
+    together = product(*(law.outcomes for law in laws))
+    return Finite(
+        tuple((mpmath.fprod(p for p, _ in outcomes), mpmath.fprod(q for _, q in outcomes)) for outcomes in together)
+    )
 
 
 def two_point_fold(p: Real, q: Real, times: int) -> Finite:
@@ -319,7 +319,7 @@ def upper_normal(point: mpf) -> mpf:
 def gauss_legendre(ends: Iterable[Real]) -> Iterable[tuple[mpf, mpf]]:
     """Return the points and weights of an integral over the pieces between the ends."""
     ordered = sorted({mpf(end) for end in ends})
-    for low, high in zip(ordered, ordered[1:], strict=False):
+    for low, high in pairwise(ordered):
         middle, half = (low + high) / 2, (high - low) / 2
         for point, weight in _rule():
             yield middle + half * point, half * weight
