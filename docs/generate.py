@@ -36,8 +36,7 @@ def errors_page() -> str:
 
 Every error that tacit raises on purpose is a `tacit.TacitError` with a code that never changes its meaning. The command
 line writes it as one sentence on standard error, `tacit: CODE sentence`, or with `--json` as one object,
-`{{"error": {{"code": "CODE", "message": "sentence"}}}}`, and ends with the
-error's exit code.
+`{{"error": {{"code": "CODE", "message": "sentence"}}}}`, and ends with the error's exit code.
 
 | code | error | is a | exit code | meaning |
 | --- | --- | --- | --- | --- |

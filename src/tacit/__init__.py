@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tacit import accounting, ledger, mechanisms, privacy
+    from tacit import accounting, curator, ledger, mechanisms, privacy
     from tacit.accounting import Cost
     from tacit.curator import Curator
     from tacit.ledger import Budget
@@ -52,12 +52,13 @@ __all__ = [
     "Unit",
     "__version__",
     "accounting",
+    "curator",
     "ledger",
     "mechanisms",
     "privacy",
 ]
 
-_PARTS: Final = ("accounting", "ledger", "mechanisms", "privacy")
+_PARTS: Final = ("accounting", "curator", "ledger", "mechanisms", "privacy")
 _HOMES: Final = ("tacit.privacy", "tacit.privacy.errors", "tacit.accounting", "tacit.ledger", "tacit.curator")
 """Where the names of `__all__` that are not parts come from."""
 

@@ -20,12 +20,13 @@ LINK: Final = re.compile(r"\]\((?!https?://)([^)#]+)")
 GUIDES: Final = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 
 
-def blocks(language: str) -> list[str]:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return [text for kind, text in BLOCK.findall(readme) if kind == language]
+def blocks(language: str, guide: Path = ROOT / "README.md") -> list[str]:
+    return [text for kind, text in BLOCK.findall(guide.read_text(encoding="utf-8")) if kind == language]
 
 
+EXPLANATIONS: Final = sorted((ROOT / "docs/explanation").glob("*.md"))
 SHELL_LINES: Final = [line for block in blocks("sh") for line in block.splitlines()]
+EXPLAINED_LINES: Final = [line for page in EXPLANATIONS for block in blocks("sh", page) for line in block.splitlines()]
 
 
 def test_the_readme_shows_every_kind_of_line_that_is_checked_here() -> None:
@@ -48,10 +49,11 @@ def test_every_command_has_a_section_in_the_reference() -> None:
     with app.make_context("tacit", [], resilient_parsing=True) as context:
         names = app.list_commands(context)
     assert re.findall(r"^## tacit (\S+)$", page, re.MULTILINE) == names
+    assert "## tacit account epsilon" in page
 
 
-@pytest.mark.parametrize("line", [line for line in SHELL_LINES if line.startswith("tacit ")])
-def test_a_tacit_command_of_the_readme_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("line", [line for line in (*SHELL_LINES, *EXPLAINED_LINES) if line.startswith("tacit ")])
+def test_a_tacit_command_of_the_readme_or_an_explanation_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(line)[1:]) == 0
     assert capsys.readouterr().out
 

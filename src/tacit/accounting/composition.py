@@ -42,6 +42,9 @@ POINTS: Final = 1 << 21
 COARSE_POINTS: Final = 4096
 COARSENED_MAX: Final = 5
 REFOCUSED_MAX: Final = 4
+VAIN_MAX: Final = 3
+"""How many curves may turn out to be imprecise at their own focus before no more are made."""
+
 STEP_MIN: Final = 1e-18
 TAIL_MIN: Final = 1e-300
 
@@ -196,10 +199,11 @@ def _delta(pairs: Counted, epsilon: float) -> tuple[float, float]:
 def _deltas(pairs: Counted, epsilons: Sequence[float]) -> list[float]:
     """Return upper bounds at rising epsilons; a curve serves below its focus for as long as its error stays small."""
     found: list[float] = []
-    curve = None
+    curve, vain = None, 0
     for epsilon in reversed(epsilons):
-        if curve is None or not _is_precise(curve, epsilon):
+        if vain < VAIN_MAX and (curve is None or not _is_precise(curve, epsilon)):
             curve = _curve_at(pairs, epsilon)
+            vain += curve is None or not _is_precise(curve, epsilon)
         found.append(curve.delta(epsilon, upper=True) if curve is not None else 1.0)
     return found[::-1]
 

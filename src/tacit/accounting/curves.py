@@ -77,18 +77,12 @@ def delta(event: Event, epsilon: float) -> Bound:
         lower = math.exp(log_delta(1 / least, target)) * (1 - 2.0**-28) if least else 0.0
         upper = math.exp(log_delta(1 / mu, target)) * (1 + 2.0**-28)
         return Bound(lower, min(upper, 1.0), "closed form of Gaussian noise")
-    total, given = _sums(event)
-    bounds = [Bound(0.0, min(given, 1.0), "sum of epsilons and deltas")] if target >= total else []
-    if (report := _shuffled(event)) is not None:
-        closed = shuffled_delta(report.epsilon, report.count, target)
-        bounds.append(Bound(0.0, closed, "closed form of shuffling"))
+    bounds = _closed_deltas(_sums(event), _shuffled(event), target)
     plan = Plan.of(event)
     if plan is not None:
         bounds.append(Bound(*plan.delta(target), "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
-        rho, given = concentrated(event)
-        bounds.append(Bound(0.0, min(1.0, delta_of_rho(rho, target) + given), "zero-concentrated"))
-        bounds.append(Bound(0.0, _delta_by_renyi(curve(event), target), "Rényi"))
+        bounds += _deltas_by_moments(concentrated(event), curve(event), target)
     best = min(bounds, key=lambda bound: bound.upper)
     return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
 
@@ -99,12 +93,13 @@ def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
     if gaussian_mu_exactly(event) is not None:
         return [delta(event, one).upper for one in epsilons]
     plan, pure = Plan.of(event), pure_epsilon(event)
-    bounds = [1.0] * len(epsilons) if plan is None else plan.deltas(epsilons)
-    if plan is None or not plan.is_exact:
-        values = curve(event)
-        bounds = [min(bound, _delta_by_renyi(values, one)) for bound, one in zip(bounds, epsilons, strict=True)]
-    falling = accumulate(bounds, min)  # delta never rises with epsilon, so what holds at one holds at all above it
-    return [0.0 if one >= pure else bound for bound, one in zip(falling, epsilons, strict=True)]
+    by_lattice = [1.0] * len(epsilons) if plan is None else plan.deltas(epsilons)
+    sums, report, approximate, values = _sums(event), _shuffled(event), concentrated(event), curve(event)
+    found = []
+    for one, least in zip(epsilons, by_lattice, strict=True):
+        others = [*_closed_deltas(sums, report, one), *_deltas_by_moments(approximate, values, one)]
+        found.append(0.0 if one >= pure else min(least, *(bound.upper for bound in others)))
+    return list(accumulate(found, min))  # delta never rises with epsilon, so what holds at one holds at all above it
 
 
 def check_supported(event: Event) -> None:
@@ -157,6 +152,25 @@ def _shuffled(event: Event) -> events.Shuffled | None:
     inside = parts(event)
     part = next(iter(inside))
     return part if isinstance(part, events.Shuffled) and sum(inside.values()) == 1 else None
+
+
+def _closed_deltas(sums: tuple[float, float], report: events.Shuffled | None, epsilon: float) -> list[Bound]:
+    """Return what sums of epsilons and deltas and the closed form of shuffling give."""
+    total, given = sums
+    bounds = [Bound(0.0, min(given, 1.0), "sum of epsilons and deltas")] if epsilon >= total else []
+    if report is not None:
+        closed = shuffled_delta(report.epsilon, report.count, epsilon)
+        bounds.append(Bound(0.0, closed, "closed form of shuffling"))
+    return bounds
+
+
+def _deltas_by_moments(approximate: tuple[float, float], values: Floats, epsilon: float) -> list[Bound]:
+    """Return what zero-concentrated privacy and Rényi bounds on the grid of orders give."""
+    rho, given = approximate
+    return [
+        Bound(0.0, min(1.0, delta_of_rho(rho, epsilon) + given), "zero-concentrated"),
+        Bound(0.0, _delta_by_renyi(values, epsilon), "Rényi"),
+    ]
 
 
 def _is_tight(bound: Bound) -> bool:

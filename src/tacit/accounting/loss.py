@@ -32,6 +32,10 @@ Spectrum: TypeAlias = NDArray[np.complex128]
 TILTED_TAIL: Final = 1e-15
 """How much tilted mass may lie beyond each end of the window."""
 
+TILT_MAX: Final = 2.0**36
+"""The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
+
+EXPONENT_MAX: Final = 600.0
 SKETCH_POINTS: Final = 512
 _DOUBT: Final = 2.0**-50
 
@@ -108,14 +112,14 @@ class Curve:
         self._losses = step * (start + np.arange(len(tilted)))
         self._error = 3 * TILTED_TAIL + self._count * 2.0**-50 * math.log2(len(tilted))
         smallest, self._largest = _ends(lattices, step)
-        # exponents are rounded, and large where losses or the tilt are
-        self._slack = 1e-12 + 2.0**-49 * focus.tilt * max(-smallest, self._largest, focus.epsilon)
-        # all weights are P's masses over this scale, which keeps them near 1 around the focus
-        self._log_scale = log_moment - focus.tilt * focus.epsilon
-        from_focus = self._losses - focus.epsilon
-        weights = tilted * np.exp(np.minimum(-focus.tilt * from_focus, 600.0))
-        self._above = np.cumsum(weights[::-1])[::-1]
-        self._above_q = np.cumsum((weights * np.exp(np.minimum(-from_focus, 100.0)))[::-1])[::-1]
+        # sums of losses are rounded, and so are exponents, which are large where losses or the tilt are
+        self._blur = _DOUBT * max(-smallest, self._largest)
+        self._slack = 1e-12 + 2 * _DOUBT * focus.tilt * max(-smallest, self._largest, focus.epsilon)
+        self._log_moment = log_moment
+        masses = tilted * np.exp(np.minimum(log_moment - focus.tilt * self._losses, EXPONENT_MAX))
+        self._above = np.cumsum(masses[::-1])[::-1]
+        ratios = np.exp(np.minimum(focus.epsilon - self._losses, EXPONENT_MAX))  # of Q's masses, times e^focus
+        self._above_q = np.cumsum((masses * ratios)[::-1])[::-1]
         self._infinite = -math.expm1(sum(one.times * math.log1p(-one.infinite) for one in lattices))
         self._given_away = sum(one.times * one.given_away for one in lattices)
         self._moved = sum(one.times * one.moved for one in lattices)
@@ -132,24 +136,28 @@ class Curve:
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
+        epsilon += -self._blur if upper else self._blur
         if epsilon >= self._largest:
             return min(1.0, self._infinite + self._given_away) if upper else self._infinite
+        log_most = self._log_moment - self._focus.tilt * epsilon  # what the tilted mass is multiplied with, at most
+        beyond = epsilon - self._focus.epsilon
+        if log_most > EXPONENT_MAX or beyond < -EXPONENT_MAX:
+            return 1.0 if upper else self._infinite
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
-        finite, beyond = 0.0, epsilon - self._focus.epsilon
+        finite = 0.0
         if index < len(self._losses):
             finite = float(self._above[index]) - math.exp(min(beyond, 700.0)) * float(self._above_q[index])
-        scale = math.exp(min(self._log_scale, 700.0))
-        error = self._error * math.exp(min(self._log_scale - self._focus.tilt * beyond, 700.0))
+        error = self._error * math.exp(log_most + self._slack)
         if upper:
-            finite = max(finite, 0.0) * scale * (1 + self._slack)
+            finite = max(finite, 0.0) * math.exp(self._slack)
             return min(1.0, self._infinite + self._given_away + finite + error)
-        return max(0.0, self._infinite + max(finite, 0.0) * scale * (1 - self._slack) - error)
+        return max(0.0, self._infinite + max(finite, 0.0) * math.exp(-self._slack) - error)
 
     def epsilon_upper(self, delta: float) -> float:
         """Return an epsilon, of at least 0, at which the curve is at most `delta` for certain."""
         if self.delta(0.0, upper=True) <= delta:
             return 0.0
-        low, high = 0.0, max(self._largest, 0.0)
+        low, high = 0.0, max(self._largest + 2 * self._blur, 0.0)
         if self.delta(high, upper=True) > delta:
             return math.inf
         while high - low > 1e-13 * high:
@@ -181,15 +189,20 @@ def focus_on_delta(lattices: Sequence[Lattice], step: float, delta: float) -> Fo
         order = tilt + 1
         return moments.log_moment(tilt) / tilt + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / tilt
 
-    tilt = _valley(epsilon_at)
+    tilt = _valley(epsilon_at, _tilt_max(lattices, step))
     return Focus(max(epsilon_at(tilt), 0.0), tilt)
 
 
 def focus_on_epsilon(lattices: Sequence[Lattice], step: float, epsilon: float) -> Focus:
     """Return the tilt under which the composed curve is precise at `epsilon`."""
     moments = _Sketch(lattices, step)
+    most = _tilt_max(lattices, step)
+    return Focus(epsilon, _valley(lambda tilt: _log_delta(moments.log_moment(tilt), tilt, epsilon), most))
 
-    return Focus(epsilon, _valley(lambda tilt: _log_delta(moments.log_moment(tilt), tilt, epsilon)))
+
+def _tilt_max(lattices: Sequence[Lattice], step: float) -> float:
+    smallest, largest = _ends(lattices, step)
+    return TILT_MAX / max(-smallest, largest, step)
 
 
 def rough_delta(lattices: Sequence[Lattice], step: float, focus: Focus) -> float:
@@ -212,9 +225,9 @@ def _log_delta(log_moment: float, tilt: float, epsilon: float) -> float:
     return log_moment - tilt * epsilon + tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
 
 
-def _valley(function: Callable[[float], float]) -> float:
+def _valley(function: Callable[[float], float], most: float) -> float:
     """Return where a function of a positive number with one valley is least, by golden section over the logarithm."""
-    low, high = math.log(1e-4), math.log(1e15)
+    low, high = math.log(1e-4), math.log(max(most, 1e-3))
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = function(math.exp(left)), function(math.exp(right))
@@ -277,8 +290,9 @@ def window(lattices: Sequence[Lattice], step: float, focus: Focus) -> Window:
     """
     sketch, nats = _Sketch(lattices, step), -math.log(TILTED_TAIL)
     near = sketch.log_moment(focus.tilt)
-    up = _valley(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta)
-    down = _valley(lambda theta: (sketch.log_moment(focus.tilt - theta) - near + nats) / theta)
+    most = _tilt_max(lattices, step)
+    up = _valley(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta, most)
+    down = _valley(lambda theta: (sketch.log_moment(focus.tilt - theta) - near + nats) / theta, most)
     value = _log_moment(lattices, step, focus.tilt)
     high = (_log_moment(lattices, step, focus.tilt + up) - value + nats) / up
     low = (value - _log_moment(lattices, step, focus.tilt - down) - nats) / down

@@ -100,6 +100,7 @@ class Group(click.Group):
         self.params += _common_options()
 
     def parse_args(self, context: click.Context, words: list[str]) -> list[str]:
+        """Read the words after the group's name; with none there is nothing to do but to help."""
         if not words and not context.resilient_parsing:
             click.echo(context.get_help())
             context.exit()

@@ -11,6 +11,7 @@ Not here: which numbers an account adds up (accounts) and against which cap (fil
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -29,7 +30,6 @@ NUMBER_MAX: Final = 2.0**64
 """What costs more than this is not distinguished from infinity."""
 
 _UNITS: Final = 1 << UNIT_BITS
-_DIGITS_MAX: Final = 100
 
 
 def up(number: float) -> int | None:
@@ -68,13 +68,16 @@ def nearest(units: int) -> float:
 
 def added(one: Amounts, other: Amounts) -> Amounts:
     """Add amounts account by account; infinity stays."""
-    return tuple(_added(left, right) for left, right in zip(one, other, strict=True))
+    return tuple(
+        None if left is None or right is None else tuple(map(operator.add, left, right))
+        for left, right in zip(one, other, strict=True)
+    )
 
 
 def subtracted(one: Amounts, other: Amounts) -> Amounts:
     """Take amounts away account by account; infinity stays, so an account that is lost is never won back."""
     return tuple(
-        left if left is None or right is None else tuple(a - b for a, b in zip(left, right, strict=True))
+        left if left is None or right is None else tuple(map(operator.sub, left, right))
         for left, right in zip(one, other, strict=True)
     )
 
@@ -86,7 +89,7 @@ def multiplied(one: Amounts, count: int) -> Amounts:
 
 def within(amount: Amount, caps: Sequence[int]) -> bool:
     """Whether every number of an amount is at most its cap."""
-    return amount is not None and all(units <= cap for units, cap in zip(amount, caps, strict=True))
+    return amount is not None and all(map(operator.le, amount, caps))
 
 
 def written(amounts: Amounts) -> list[list[str] | None]:
@@ -101,23 +104,14 @@ def read(record: object) -> Amounts:
     return tuple(None if amount is None else _read_amount(amount) for amount in record)
 
 
-def _added(left: Amount, right: Amount) -> Amount:
-    if left is None or right is None:
-        return None
-    return tuple(a + b for a, b in zip(left, right, strict=True))
-
-
 def _read_amount(record: object) -> tuple[int, ...]:
-    if not isinstance(record, list) or not all(map(_is_digits, record)):
-        raise _damaged(record)
-    numbers = tuple(map(int, record))
-    if [str(number) for number in numbers] != record:
+    try:
+        numbers = tuple(map(int, record))  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise _damaged(record) from None
+    if list(map(str, numbers)) != record or min(numbers, default=0) < 0:
         raise _damaged(record)
     return numbers
-
-
-def _is_digits(text: object) -> bool:
-    return isinstance(text, str) and text.isdecimal() and len(text) <= _DIGITS_MAX
 
 
 def _damaged(record: object) -> LedgerCorrupt:

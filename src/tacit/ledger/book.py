@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO, TypeAlias, TypeVar
@@ -130,7 +131,9 @@ class Book:
     def export(self, target: Path | str | TextIO) -> None:
         """Write the ledger as JSON lines, to a stream or to a new file that appears when it is complete."""
         if not isinstance(target, str | Path):
-            self._read(lambda rows: target.writelines(f"{line}\n" for line in transfer.export_lines(rows)))
+            end = self.head().number  # what comes later is left out; each part is read in a moment, and blocks nobody
+            records = takewhile(lambda record: record.number <= end, self.history())
+            target.writelines(f"{line}\n" for line in transfer.export_lines(records, self._content))
             return
         path = Path(target)
         beside = path.with_name(f".{path.name}.{self._token()}")
@@ -164,6 +167,9 @@ class Book:
 
     def _records_from(self, first: int) -> list[Record]:
         return self._read(lambda rows: rows.records(first, RECORDS_AT_ONCE))
+
+    def _content(self, sha256: str) -> bytes | None:
+        return self._read(lambda rows: rows.content(sha256))
 
     def _change(self, action: Callable[[Work], Done]) -> Done:
         """Do something in one transaction that holds the write lock; all of it is on disk when this returns."""

@@ -23,6 +23,7 @@ answers would not be covered.
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,10 +59,10 @@ class Filter:
 
     def counts(self, amounts: Amounts) -> bool:
         """Whether amounts have the shape that this filter's accounts give them."""
-        widths = [len(account.caps) for account in self.accounts]
-        return len(amounts) == len(widths) and all(
-            amount is None or len(amount) == width for amount, width in zip(amounts, widths, strict=True)
-        )
+        if len(amounts) != len(self.accounts):
+            return False
+        pairs = zip(self.accounts, amounts, strict=True)
+        return all(amount is None or len(amount) == len(account.caps) for account, amount in pairs)
 
     def price(self, measured: Measured, *, as_plan: bool = False) -> Amounts:
         """Return what an event is charged in each account; as a plan, so that steps can be returned."""
@@ -193,7 +194,7 @@ def _lesser(one: Amount, other: Amount) -> Amount:
 def _holds_with(account: Account, total: Amount, amount: Amount) -> bool:
     if total is None or amount is None:
         return False
-    return all(spent + more <= cap for spent, more, cap in zip(total, amount, account.caps, strict=True))
+    return account.holds(tuple(map(operator.add, total, amount)))
 
 
 def _rho_of(epsilon: float) -> float:

@@ -8,15 +8,14 @@ does, and a refusal never shows two equal numbers. What differs only beyond the 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Final
 
 from tacit.accounting.bounds import Cost
 from tacit.privacy.errors import BudgetExceeded, NotPriced
 from tacit.privacy.events import Event
+from tacit.privacy.figures import at_least, at_most
 
-_UPWARDS: Final = Context(prec=6, rounding=ROUND_CEILING)
-_DOWNWARDS: Final = Context(prec=6, rounding=ROUND_FLOOR)
+DIGITS: Final = 6
 
 
 def refusal(event: Event, asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
@@ -59,15 +58,12 @@ def _named(event: Event) -> str:
 
 
 def _up(number: float) -> str:
-    return _plain(_UPWARDS, number)
+    return at_most(_without_noise(number), DIGITS)
 
 
 def _down(number: float) -> str:
-    return _plain(_DOWNWARDS, number)
+    return at_least(_without_noise(number), DIGITS)
 
 
-def _plain(context: Context, number: float) -> str:
-    if math.isinf(number):
-        return "infinity"
-    rounded = context.create_decimal(f"{number:.14g}").normalize(context)
-    return f"{rounded:f}" if -7 < rounded.adjusted() < 7 else f"{rounded}".lower()
+def _without_noise(number: float) -> float:
+    return float(f"{number:.14g}")

@@ -59,19 +59,19 @@ class MemoryRows:
         self.answers.pop((plan_sha256, data_version), None)
 
 
-def apply(record: Record, rows: Rows) -> None:
-    """Do to the rows what a record says."""
-    _apply(record, rows, _SCOPE_EFFECTS, _PERMIT_EFFECTS)
+def apply(record: Record, rows: Rows, contents: Body | None = None) -> None:
+    """Do to the rows what a record says; `contents` is its body, for who has it in hand."""
+    _apply(record, rows, contents, _SCOPE_EFFECTS, _PERMIT_EFFECTS)
 
 
 def apply_to_scopes(record: Record, rows: Rows) -> None:
     """Do to the scopes alone what a record says."""
-    _apply(record, rows, _SCOPE_EFFECTS)
+    _apply(record, rows, None, _SCOPE_EFFECTS)
 
 
-def _apply(record: Record, rows: Rows, *effects: Mapping[str, Effect]) -> None:
+def _apply(record: Record, rows: Rows, contents: Body | None, *effects: Mapping[str, Effect]) -> None:
     try:
-        body = record.contents
+        body = record.contents if contents is None else contents
         for effect in [by_kind[record.kind] for by_kind in effects if record.kind in by_kind]:
             effect(body, record.number, rows)
     except (KeyError, TypeError, ValueError):

@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TextIO
 
 from tacit.ledger.journal import Head, Record, canonical
 from tacit.ledger.replay import MemoryRows, apply
 from tacit.ledger.stores.protocol import Transaction
-from tacit.ledger.verification import checked, read_from
+from tacit.ledger.verification import checked
 from tacit.ledger.work import Work
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew
 
@@ -36,18 +36,18 @@ class Export:
     """What the records come to."""
 
 
-def export_lines(rows: Transaction) -> Iterator[str]:
-    """Yield the lines of an export."""
+def export_lines(records: Iterable[Record], content: Callable[[str], bytes | None]) -> Iterator[str]:
+    """Yield the lines of an export of these records and of the answers that they released."""
     yield canonical({"format": FORMAT, "version": VERSION})
-    records = 0
-    for record in read_from(rows, 1):
-        records += 1
+    count, rows = 0, MemoryRows()
+    for record in records:
+        count += 1
+        apply(record, rows)
         yield canonical({"record": asdict(record)})
-    digests = sorted({answer.sha256 for answer in rows.answers()})
+    digests = sorted({answer.sha256 for answer in rows.answers.values()})
     for digest in digests:
-        content = rows.content(digest)
-        yield canonical({"answer": base64.b64encode(content or b"").decode("ascii"), "sha256": digest})
-    yield canonical({"answers": len(digests), "records": records})
+        yield canonical({"answer": base64.b64encode(content(digest) or b"").decode("ascii"), "sha256": digest})
+    yield canonical({"answers": len(digests), "records": count})
 
 
 def read_export(lines: Iterable[str]) -> Export:

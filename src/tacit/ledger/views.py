@@ -40,10 +40,8 @@ class LedgerBudget(Budget):
     def remaining(self) -> Cost:
         """Return what would be admitted now, here and by the data set's own cap."""
         here = super().remaining()
-        if self.scope.kind != "analyst":
-            return here
         whole = self._ledger.budget(self.scope.dataset)
-        if not whole.is_enforced:
+        if self.scope.kind == "dataset" or not whole.is_enforced:
             return here
         left = whole.remaining()
         return Cost(min(here.epsilon, left.epsilon), min(here.delta, left.delta), min(here.rho, left.rho))

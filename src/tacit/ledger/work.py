@@ -38,7 +38,7 @@ class Work:
     def write(self, kind: str, contents: Mapping[str, Any]) -> Record:
         """Append a record and do to the tables what it says."""
         record = self._append(kind, contents)
-        apply(record, self.rows)
+        apply(record, self.rows, contents)
         since = record.number - self.rows.head().checkpoint
         if since % CHECKPOINT_EVERY == 0:
             self._write_checkpoint(since)

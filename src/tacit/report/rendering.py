@@ -62,7 +62,7 @@ def _vl_convert() -> ModuleType:
     try:
         import vl_convert
     except ImportError:
-        raise Unavailable("plots need vl-convert-python; run: pip install 'tacit[report]'") from None
+        raise Unavailable("plots need the extra report; run: pip install 'vl-convert-python>=1.6'") from None
     return vl_convert
 
 

@@ -185,6 +185,17 @@ def test_a_reader_is_not_blocked_by_a_writer_and_sees_one_moment(make_store: Mak
     other.close()
 
 
+def test_a_long_look_keeps_nobody_from_charging_through_the_same_handle(ledger: Ledger) -> None:
+    with ledger._store.snapshot() as seen:
+        before = seen.head()
+        done = threading.Thread(target=ledger.reserve, args=("visits", events.Laplace(0.1)), daemon=True)
+        done.start()
+        done.join(5)
+        assert not done.is_alive()
+        assert seen.records(before.number, 10) == seen.end()
+    assert ledger.head().number == before.number + 1
+
+
 def test_a_store_can_be_closed_and_opened_again(make_store: MakeStore, store: Store) -> None:
     with store.transaction() as rows:
         rows.append(RECORD)

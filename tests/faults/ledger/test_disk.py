@@ -119,7 +119,7 @@ def test_no_error_of_the_store_is_without_a_code(tmp_path: Path) -> None:
 
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
-        ledger._store._connection = Broken()  # type: ignore[attr-defined]
+        ledger._store._writer.connection = Broken()  # type: ignore[attr-defined]
         with pytest.raises(TacitError, match="nothing was released") as found:
             ledger.reserve("visits", events.Laplace(0.1))
         assert found.value.code == "T510"

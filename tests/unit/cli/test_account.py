@@ -299,7 +299,7 @@ class TestPlots:
         monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
         plot = str(tmp_path / "plot.svg")
         said = refusal(capsys, 4, "meaning", "--delta", "1e-6", "gaussian(1)", "--plot", plot)
-        assert said == "T600 plots need vl-convert-python; run: pip install 'tacit[report]'"
+        assert said == "T600 plots need the extra report; run: pip install 'vl-convert-python>=1.6'"
 
     def test_a_curve_without_a_finite_epsilon_is_not_drawn_and_nothing_is_answered(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -364,6 +364,12 @@ class TestEpochs:
         with pytest.raises(BudgetExceeded, match="left for visits"):
             ledger.reserve("visits", events.Laplace(1.5), epochs=("new",))
 
+    def test_an_epoch_has_no_more_left_than_the_data_set(self, ledger: Ledger) -> None:
+        ledger.add_epoch("visits", "old", epsilon=2.0)
+        ledger.add_epoch("visits", "new", epsilon=2.0)
+        ledger.reserve("visits", events.Laplace(2.0), epochs=("old",))
+        assert ledger.budget("visits", epoch="new").remaining().epsilon == 1.0
+
     def test_epochs_do_not_share_time(self, by_year: Ledger) -> None:
         with pytest.raises(OutOfRange, match="overlap epoch 2024 of stays"):
             by_year.add_epoch("stays", "summer", starts=date(2024, 6, 1), ends=date(2024, 9, 1))

@@ -98,7 +98,7 @@ def test_without_the_renderer_the_command_that_installs_it_is_named(
         return importing(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(Unavailable, match=r"pip install 'tacit\[report\]'") as refusal:
+    with pytest.raises(Unavailable, match=r"run: pip install 'vl-convert-python>=1\.6'") as refusal:
         check_target(tmp_path / "plot.svg")
     assert (refusal.value.code, refusal.value.exit_code) == ("T600", 4)
 

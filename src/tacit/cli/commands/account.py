@@ -91,7 +91,10 @@ def _about_a_plan(function: Callable[..., None]) -> Callable[..., None]:
 @_PLOT
 @_about_a_plan
 def epsilon_command(screen: Screen, plan: Event, delta: float, plot: Path | None) -> None:
-    """Find epsilon at a delta; the plot is the privacy curve."""
+    """Find epsilon at a delta.
+
+    The plot is the privacy curve: delta at every epsilon.
+    """
     from tacit.accounting import meaning
     from tacit.cli.accounting.answers import CostAnswer
     from tacit.report import privacy_curve, save
@@ -107,7 +110,10 @@ def epsilon_command(screen: Screen, plan: Event, delta: float, plot: Path | None
 @_PLOT
 @_about_a_plan
 def delta_command(screen: Screen, plan: Event, epsilon: float, plot: Path | None) -> None:
-    """Find delta at an epsilon; the plot is the privacy curve."""
+    """Find delta at an epsilon.
+
+    The plot is the privacy curve: delta at every epsilon.
+    """
     from tacit.accounting import Bound, Meaning, delta
     from tacit.cli.accounting.answers import CostAnswer
     from tacit.report import privacy_curve, save
@@ -126,9 +132,10 @@ def delta_command(screen: Screen, plan: Event, epsilon: float, plot: Path | None
 @click.argument("event")
 @click.pass_obj
 def calibrate_command(screen: Screen, epsilon: float, delta: float, relation: str | None, event: str) -> None:
-    """Find the parameter for a target: the ? in the event, as in "100 x gaussian(?)".
+    """Find the noise, or another parameter, for a target.
 
-    The cost has to rise or to fall with the parameter. Several ? stand for the same number.
+    It stands as ? in the event, as in "100 x gaussian(?)"; several ? stand for the same number. The cost has to rise or
+    to fall with it.
     """
     from tacit.accounting import calibrate, meaning
     from tacit.cli.accounting.answers import CalibrationAnswer
@@ -157,10 +164,10 @@ def calibrate_command(screen: Screen, epsilon: float, delta: float, relation: st
 @_PLOT
 @_about_a_plan
 def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[float, ...], plot: Path | None) -> None:
-    """Say what an attacker can gain, at most; the plot is the trade-off of any attack.
+    """Say what an attacker can gain, at most.
 
     FPR is the share of the people who are not in the data that an attack accuses, TPR the share of those who are in it
-    that it finds.
+    that it finds. The plot is the trade-off between the two.
     """
     from tacit.accounting import meaning
     from tacit.cli.accounting.answers import MeaningAnswer
@@ -176,7 +183,10 @@ def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[flo
 @_DELTA
 @_about_a_plan
 def compare_command(screen: Screen, plan: Event, delta: float) -> None:
-    """Show what each accountant says of the same event; every one of them is a true bound."""
+    """Show all accountants side by side.
+
+    Every one of them is a true bound; the other commands take the best.
+    """
     from tacit.accounting import compare
     from tacit.cli.accounting.answers import bound_object, plan_object
     from tacit.privacy.figures import at_most

@@ -14,13 +14,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final
 
 from tacit.ledger.stores import migrate
+from tacit.ledger.stores.protocol import Store
+from tacit.ledger.stores.slots import Slot
 from tacit.ledger.stores.sql import END, Columns, SqlTransaction
 from tacit.privacy.errors import (
     InvalidInput,
@@ -57,7 +58,7 @@ _BY_CLASS: Final[dict[str, tuple[type[TacitError], str]]] = {
 """What the first two characters of an SQLSTATE mean here."""
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """A ledger's schema in a PostgreSQL database."""
 
     def __init__(
@@ -76,10 +77,8 @@ class PostgresStore:
         self._lock_timeout_s = lock_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._migrations = migrations
-        self._lock = Lock()
-        self._connection: Any = None
-        self._process = os.getpid()
-        self._left_behind: list[Any] = []
+        self._writer = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
+        self._reader = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
 
     @classmethod
     def from_environment(cls, name: str = ENVIRONMENT_NAME, **settings: Any) -> PostgresStore:
@@ -109,7 +108,7 @@ class PostgresStore:
         return f"PostgresStore(schema={self._schema!r})"
 
     def open(self) -> None:
-        with self._exclusively(), self._translated(), self._begun(f"{_BEGIN}; {_LOCK_MIGRATIONS}") as (connection, _):
+        with self._begun(self._writer, f"{_BEGIN}; {_LOCK_MIGRATIONS}") as (connection, _):
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             connection.execute(migrate.TABLE)
             applied = dict(connection.execute(migrate.APPLIED).fetchall())
@@ -120,16 +119,13 @@ class PostgresStore:
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        with self._exclusively():
-            self._drop()
+        for slot in (self._writer, self._reader):
+            with slot.held():
+                slot.drop()
 
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
-        with (
-            self._exclusively(),
-            self._translated(),
-            self._begun(f"{_BEGIN}; {_LOCK_HEAD}; {END}") as (connection, end),
-        ):
+        with self._begun(self._writer, f"{_BEGIN}; {_LOCK_HEAD}; {END}") as (connection, end):
             transaction = SqlTransaction(_fetch_with(connection), end)
             yield transaction
             with _psycopg().ClientCursor(connection) as cursor:  # one message, not one for each statement
@@ -138,7 +134,7 @@ class PostgresStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[SqlTransaction]:
-        with self._exclusively(), self._translated(), self._begun(f"{_BEGIN_READING}; {END}") as (connection, end):
+        with self._begun(self._reader, f"{_BEGIN_READING}; {END}") as (connection, end):
             yield SqlTransaction(_fetch_with(connection), end)
             connection.execute("COMMIT")
 
@@ -146,73 +142,45 @@ class PostgresStore:
         raise Unavailable("a ledger in PostgreSQL is backed up by the database's own tools, or with Ledger.export")
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """Let one thread at a time use the connection; a forked child leaves its parent's alone."""
-        if self._process != os.getpid():
-            self._left_behind.append(self._connection)
-            self._connection, self._lock, self._process = None, Lock(), os.getpid()
-        if not self._lock.acquire(timeout=self._lock_timeout_s):
-            raise self._failed("55")
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def _begun(self, slot: Slot, statements: str) -> Iterator[tuple[Any, Columns]]:
+        """Begin a transaction, and undo it if anything is raised; give what the last statement answered."""
+        with slot.held(), self._translated():
+            answer = self._first_answer(slot, statements)
+            try:
+                yield slot.connection, answer
+            except BaseException:
+                slot.undo()
+                raise
 
-    @contextmanager
-    def _begun(self, statements: str) -> Iterator[tuple[Any, Columns]]:
-        """Begin a transaction, on a new connection if the old one was lost; undo it if the block raises."""
-        connection, last = self._first_answer(statements)
-        try:
-            yield connection, last
-        except BaseException:
-            self._undo()
-            raise
-
-    def _first_answer(self, statements: str) -> tuple[Any, Columns]:
-        """Return the connection on which statements were executed, and what the last of them gave."""
+    def _first_answer(self, slot: Slot, statements: str) -> Columns:
+        """Execute the first statements of a transaction, on a new connection if the old one turns out to be lost."""
         for attempt in range(ATTEMPTS_MAX):
-            connection = self._connected()
+            connection = slot.connected()
             try:
                 cursor = connection.execute(statements)
                 while cursor.nextset():
                     pass
-                return connection, cursor.fetchall()
+                return list(cursor.fetchall())
             except BaseException as error:
                 is_lost = connection.closed and isinstance(error, _psycopg().OperationalError)
-                self._undo()
+                slot.undo()
                 if not is_lost or attempt == ATTEMPTS_MAX - 1:
                     raise
             time.sleep(RETRY_AFTER_S * 2**attempt)
         raise self._failed("")
 
-    def _undo(self) -> None:
-        """Undo what was begun; a connection that cannot even do that is dropped, and the server undoes it."""
-        try:
-            self._connection.execute("ROLLBACK")
-        except Exception:
-            self._drop()
-
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(Exception):
-                connection.close()
-
     def _connected(self) -> Any:
-        """Return an open connection; one that was lost is made anew, since no transaction outlives it."""
-        if self._connection is None or self._connection.closed:
-            settings = {
-                "client_encoding": "utf8",
-                "search_path": self._schema,
-                "lock_timeout": f"{self._lock_timeout_s:g}s",
-                "idle_in_transaction_session_timeout": f"{self._idle_timeout_s:g}s",
-                "synchronous_commit": "on",
-            }
-            options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-            connection = _psycopg().connect(self._connection_string, autocommit=True, options=options)
-            connection.prepare_threshold = 1
-            self._connection = connection
-        return self._connection
+        settings = {
+            "client_encoding": "utf8",
+            "search_path": self._schema,
+            "lock_timeout": f"{self._lock_timeout_s:g}s",
+            "idle_in_transaction_session_timeout": f"{self._idle_timeout_s:g}s",
+            "synchronous_commit": "on",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        connection = _psycopg().connect(self._connection_string, autocommit=True, options=options)
+        connection.prepare_threshold = 1
+        return connection
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Scope
 from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, ScopeRow
+from tacit.ledger.stores.protocol import Transaction
 from tacit.privacy.errors import LedgerCorrupt
 
 Columns: TypeAlias = list[tuple[Any, ...]]
@@ -58,7 +59,7 @@ _RESERVED: Final = "'reserved'"
 _CLEAR: Final = tuple(f"DELETE FROM {table}" for table in ("answers", "requests", "permits", "scopes"))
 
 
-class SqlTransaction:
+class SqlTransaction(Transaction):
     """One transaction's view of the tables."""
 
     def __init__(self, fetch: Fetch, end: Columns | None = None) -> None:

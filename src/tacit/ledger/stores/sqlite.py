@@ -2,7 +2,7 @@
 
 Promise: a transaction that has ended is on disk (write-ahead log, synced at every commit); one that has not leaves no
 trace. The write lock is taken when a transaction begins. A new file appears under its name only when it is complete,
-and only its owner can read it. Threads share one connection, one at a time; a forked child opens its own.
+and only its owner can read it. Readers do not wait for writers, nor writers for readers.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from tacit.ledger.stores import migrate
+from tacit.ledger.stores.protocol import Store
+from tacit.ledger.stores.slots import Slot
 from tacit.ledger.stores.sql import Columns, SqlTransaction
 from tacit.privacy.errors import (
     InvalidInput,
@@ -44,7 +45,7 @@ _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A ledger's file, `ledger.sqlite` in a folder of its own or of a catalog."""
 
     def __init__(
@@ -61,10 +62,8 @@ class SqliteStore:
         self._busy_timeout_s = busy_timeout_s
         self._connect = connect
         self._migrations = migrations
-        self._lock = Lock()
-        self._connection: Any = None
-        self._process = os.getpid()
-        self._left_behind: list[Any] = []
+        self._writer = Slot(self._connected, busy_timeout_s, self._busy)
+        self._reader = Slot(self._connected, busy_timeout_s, self._busy)
 
     @property
     def description(self) -> str:
@@ -73,20 +72,21 @@ class SqliteStore:
     def open(self) -> None:
         if sqlite3.sqlite_version_info < VERSION_MIN:
             raise Unavailable(f"the ledger needs SQLite 3.37 or newer, and Python has {sqlite3.sqlite_version} here")
-        with self._exclusively():
+        with self._writer.held():
             if not self.path.exists():
                 self._make()
             self._check_header()
             with self._translated():
-                self._migrate(self._connected())
+                self._migrate(self._writer.connected())
 
     def close(self) -> None:
-        with self._exclusively():
-            self._drop()
+        for slot in (self._writer, self._reader):
+            with slot.held():
+                slot.drop()
 
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
-        with self._exclusively(), self._translated(), self._begun("BEGIN IMMEDIATE") as connection:
+        with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
             transaction = SqlTransaction(_fetch_with(connection))
             yield transaction
             for statement, values in transaction.statements():
@@ -95,7 +95,7 @@ class SqliteStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[SqlTransaction]:
-        with self._exclusively(), self._translated(), self._begun("BEGIN") as connection:
+        with self._begun(self._reader, "BEGIN") as connection:
             yield SqlTransaction(_fetch_with(connection))
             connection.execute("COMMIT")
 
@@ -103,11 +103,11 @@ class SqliteStore:
         beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         if path.resolve() == self.path.resolve() or path.is_dir():
             raise InvalidInput(f"name a new file for the backup, not {path}", name="path", value=str(path))
-        with self._exclusively(), self._translated():
+        with self._reader.held(), self._translated():
             try:
                 _touch_private(beside)
                 copy = sqlite3.connect(beside)
-                self._connected().backup(copy)
+                self._reader.connected().backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.close()
                 _sync(beside)
@@ -117,52 +117,29 @@ class SqliteStore:
                 beside.unlink(missing_ok=True)
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """Let one thread at a time use the connection; a forked child leaves its parent's alone, with its locks."""
-        if self._process != os.getpid():
-            self._left_behind.append(self._connection)
-            self._connection, self._lock, self._process = None, Lock(), os.getpid()
-        if not self._lock.acquire(timeout=self._busy_timeout_s):
-            raise self._busy()
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-    @contextmanager
-    def _begun(self, begin: str) -> Iterator[Any]:
-        """Begin a transaction and undo it if anything is raised; a connection that cannot even do that is dropped."""
-        connection = self._connected()
-        try:
-            connection.execute(begin)
-            yield connection
-        except BaseException:
+    def _begun(self, slot: Slot, begin: str) -> Iterator[Any]:
+        """Begin a transaction, and undo it if anything is raised."""
+        with slot.held(), self._translated():
+            connection = slot.connected()
             try:
-                connection.execute("ROLLBACK")
-            except Exception:
-                self._drop()
-            raise
+                connection.execute(begin)
+                yield connection
+            except BaseException:
+                slot.undo()
+                raise
 
     def _connected(self) -> Any:
-        if self._connection is None:
-            address = f"file:{quote(str(self.path))}?mode=rw"
-            self._connection = self._connect(
-                address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
-            )
-            try:
-                for pragma in PRAGMAS:
-                    self._connection.execute(f"PRAGMA {pragma}")
-            except BaseException:
-                self._drop()
-                raise
-        return self._connection
-
-    def _drop(self) -> None:
-        """Close the connection; what it had begun is undone."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
+        address = f"file:{quote(str(self.path))}?mode=rw"
+        connection = self._connect(
+            address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _make(self) -> None:
         """Make a complete new ledger beside its place and move it there; whoever comes second uses the first one."""
