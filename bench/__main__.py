@@ -11,6 +11,7 @@ from typing import Final, cast
 import click
 from rich.console import Console
 
+from bench import peers
 from bench.peers import INSTALL_COMMAND
 from bench.results import Result, table
 
@@ -51,7 +52,8 @@ def main(name: str | None, list_names: bool, quick: bool, as_json: bool) -> None
     if not as_json:
         width = None if sys.stdout.isatty() else PIPE_WIDTH
         Console(highlight=False, width=width).print(table(f"{name}, quick" if quick else name, results))
-    for peer in sorted({peer for result in results for peer, value in result.peers.items() if value is None}):
+    missing = {peer for result in results for peer in result.peers} & set(peers.names())
+    for peer in sorted(peer for peer in missing if not peers.is_installed(peer)):
         click.echo(f"skipped {peer}: not installed; {INSTALL_COMMAND} {peer}", err=True)
 
 

@@ -220,8 +220,9 @@ def _curve_at(pairs: Counted, epsilon: float) -> Curve | None:
     coarse = _coarse_step(pairs, tail)
     rough = _lattices(pairs, coarse, tail)
     focus = focus_on_epsilon(rough, coarse, epsilon)
-    tail = min(max(rough_delta(rough, coarse, focus) * 1e-7, TAIL_MIN), 1e-24) / count
-    step = _step(pairs, tail, max(epsilon, spread(rough, coarse) / 10), 1e-10, WIDTH)
+    expected = max(rough_delta(rough, coarse, focus), TAIL_MIN)
+    tail = min(max(expected * 1e-7, TAIL_MIN), 1e-24) / count
+    step = _step(pairs, tail, max(epsilon, spread(rough, coarse) / 10), expected * ETA_SHARE, WIDTH)
     return _curve(pairs, step, tail, focus)
 
 

@@ -103,7 +103,7 @@ def _epsilon_at(order: float, rho: float, delta: float) -> float:
 
 def _order_range(rho: float, delta: float) -> tuple[float, float]:
     """Return logarithms of order - 1 between which the best order lies, or nearly: the minimum is near their middle."""
-    guess = math.log(math.sqrt(max(-math.log(delta), 1e-9) / rho))
+    guess = math.log(max(math.sqrt(max(-math.log(delta), 1e-9) / rho), 1e-9))
     return guess - 1.5, guess + 0.5
 
 

@@ -43,7 +43,8 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     if not_negative("delta", delta) == 0:
         exact = pure_epsilon(event)
         plan = Plan.of(event)
-        return Bound(exact if plan is not None and plan.is_exact else 0.0, exact, "sum of pure epsilons")
+        rounded = exact if isinstance(event, events.SimpleEvent) else exact * (1 - 2.0**-44)
+        return Bound(rounded if plan is not None and plan.is_exact else 0.0, exact, "sum of pure epsilons")
     target = float(inside_unit_interval("delta", delta))
     mu = gaussian_mu_exactly(event)
     if mu is not None:

@@ -30,18 +30,27 @@ from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation
 
 STEPS_MAX = 4096
+LOSS_MAX = 690.0
 
 
 def upper_pair(event: Event, *, addition: bool) -> Pair | None:
     """Return a pair that dominates one part of an event."""
     pair = _pair(event, addition=addition, lower=False)
     epsilon = pure_epsilon(event)
-    return pure_pair(epsilon) if pair is None and math.isfinite(epsilon) else pair
+    if pair is None and math.isfinite(epsilon):
+        pair = pure_pair(epsilon)
+    return pair if pair is not None and _is_within_reach(pair) else None
 
 
 def lower_pair(event: Event, *, addition: bool) -> Pair | None:
     """Return the pair of a mechanism that one part of an event describes."""
-    return _pair(event, addition=addition, lower=True)
+    pair = _pair(event, addition=addition, lower=True)
+    return pair if pair is not None and _is_within_reach(pair) else None
+
+
+def _is_within_reach(pair: Pair) -> bool:
+    """Whether the masses of both laws can be told from the losses: e^loss is a float."""
+    return max(map(abs, pair.span(1e-20))) < LOSS_MAX
 
 
 def is_exact(event: Event) -> bool:

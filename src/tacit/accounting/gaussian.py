@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import Final
 
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive
 
@@ -23,14 +23,14 @@ SAFETY: Final = 1 + 2.0**-30
 def log_delta(sigma: float, epsilon: float) -> float:
     """Return ln(delta) at `epsilon` for noise of standard deviation `sigma` times the L2 sensitivity.
 
-    With mu = 1 / sigma and y = epsilon / mu - mu / 2: delta = Phi(-y) - e^epsilon Phi(-y - mu). For y > -5 both
-    terms are the density at y times Mills' ratio, at y and at y + mu, which keeps their difference from
-    cancelling; for a mu so small that it would, the difference is taken from the ratio's slope half-way.
+    With mu = 1 / sigma and y = epsilon / mu - mu / 2: delta = Phi(-y) - e^epsilon Phi(-y - mu). The second term is
+    the density at y times Mills' ratio at y + mu. For y > -5 the first is the same at y, which keeps their
+    difference from cancelling; for a mu so small that it would, it is taken from the ratio's slope half-way.
     """
     mu = 1 / sigma
     near = epsilon / mu - mu / 2
     if near < -5:
-        return math.log(float(ndtr(-near)) - math.exp(epsilon + float(log_ndtr(-near - mu))))
+        return math.log(float(ndtr(-near)) - math.exp(-near * near / 2) / math.sqrt(2 * math.pi) * _mills(near + mu))
     gap = _mills(near) - _mills(near + mu) if mu > _SMALL_MU else mu * (1 - epsilon / mu * _mills(epsilon / mu))
     return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(gap) if gap > 0 else -math.inf
 

@@ -35,7 +35,7 @@ TILTED_TAIL: Final = 1e-15
 TILT_MAX: Final = 2.0**36
 """The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
 
-EXPONENT_MAX: Final = 600.0
+EXPONENT_MAX: Final = 300.0
 SKETCH_POINTS: Final = 512
 _DOUBT: Final = 2.0**-50
 
@@ -141,7 +141,7 @@ class Curve:
             return min(1.0, self._infinite + self._given_away) if upper else self._infinite
         log_most = self._log_moment - self._focus.tilt * epsilon  # what the tilted mass is multiplied with, at most
         beyond = epsilon - self._focus.epsilon
-        if log_most > EXPONENT_MAX or beyond < -EXPONENT_MAX:
+        if log_most > EXPONENT_MAX or beyond < -EXPONENT_MAX or self._slack > 1:
             return 1.0 if upper else self._infinite
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
         finite = 0.0
@@ -297,7 +297,8 @@ def window(lattices: Sequence[Lattice], step: float, focus: Focus) -> Window:
     high = (_log_moment(lattices, step, focus.tilt + up) - value + nats) / up
     low = (value - _log_moment(lattices, step, focus.tilt - down) - nats) / down
     smallest, largest = _ends(lattices, step)
-    return Window(max(min(low, focus.epsilon), smallest), min(max(high, focus.epsilon), largest), value)
+    high = min(max(high, focus.epsilon), largest)
+    return Window(max(min(low, focus.epsilon, high), smallest), high, value)
 
 
 def _ends(lattices: Sequence[Lattice], step: float) -> tuple[float, float]:

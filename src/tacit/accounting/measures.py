@@ -26,10 +26,9 @@ _UP = 1 + 2.0**-48
 
 def concentrated(event: Event) -> tuple[float, float]:
     """Return (rho, delta): the event is delta-approximately rho-zero-concentrated private."""
-    rho = delta = 0.0
-    for part, count in parts(event).items():
-        part_rho, part_delta = _part_concentrated(part)
-        rho, delta = rho + count * part_rho, delta + count * part_delta
+    costs = [(count, *_part_concentrated(part)) for part, count in parts(event).items()]
+    rho = math.fsum(count * part_rho for count, part_rho, _ in costs)
+    delta = math.fsum(count * part_delta for count, _, part_delta in costs)
     return (rho * _UP, delta * _UP) if delta < 1 else (math.inf, 0.0)
 
 

@@ -117,12 +117,15 @@ def grouped(event: Event, size: int) -> Event:
             return events.DiscreteLaplace(size * epsilon, size, under=relation)
         case events.Gaussian(sigma=sigma):
             return events.Gaussian(_down(sigma / size), under=relation)
+        case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity, scalar=scalar):
+            return events.DiscreteGaussian(_down(sigma / size), size * sensitivity, scalar, under=relation)
         case events.ZeroConcentrated(rho=rho):
             return events.ZeroConcentrated(size * size * rho, under=relation)
         case events.Approximate(epsilon=epsilon, delta=delta) if delta:
-            growth = math.expm1(min(size * epsilon, 700.0)) / math.expm1(epsilon) if epsilon else float(size)
+            most = min(size * epsilon, 700.0)
+            growth = math.expm1(most) / math.expm1(most / size) if epsilon else float(size)
             grown = delta * growth * (1 + 2**-40)
-            if grown < 1 and size * epsilon < 700:
+            if grown < 1 and most < 700:
                 return events.Approximate(size * epsilon, grown, under=relation)
     return events.Grouped(event, size)
 

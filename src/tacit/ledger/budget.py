@@ -142,4 +142,4 @@ def refused(filter: Filter, totals: Amounts, measured: Measured, amounts: Amount
     asked, remaining = filter.cost(measured, amounts), filter.remaining(totals)
     if all(amount is None for amount in amounts):
         return not_priced(measured.event, asked, remaining, scope, filter.cap.filter)
-    return refusal(measured.event, asked, remaining, scope)
+    return refusal(asked, remaining, scope)

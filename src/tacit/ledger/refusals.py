@@ -8,7 +8,7 @@ does, and a refusal never shows two equal numbers. What differs only beyond the 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Literal
 
 from tacit.accounting.bounds import Cost
 from tacit.privacy.errors import BudgetExceeded, NotPriced
@@ -18,20 +18,20 @@ from tacit.privacy.figures import at_least, at_most
 DIGITS: Final = 6
 
 
-def refusal(event: Event, asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
+def refusal(asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
     """Return the error for an event that no account of a scope's budget admits any more."""
-    fits = None if remaining.epsilon <= 0 and remaining.rho <= 0 else Cost(remaining.epsilon, 0.0, remaining.rho)
-    by_rho = asked.delta > 0 and math.isfinite(asked.rho) and remaining.rho > 0
-    unit = "rho" if by_rho else "epsilon"
-    wanted, left = (asked.rho, remaining.rho) if by_rho else (asked.epsilon, remaining.epsilon)
-    at_delta = f" at delta {_up(asked.delta)}" if asked.delta > 0 and not by_rho else ""
+    unit = _what_is_short(asked, remaining)
+    wanted, left = getattr(asked, unit), getattr(remaining, unit)
+    at_delta = f" at delta {_up(asked.delta)}" if asked.delta > 0 and unit == "epsilon" else ""
     whose = f" for {scope}" if scope else ""
     way_out = f"{unit}={_down(left)} would fit" if left > 0 else "nothing more fits"
+    if left <= 0 and remaining.epsilon > 0:
+        way_out = f"purely private noise of epsilon={_down(remaining.epsilon)} would fit"
     return BudgetExceeded(
         f"asked for {unit} {_up(wanted)}{at_delta}, {_down(left)} is left{whose}; {way_out}",
         asked=asked,
         remaining=remaining,
-        fits=fits,
+        fits=_fitting(remaining),
         scope=scope,
     )
 
@@ -48,9 +48,20 @@ def not_priced(event: Event, asked: Cost, remaining: Cost, scope: str, filter_na
         f"the {filter_name} filter{whose} has no price for {_named(event)}; {way_out}",
         asked=asked,
         remaining=remaining,
-        fits=Cost(remaining.epsilon, 0.0, remaining.rho) if remaining.epsilon > 0 else None,
+        fits=_fitting(remaining),
         scope=scope,
     )
+
+
+def _what_is_short(asked: Cost, remaining: Cost) -> Literal["epsilon", "delta", "rho"]:
+    """Gaussian noise is measured in rho where any is left, everything else in epsilon, unless delta is the trouble."""
+    if asked.delta > 0 and remaining.rho > 0 and remaining.rho < asked.rho < math.inf:
+        return "rho"
+    return "epsilon" if asked.epsilon > remaining.epsilon else "delta"
+
+
+def _fitting(remaining: Cost) -> Cost | None:
+    return Cost(remaining.epsilon, 0.0, remaining.rho) if remaining.epsilon > 0 or remaining.rho > 0 else None
 
 
 def _named(event: Event) -> str:

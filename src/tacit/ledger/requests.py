@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger.accounts import Measured
@@ -20,8 +20,11 @@ from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict, time_of
 from tacit.ledger.rows import RequestState, ScopeRow
 from tacit.ledger.work import Work
-from tacit.privacy.errors import AlreadySettled, NotPermitted, OutOfRange, UnknownName
+from tacit.privacy.errors import AlreadySettled, NotPermitted, OutOfRange, TooLarge, UnknownName
 from tacit.privacy.events import Event
+
+WAITING_MAX: Final = 100
+"""How many requests of one analyst on one data set can wait to be decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,11 @@ def file_request(
 ) -> Request:
     """Keep what an analyst asks for: an event that did not fit, or a cost."""
     cap = _cap_row(work, analyst, dataset).cap
+    waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in work.rows.requests(only_open=True))
+    if waiting >= WAITING_MAX:
+        raise TooLarge(
+            f"{waiting} requests of {analyst} on {dataset} wait to be decided; no more are taken", name="reason"
+        )
     if isinstance(what, Event):
         measured = Measured(what)
         cost = filter_of(cap).cost(measured, filter_of(cap).price(measured))

@@ -1,6 +1,7 @@
 """What holds for every budget and every sequence of charges."""
 
 import math
+import re
 import warnings
 from typing import Any
 
@@ -164,3 +165,14 @@ def test_every_event_has_a_price_in_every_account_or_none_and_it_survives_being_
     cost = filter_.cost(Measured(event), amounts)
     assert cost.epsilon >= 0
     assert not math.isnan(cost.epsilon)
+
+
+@given(budgets, st.lists(charges, max_size=12), st.floats(1e-3, 40))
+def test_what_a_refusal_says_would_fit_fits(settings_: dict[str, Any], several: list[Event], epsilon: float) -> None:
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    try:
+        budget.charge(events.Laplace(epsilon))
+    except BudgetExceeded as refused:
+        if match := re.search(r"epsilon=([\d.e-]+) would fit", refused.message):
+            budget.charge(events.Laplace(float(match[1])))

@@ -56,6 +56,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         yield from RESULTS
 
     monkeypatch.setattr(runner, "load", lambda name: benchmark)
+    monkeypatch.setattr(runner.peers, "is_installed", lambda name: False)
     return asked
 
 

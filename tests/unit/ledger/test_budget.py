@@ -79,6 +79,16 @@ def test_a_refusal_of_gaussian_noise_speaks_of_rho() -> None:
     budget.charge(events.ZeroConcentrated(refused.value.fits.rho))
 
 
+def test_a_refusal_for_delta_speaks_of_delta() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    with pytest.raises(BudgetExceeded, match=r"^asked for delta 2e-7, 1e-7 is left; delta=1e-7 would fit$"):
+        budget.charge(events.Approximate(0.1, 2e-7))
+    budget.charge(events.Approximate(0.1, 1e-7))
+    with pytest.raises(BudgetExceeded, match=r"0 is left; purely private noise of epsilon=0\.9 would fit$"):
+        budget.charge(events.Approximate(0.1, 2e-7))
+    budget.charge(events.Laplace(0.9))
+
+
 def test_a_refusal_when_nothing_is_left_says_so() -> None:
     budget = Budget(epsilon=1.0)
     budget.charge(events.Laplace(1))

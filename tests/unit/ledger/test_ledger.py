@@ -237,6 +237,21 @@ def test_a_request_is_decided_once(ledger: Ledger) -> None:
         ledger.decide("17-none", granted=True, by="carl")
 
 
+def test_requests_that_wait_have_a_limit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.ledger.requests.WAITING_MAX", 2)
+    first, _ = (ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more") for _ in range(2))
+    with pytest.raises(TooLarge, match="2 requests of ana on visits wait"):
+        ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more")
+    ledger.decide(first, granted=False, by="carl")
+    ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more")
+
+
+@pytest.mark.parametrize("what", [Cost(0, 0, 0), Cost(float("inf"), 0, 0), Cost(1, 1, 0)])
+def test_a_request_asks_for_something_that_can_be_granted(ledger: Ledger, what: Cost) -> None:
+    with pytest.raises(OutOfRange, match="asks for an epsilon above 0"):
+        ledger.file_request("ana", "visits", what, "more")
+
+
 def test_a_view_of_a_cap_that_was_raised_shows_the_new_one(ledger: Ledger) -> None:
     view = ledger.budget("visits", analyst="ana")
     ledger.decide(ledger.file_request("ana", "visits", Cost(0.5, 0, 0), "more"), granted=True, by="carl")
