@@ -22,6 +22,7 @@ from tacit.accounting.loss import (
     on_lattice,
     rough_delta,
     spread,
+    total_variation,
     window,
 )
 from tacit.accounting.pairs import GaussianPair, Pair
@@ -150,7 +151,7 @@ def _pairs(way: Mapping[Event, int], *, addition: bool, lower: bool) -> Counted 
                 continue
             return None
         if isinstance(pair, GaussianPair):
-            squared += count * pair.mu**2
+            squared += count * pair.mu * pair.mu
         else:
             counted.append((pair, count))
     if squared:
@@ -163,6 +164,8 @@ def _epsilon(pairs: Counted, delta: float, width: float, enough: float = 0.0) ->
     tail = max(delta * 1e-7, TAIL_MIN) / sum(count for _, count in pairs)
     coarse = _coarse_step(pairs, tail)
     rough = _lattices(pairs, coarse, tail)
+    if total_variation(rough, coarse) <= delta:
+        return 0.0, 0.0
     focus = focus_on_delta(rough, coarse, delta)
     if focus.epsilon < enough < math.inf:
         there = _curve(pairs, coarse, tail, focus_on_epsilon(rough, coarse, enough))

@@ -51,8 +51,9 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
         order = math.exp(log) + 1
         return (order - 1) * (order * rho - epsilon + math.log1p(-1 / order)) - math.log(order)
 
-    guess = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
-    return math.exp(min(0.0, _golden(log_delta_at, guess - 1.5, guess + 1.5) + 1e-9))
+    left = max(epsilon - rho, 0.0)
+    guess = math.log((left + math.sqrt(left * left + 8 * rho)) / (4 * rho))
+    return math.exp(min(0.0, _golden(log_delta_at, guess - 2, guess + 1) + 1e-9))
 
 
 def rho_for(epsilon: float, delta: float) -> float:

@@ -21,7 +21,7 @@ from tacit.accounting.conversions import (
     epsilon_of_rho,
     least_epsilon_of_mu,
 )
-from tacit.accounting.gaussian import log_delta
+from tacit.accounting.gaussian import log_delta, precision
 from tacit.accounting.measures import concentrated
 from tacit.accounting.parts import attained, parts
 from tacit.accounting.pure import pure_epsilon
@@ -126,8 +126,8 @@ def gaussian_mu_exactly(event: Event) -> float | None:
     inside = parts(event)
     if not all(isinstance(part, events.Gaussian) for part in inside):
         return None
-    squares = math.fsum(count / part.sigma**2 for part, count in inside.items() if isinstance(part, events.Gaussian))
-    return math.sqrt(squares) * (1 + 2.0**-50)
+    squares = (count * precision(part.sigma) for part, count in inside.items() if isinstance(part, events.Gaussian))
+    return math.sqrt(math.fsum(squares)) * (1 + 2.0**-50)
 
 
 def _attained_mu(event: Event) -> float:

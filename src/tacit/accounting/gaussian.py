@@ -35,6 +35,11 @@ def log_delta(sigma: float, epsilon: float) -> float:
     return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(gap) if gap > 0 else -math.inf
 
 
+def precision(sigma: float) -> float:
+    """Return 1 / sigma^2, infinity where that is too large for a float."""
+    return (1 / sigma) * (1 / sigma)
+
+
 def _mills(point: float) -> float:
     """Return Mills' ratio: the normal tail beyond a point over the density there; its slope is point * ratio - 1."""
     return math.sqrt(math.pi / 2) * float(erfcx(point / math.sqrt(2)))

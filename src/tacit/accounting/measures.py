@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import erfinv
 
 from tacit.accounting import renyi as renyi_curves
+from tacit.accounting.gaussian import precision
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
 from tacit.privacy import events
@@ -39,7 +40,8 @@ def renyi(event: Event, order: float) -> float:
 
 def gaussian_mu(event: Event) -> float:
     """Return a mu for which the event is mu-Gaussian private: it tells no more than N(0, 1) against N(mu, 1)."""
-    return math.sqrt(math.fsum(count * _part_mu(part) ** 2 for part, count in parts(event).items())) * _UP
+    squares = (count * (mu := _part_mu(part)) * mu for part, count in parts(event).items())
+    return math.sqrt(math.fsum(squares)) * _UP
 
 
 def rho_of_pure(epsilon: float) -> float:
@@ -55,7 +57,7 @@ def rho_of_pure(epsilon: float) -> float:
 def _part_concentrated(event: Event) -> tuple[float, float]:
     match event:
         case events.Gaussian(sigma=sigma) | events.DiscreteGaussian(sigma=sigma):
-            return _UP / (2 * sigma**2), 0.0
+            return _UP / 2 * precision(sigma), 0.0
         case events.ZeroConcentrated(rho=rho):
             return rho, 0.0
         case events.Exponential(epsilon=epsilon):
@@ -104,5 +106,7 @@ def smoothed_mu(sigma: float, sensitivity: float) -> float:
 
     As in `tacit.mechanisms.gaussian`, with r = 2: the factor differs from 1 by less than 10^-33 a coordinate.
     """
+    if sigma * sensitivity > 1e100:
+        return 1 / sigma * _UP
     variance = (sigma * sensitivity) ** 2 - 4
     return sensitivity / math.sqrt(variance) * _UP if variance > 0 else math.inf

@@ -70,7 +70,7 @@ class GaussianPair:
 
     def span(self, tail: float) -> tuple[float, float]:
         width = -float(ndtri(min(tail, 0.5))) * self.mu
-        return self.mu**2 / 2 - width, self.mu**2 / 2 + width
+        return self.mu * self.mu / 2 - width, self.mu * self.mu / 2 + width
 
 
 @dataclass(frozen=True, slots=True)

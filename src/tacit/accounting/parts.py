@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+from tacit.accounting.gaussian import precision
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation
@@ -120,7 +121,7 @@ def grouped(event: Event, size: int) -> Event:
         case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity, scalar=scalar):
             return events.DiscreteGaussian(_down(sigma / size), size * sensitivity, scalar, under=relation)
         case events.ZeroConcentrated(rho=rho):
-            return events.ZeroConcentrated(size * size * rho, under=relation)
+            return events.ZeroConcentrated(size * (size * rho), under=relation)
         case events.Approximate(epsilon=epsilon, delta=delta) if delta:
             most = min(size * epsilon, 700.0)
             growth = math.expm1(most) / math.expm1(most / size) if epsilon else float(size)
@@ -141,8 +142,9 @@ def _as_one(event: Event) -> Event:
     if len(inside) == 1 and next(iter(inside.values())) == 1:
         return next(iter(inside))
     if all(isinstance(part, events.Gaussian) for part in inside):
-        precision = sum(count / part.sigma**2 for part, count in inside.items() if isinstance(part, events.Gaussian))
-        return events.Gaussian(_down(1 / math.sqrt(precision)), under=event.relation)
+        noise = {part.sigma: count for part, count in inside.items() if isinstance(part, events.Gaussian)}
+        total = sum(count * precision(sigma) for sigma, count in noise.items())
+        return events.Gaussian(_down(1 / math.sqrt(total)), under=event.relation)
     return event
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp
 
+from tacit.accounting.gaussian import precision
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
 from tacit.privacy import events
@@ -48,7 +49,7 @@ def _part_curve(event: Event, orders: Floats) -> Floats:
         case events.Exponential(epsilon=epsilon):
             return _bounded_range(epsilon, orders)
         case events.Gaussian(sigma=sigma) | events.DiscreteGaussian(sigma=sigma):
-            return orders / (2 * sigma**2) * UP
+            return orders * (precision(sigma) / 2) * UP
         case events.ZeroConcentrated(rho=rho):
             return orders * rho * UP
         case events.Sampled(rate, events.Gaussian(sigma=sigma)) if event.relation is Relation.ADD_REMOVE:
@@ -122,6 +123,9 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
     E[(1 - q + q e^((2x - 1) / (2 sigma^2)))^a] over x ~ N(0, sigma^2) by the trapezoidal rule: the integrand is
     analytic in a strip of half-width pi sigma^2, so a step of a sixth of that leaves an error below e^-37.
     """
+    whole = orders * (precision(sigma) / 2) * UP
+    if not 1e-6 <= sigma <= 1e100:
+        return whole
     step = min(sigma / 6, math.pi * sigma**2 / 6)
     bounds = []
     for order in orders:
@@ -135,7 +139,7 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
         moment = float(logsumexp(order * log_ratio + log_density)) + math.log(step)
         tail = float(log_ndtr(-12.0)) + order * math.log1p(-rate / 2)
         bounds.append((max(moment, 0.0) + math.exp(min(tail, 0.0)) + 1e-13) / (order - 1))
-    return np.asarray(np.minimum(np.array(bounds), orders / (2 * sigma**2)) * UP)
+    return np.minimum(np.array(bounds) * UP, whole)
 
 
 def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:
