@@ -338,5 +338,7 @@ def _raised(spectrum: Spectrum, times: int) -> Spectrum:
     """Return a spectrum to a power, by its logarithm, which is faster than multiplying."""
     if times == 1:
         return spectrum
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.exp(times * np.log(spectrum)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        raised = np.asarray(np.exp(times * np.log(spectrum)))
+    raised[spectrum == 0] = 0
+    return raised

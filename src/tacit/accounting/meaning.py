@@ -43,7 +43,7 @@ class Meaning:
     def textbook_posterior(self, prior: float) -> tuple[float, float]:
         """Return prior times e^-epsilon and e^epsilon, at most 1: the simpler and wider bound of the textbooks."""
         belief = float(inside_unit_interval("prior", prior))
-        return belief * math.exp(-self.epsilon.upper), min(1.0, math.exp(math.log(belief) + self.epsilon.upper))
+        return belief * math.exp(-self.epsilon.upper), math.exp(min(0.0, math.log(belief) + self.epsilon.upper))
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """Return how many of the people who are in the data an attacker finds at most, at a rate of false alarms."""
