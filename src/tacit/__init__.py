@@ -7,8 +7,10 @@ errors. The parts are modules:
     tacit.mechanisms    exact noise and private choices, each with its promise
     tacit.accounting    what events cost
     tacit.ledger        budgets, in memory (`tacit.Budget`) and durable
+    tacit.engines       where the rows are and where heavy work runs
+    tacit.query         private SQL
 
-and `tacit.Curator` opens a folder that holds a durable ledger.
+and `tacit.Curator` opens a folder that holds a catalog, a durable ledger and released answers.
 
 Everything is loaded when it is first named, so that `import tacit` and the command line start at once.
 """
@@ -17,11 +19,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tacit import accounting, curator, ledger, mechanisms, privacy
+    from tacit import accounting, curator, engines, ledger, mechanisms, privacy, query
     from tacit.accounting import Cost
     from tacit.curator import Curator
     from tacit.ledger import Budget
-    from tacit.privacy import Bounds, Categories, ForeignKey, Relation, Unit
+    from tacit.privacy import Bounds, Categories, ForeignKey, Limits, Relation, Unit
     from tacit.privacy.errors import (
         BudgetExceeded,
         InvalidInput,
@@ -44,6 +46,7 @@ __all__ = [
     "ForeignKey",
     "InvalidInput",
     "LedgerCorrupt",
+    "Limits",
     "NotPermitted",
     "QueryRefused",
     "Relation",
@@ -53,12 +56,14 @@ __all__ = [
     "__version__",
     "accounting",
     "curator",
+    "engines",
     "ledger",
     "mechanisms",
     "privacy",
+    "query",
 ]
 
-_PARTS: Final = ("accounting", "curator", "ledger", "mechanisms", "privacy")
+_PARTS: Final = ("accounting", "curator", "engines", "ledger", "mechanisms", "privacy", "query")
 _HOMES: Final = ("tacit.privacy", "tacit.privacy.errors", "tacit.accounting", "tacit.ledger", "tacit.curator")
 """Where the names of `__all__` that are not parts come from."""
 

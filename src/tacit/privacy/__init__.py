@@ -1,4 +1,4 @@
-"""The vocabulary: units, relations, bounds, events and errors, and nothing else.
+"""The vocabulary: units, relations, bounds, tables, events and errors, and nothing else.
 
 Every other part speaks in these words; this part imports none of them.
 """
@@ -7,6 +7,20 @@ from tacit.privacy import events
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import TacitError
 from tacit.privacy.relations import Relation
+from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
 
-__all__ = ["Bounds", "Categories", "ForeignKey", "Relation", "TacitError", "Unit", "events"]
+__all__ = [
+    "Bounds",
+    "Categories",
+    "Column",
+    "ForeignKey",
+    "Kind",
+    "Limits",
+    "Relation",
+    "Schema",
+    "Table",
+    "TacitError",
+    "Unit",
+    "events",
+]

@@ -14,9 +14,19 @@ TacitError                      exit code 4
 │   ├── UnknownName     T120    the ledger knows nothing by this name
 │   ├── NameTaken       T121    the name stands for something else already
 │   ├── KeyReused       T122    an idempotency key stands for another request already
-│   └── AlreadySettled  T123    a permit or a request was settled before, in another way
+│   ├── AlreadySettled  T123    a permit or a request was settled before, in another way
+│   ├── NotSQL          T130    the text is not one SELECT statement, or too large to be read
+│   ├── NotInCatalog    T131    the catalog has no such table or column, or several
+│   ├── WrongKind       T132    a function gets a kind of value that it is not defined for
+│   └── CatalogInvalid  T133    the catalog's file cannot be used as it stands
 ├── QueryRefused        T200    the question cannot be answered privately as asked (exit code 3)
-│   └── Exhausted       T201    an interactive mechanism has given all the answers it paid for
+│   ├── Exhausted       T201    an interactive mechanism has given all the answers it paid for
+│   ├── NotAllowed      T202    a part of SQL for which no private meaning is defined
+│   ├── ShowsUnits      T203    the answer would be about single units
+│   ├── NotBounded      T204    nothing public limits how far one unit can move the answer
+│   ├── MixesUnits      T205    a row of a subquery, join or window would depend on several units
+│   ├── NeedsDelta      T206    keys that are not public need a delta, and the budget has none
+│   └── TooWide         T207    the answer would have more groups or columns than the limit
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
 │   └── NotPriced       T301    no account of the budget can price the event, whatever is left
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
@@ -27,7 +37,11 @@ TacitError                      exit code 4
 │   ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written
 │   ├── LedgerBusy      T513    others held the write lock for longer than the time limit
 │   └── LedgerTooNew    T514    the ledger was written by a newer tacit
-└── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
+├── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
+└── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
+    ├── TimedOut        T611    the question took longer than its time limit
+    ├── Cancelled       T612    the question was cancelled while it ran
+    └── SourceMissing   T613    the rows of a table cannot be found or read
 
 Codes are stable: a retired code stays reserved and is never given to another error. Every error says in one
 sentence what would make the request work, and carries what it is about as attributes.
@@ -35,7 +49,7 @@ sentence what would make the request work, and carries what it is about as attri
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 
 class Price(Protocol):
@@ -160,17 +174,97 @@ class AlreadySettled(InvalidInput):
     code = "T123"
 
 
+class Place(NamedTuple):
+    """Where in a query something stands, both counted from 1."""
+
+    line: int
+    column: int
+
+
+class NotSQL(InvalidInput):
+    """The text is not one SELECT statement, or too large to be read."""
+
+    code = "T130"
+
+    def __init__(self, message: str, *, place: Place | None = None) -> None:
+        super().__init__(_placed(message, place), name="sql")
+        self.place: Final = place
+
+
+class NotInCatalog(InvalidInput):
+    """The catalog has no such table or column, or several between which the query does not choose."""
+
+    code = "T131"
+
+
+class WrongKind(InvalidInput):
+    """A function gets a kind of value that it is not defined for."""
+
+    code = "T132"
+
+    def __init__(self, message: str, *, place: Place | None = None) -> None:
+        super().__init__(_placed(message, place), name="sql")
+        self.place: Final = place
+
+
+class CatalogInvalid(InvalidInput):
+    """The catalog's file cannot be used as it stands."""
+
+    code = "T133"
+
+
 class QueryRefused(TacitError):
-    """The question cannot be answered privately as asked."""
+    """The question cannot be answered privately as asked; `accepted` says what would be."""
 
     code = "T200"
     exit_code = 3
+
+    def __init__(self, message: str, *, accepted: str = "", place: Place | None = None) -> None:
+        super().__init__(_placed(f"{message}; {accepted}" if accepted else message, place))
+        self.accepted: Final = accepted
+        self.place: Final = place
 
 
 class Exhausted(QueryRefused):
     """An interactive mechanism has given all the answers that it paid for."""
 
     code = "T201"
+
+
+class NotAllowed(QueryRefused):
+    """A part of SQL for which no private meaning is defined."""
+
+    code = "T202"
+
+
+class ShowsUnits(QueryRefused):
+    """The answer would be about single units."""
+
+    code = "T203"
+
+
+class NotBounded(QueryRefused):
+    """Nothing public limits how far one unit can move the answer."""
+
+    code = "T204"
+
+
+class MixesUnits(QueryRefused):
+    """A row of a subquery, join or window would depend on several units."""
+
+    code = "T205"
+
+
+class NeedsDelta(QueryRefused):
+    """Keys that are not public need a delta, and the budget has none."""
+
+    code = "T206"
+
+
+class TooWide(QueryRefused):
+    """The answer would have more groups or columns than the limit."""
+
+    code = "T207"
 
 
 class BudgetExceeded(TacitError):
@@ -259,3 +353,31 @@ class Unavailable(TacitError):
     """A part that the request needs is not installed here."""
 
     code = "T600"
+
+
+class EngineFailed(TacitError):
+    """The engine could not run the question; the message never holds what the engine said of the data."""
+
+    code = "T610"
+
+
+class TimedOut(EngineFailed):
+    """The question took longer than its time limit."""
+
+    code = "T611"
+
+
+class Cancelled(EngineFailed):
+    """The question was cancelled while it ran."""
+
+    code = "T612"
+
+
+class SourceMissing(EngineFailed):
+    """The rows of a table cannot be found or read."""
+
+    code = "T613"
+
+
+def _placed(message: str, place: Place | None) -> str:
+    return message if place is None else f"at {place.line}:{place.column}: {message}"

@@ -1,0 +1,83 @@
+"""A value computed from one row: what the engine evaluates, and what is public about the result.
+
+Promise: an `Expression` is total (evaluating it never fails, whatever the row holds), depends on one row alone, and
+its facts hold for every row: a value is NULL only if `nullable`, otherwise inside `range` and one of `domain`. The tree
+is made of the nodes that this package builds, never of the analyst's, so nothing reaches an engine by accident.
+
+NULL propagates as in SQL; NaN does not exist (it is turned into NULL where a column is read, and functions that could
+make one give NULL); infinities exist in reals without a range and are clamped where a range is declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from tacit.privacy.tables import Kind
+
+Constant: TypeAlias = str | int | float | bool | date | None
+"""What a literal holds; a datetime is a date, too."""
+
+EXACT_MAX: Final = 2**53
+"""Whole numbers up to here are exact in doubles, so that both kinds of arithmetic agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A closed interval of numbers; dates are counted in days since 1970, times in microseconds since then."""
+
+    lower: Fraction
+    upper: Fraction
+
+    @classmethod
+    def of(cls, lower: int | float | Fraction | date, upper: int | float | Fraction | date) -> Range:
+        """Return the interval between two numbers, dates or times."""
+        return cls(position(lower), position(upper))
+
+    @property
+    def size(self) -> Fraction:
+        """The greatest absolute value."""
+        return max(abs(self.lower), abs(self.upper))
+
+    @property
+    def middle(self) -> Fraction:
+        """The point half-way."""
+        return (self.lower + self.upper) / 2
+
+    def union(self, other: Range) -> Range:
+        """The least interval that holds both."""
+        return Range(min(self.lower, other.lower), max(self.upper, other.upper))
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A row's value: its tree for the engine, its kind, and public facts.
+
+    `domain` lists every value that is not NULL, in the order in which they are shown. `unit` marks the unit's own
+    column and whatever is computed from it: such values are compared and joined, never shown or added up.
+    """
+
+    tree: exp.Expression
+    kind: Kind
+    range: Range | None = None
+    domain: tuple[Constant, ...] | None = None
+    nullable: bool = True
+    unit: bool = False
+
+    @property
+    def text(self) -> str:
+        """The tree as text: equal for equal expressions, whatever way they were written."""
+        return self.tree.sql(dialect="duckdb")
+
+
+def position(value: int | float | Fraction | date) -> Fraction:
+    """Return a number as it is, a date in days and a time in microseconds since 1970."""
+    if isinstance(value, datetime):
+        return Fraction((value.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(microseconds=1))
+    if isinstance(value, date):
+        return Fraction(value.toordinal() - date(1970, 1, 1).toordinal())
+    return Fraction(value)
