@@ -6,10 +6,11 @@ count as none of them). Both limit how far one unit can move an answer, so both 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tacit.privacy.errors import EmptyInput, NotFinite, OutOfRange, TooLarge, WrongType
 from tacit.privacy.numbers import Real, exact
@@ -17,24 +18,31 @@ from tacit.privacy.numbers import Real, exact
 Category: TypeAlias = str | int | bool | date | None
 
 CATEGORIES_MAX = 1_000_000
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Bounds:
-    """The closed interval in which a column's values are taken to lie: numbers, dates or times."""
+    """The closed interval in which a column's values are taken to lie: numbers, dates or times.
+
+    Dates and times may be given as text in ISO form, such as "2024-12-31" or "2024-12-31T12:00:00Z".
+    """
 
     lower: Real | date
     upper: Real | date
 
-    def __post_init__(self) -> None:
-        if _kind(self.lower) != _kind(self.upper):
+    def __init__(self, lower: Real | date | str, upper: Real | date | str) -> None:
+        first, last = _bound(lower), _bound(upper)
+        if _kind(first) != _kind(last):
             raise WrongType("both bounds must be of one kind: two numbers, two dates or two times", name="bounds")
-        if not self.lower <= self.upper:  # type: ignore[operator]
+        if not first <= last:  # type: ignore[operator]
             raise OutOfRange(
-                f"the lower bound must not lie above the upper bound, and {self.lower} > {self.upper}",
+                f"the lower bound must not lie above the upper bound, and {first} > {last}",
                 name="bounds",
-                value=(self.lower, self.upper),
+                value=(first, last),
             )
+        object.__setattr__(self, "lower", first)
+        object.__setattr__(self, "upper", last)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -66,9 +74,20 @@ class Categories:
         object.__setattr__(self, "values", listed)
 
 
+def _bound(value: Real | date | str) -> Real | date:
+    if not isinstance(value, str):
+        return value
+    if _ISO.fullmatch(value):
+        try:
+            return date.fromisoformat(value) if len(value) == len("2024-12-31") else datetime.fromisoformat(value)
+        except ValueError:
+            pass
+    raise WrongType(f"a bound is a number, a date or a time, not the text {value!r}", name="bounds", value=value)
+
+
 def _kind(bound: object) -> str:
     if isinstance(bound, datetime):
-        return "time"
+        return "time" if bound.tzinfo is None else "time with its zone"
     if isinstance(bound, date):
         return "date"
     try:

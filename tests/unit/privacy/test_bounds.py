@@ -1,6 +1,7 @@
 """Bounds and categories: what an owner may state about a column, and what is refused."""
 
-from datetime import date, datetime
+import re
+from datetime import UTC, date, datetime
 from fractions import Fraction
 
 import pytest
@@ -28,6 +29,24 @@ def test_two_numbers_dates_or_times_in_order_are_bounds(lower: object, upper: ob
     assert (bounds.lower, bounds.upper) == (lower, upper)
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "read"),
+    [
+        ("2020-01-01", "2024-12-31", Bounds(date(2020, 1, 1), date(2024, 12, 31))),
+        ("2024-01-01T12:00:00", NOON, Bounds(NOON, NOON)),
+        ("2024-01-01 12:00:00Z", "2024-01-01T14:00+02:00", Bounds(NOON.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC))),
+    ],
+)
+def test_dates_and_times_may_be_written_in_iso_form(lower: str, upper: object, read: Bounds) -> None:
+    assert Bounds(lower, upper) == read  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["2024", "2024-02-30", "20240101", "2024-W01-1", "12:00", "2024-01-01Tnoon", ""])
+def test_a_text_that_is_no_date_in_iso_form_is_refused_and_shown(text: str) -> None:
+    with pytest.raises(WrongType, match=re.escape(repr(text))):
+        Bounds(text, "2024-12-31")
+
+
 def test_a_lower_bound_above_the_upper_one_is_refused() -> None:
     with pytest.raises(OutOfRange, match="120 > 0") as refusal:
         Bounds(120, 0)
@@ -47,6 +66,7 @@ def test_bounds_that_are_not_finite_are_refused(unbounded: float) -> None:
     [
         (0, date(2024, 1, 1)),
         (date(2024, 1, 1), NOON),
+        (NOON, NOON.replace(tzinfo=UTC)),
         ("0", "9"),
         (False, True),
         (None, 1),
