@@ -1,0 +1,150 @@
+"""The catalog's file on disk: read whole, and replaced whole or not at all.
+
+Promise: a change is written aside, synced and renamed over the file, with the file's permissions; whoever dies before
+the rename leaves the old file, and one who dies after it has changed it. Changes of several processes follow one
+another (a lock file beside it), so none is lost; an editor that saves in between is noticed.
+
+The ledger lies in the same folder, so a place that cannot be written is reported as the ledger reports it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tacit.privacy.errors import (
+    CatalogInvalid,
+    LedgerBusy,
+    LedgerFull,
+    LedgerReadOnly,
+    LedgerUnavailable,
+    TacitError,
+    TooLarge,
+)
+
+FILE_NAME: Final = "catalog.toml"
+LOCK_NAME: Final = ".catalog.lock"
+ASIDE_NAME: Final = ".catalog.toml.new"
+FILE_BYTES_MAX: Final = 64 * 2**20
+LOCK_TIMEOUT_S: Final = 10.0
+LOCK_PAUSE_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the file held at a moment, and by what a later change of it is noticed; no file is an empty text."""
+
+    text: str
+    version: tuple[int, int, int] | None
+
+
+class CatalogFile:
+    """`catalog.toml` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder: Final = folder
+        self.path: Final = folder / FILE_NAME
+
+    def version(self) -> tuple[int, int, int] | None:
+        """Return what changes with the file, or None if there is no file."""
+        try:
+            facts = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unavailable(self.path, error) from None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def read(self) -> Snapshot:
+        """Return what the file holds now."""
+        version = self.version()  # taken first: a change while the file is read is then noticed later
+        if version is None:
+            return Snapshot("", None)
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(FILE_BYTES_MAX + 1)
+        except OSError as error:
+            raise _unavailable(self.path, error) from None
+        if len(data) > FILE_BYTES_MAX:
+            raise CatalogInvalid(f"{self.path} is larger than {FILE_BYTES_MAX:,} bytes; a catalog is a small text")
+        try:
+            return Snapshot(data.decode("utf-8-sig"), version)
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise CatalogInvalid(f"{self.path}, line {line}: save the file as UTF-8", value=line) from None
+
+    @contextmanager
+    def locked(self, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+        """Be the only one who changes the file, until the end of the block."""
+        try:
+            descriptor = os.open(self.folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unavailable(self.folder, error) from None
+        try:
+            deadline_s = time.monotonic() + timeout_s
+            while not _lock(descriptor):
+                if time.monotonic() >= deadline_s:
+                    raise LedgerBusy(f"another program has been changing {self.path} for {timeout_s:g} s; try again")
+                time.sleep(LOCK_PAUSE_S)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def replace(self, text: str, since: Snapshot) -> None:
+        """Write the file anew, if it still is what was read; for the holder of the lock."""
+        data = text.encode()
+        if len(data) > FILE_BYTES_MAX:
+            raise TooLarge(f"a catalog takes at most {FILE_BYTES_MAX:,} bytes", name="catalog")
+        target = Path(os.path.realpath(self.path))
+        aside = target.with_name(ASIDE_NAME)
+        try:
+            _write(aside, data, like=target)
+            if self.version() != since.version:
+                aside.unlink()
+                raise LedgerBusy(f"{self.path} was changed by another program just now; try again")
+            os.replace(aside, target)
+            _sync_folder(target.parent)
+        except OSError as error:
+            raise _unavailable(self.path, error) from None
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write(aside: Path, data: bytes, *, like: Path) -> None:
+    aside.unlink(missing_ok=True)  # left by one who died; its mode may be another
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        if like.exists():
+            os.fchmod(file.fileno(), like.stat().st_mode & 0o7777)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unavailable(path: Path, error: OSError) -> TacitError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return LedgerFull(f"no space is left for {path}; what it held is unchanged")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return LedgerReadOnly(f"{path} cannot be read or written by this user; change its permissions")
+    return LedgerUnavailable(f"{path} cannot be used: {error.strerror or error}")

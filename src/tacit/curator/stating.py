@@ -1,0 +1,126 @@
+"""A table from what an engine found in a source and what its owner states of it.
+
+Only names and types come from the source. Whom the table protects, and every bound and category, is stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+from tacit.curator.facts import fitted
+from tacit.engines.protocol import Described
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, WrongType
+from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.units import ForeignKey, Unit
+
+
+def table_of(
+    name: str,
+    described: Sequence[Described],
+    *,
+    unit: str | Unit | None,
+    public: bool = False,
+    columns: Mapping[str, Bounds | Categories | Column] | None = None,
+    limits: Limits | None = None,
+    identified_by: str | Iterable[str] = (),
+    dataset: str = "",
+    kinds: Mapping[str, Kind] | None = None,
+) -> Table:
+    """Return the table that an owner states; names of columns may be written in any case.
+
+    `kinds` says as what a column is to be read, where another kind than the found one is wanted. Columns of a type that
+    cannot be asked about are left out unless they get a kind.
+    """
+    if (unit is None) == (not public):
+        raise InvalidInput(
+            f"say whom {name} protects: unit is the column whose values are the protected people, or public=True says "
+            "that it is about nobody" + ("" if unit is None else "; not both"),
+            name="unit",
+        )
+    if public and limits not in (None, Limits()):
+        raise InvalidInput(f"{name} is public: no unit in it can be limited; leave the limits out", name="limits")
+    found = _Found(name, described)
+    stated = {found.named(column).name: facts for column, facts in (columns or {}).items()}
+    chosen = {found.named(column).name: kind for column, kind in (kinds or {}).items()}
+    usable = tuple(
+        column for one in described if (column := _column(one, chosen.get(one.name), stated.get(one.name))) is not None
+    )
+    names = {column.name for column in usable}
+    for unused in stated.keys() - names:
+        raise _unusable(found.named(unused))
+    if not usable:
+        raise EmptyInput(f"{name} has no column of a type that can be asked about", name="columns")
+    if unit is not None and not isinstance(unit, str | Unit):
+        raise WrongType(f"a unit is the name of a column or a Unit, not {unit!r}", name="unit", value=unit)
+    protected = None if unit is None else found.unit(Unit(unit) if isinstance(unit, str) else unit, names)
+    identifying = (identified_by,) if isinstance(identified_by, str) else identified_by
+    return Table(
+        name, usable, protected, limits or Limits(), tuple(found.usable(one, names) for one in identifying), dataset
+    )
+
+
+def left_out(described: Iterable[Described], kinds: Mapping[str, Kind] | None = None) -> list[Described]:
+    """Return the columns that a table is without, because of their types."""
+    chosen = {name.lower() for name in kinds or {}}
+    return [one for one in described if one.kind is None and one.name.lower() not in chosen]
+
+
+class _Found:
+    """The columns of a source, by name."""
+
+    def __init__(self, table: str, described: Sequence[Described]) -> None:
+        self.table = table
+        self.by_name = {one.name.lower(): one for one in described}
+
+    def named(self, name: str) -> Described:
+        """Return a column, or name those that are called nearly so."""
+        if not isinstance(name, str):
+            raise WrongType(f"a column is named by a text, not {name!r}", name="columns", value=name)
+        try:
+            return self.by_name[name.lower()]
+        except KeyError:
+            near = [self.by_name[key].name for key in get_close_matches(name.lower(), self.by_name, n=3)]
+            there = [one.name for one in self.by_name.values()]
+            instead = f"is {' or '.join(near)} meant?" if near else f"it has {', '.join(there)}"
+            raise NotInCatalog(f"{self.table} has no column {name}; {instead}", name="column", value=name) from None
+
+    def usable(self, name: str, names: set[str]) -> str:
+        """Return a column's name as the source spells it, if the column can be used."""
+        column = self.named(name)
+        if column.name not in names:
+            raise _unusable(column)
+        return column.name
+
+    def unit(self, unit: Unit, names: set[str]) -> Unit:
+        """Return the unit with the names as the source spells them."""
+        if unit.is_direct:
+            return Unit(self.usable(unit.column, names))
+        first, *others = unit.through
+        own = ForeignKey(self.usable(first.column, names), first.target_table, first.target_column)
+        return Unit(unit.column, (own, *others))
+
+
+def _column(found: Described, kind: Kind | None, stated: Bounds | Categories | Column | None) -> Column | None:
+    """Return a column with what is stated of it, or None for one that cannot be used."""
+    nullable = True
+    if isinstance(stated, Column):
+        if stated.name.lower() != found.name.lower():
+            raise InvalidInput(f"what is stated of {found.name} is about {stated.name}", name="columns", value=stated)
+        kind, nullable, stated = kind or stated.kind, stated.nullable, stated.facts
+    kind = kind or found.kind
+    if kind is None:
+        return None
+    column = Column(found.name, kind, nullable=nullable)  # refuses what is no kind
+    return replace(column, facts=fitted(found.name, column.kind, stated))
+
+
+def _unusable(found: Described) -> InvalidInput:
+    kinds = ", ".join(kind.value for kind in Kind)
+    return InvalidInput(
+        f"{found.name} is of the type {found.type}, which cannot be used as it is; give it a kind: {kinds}",
+        name="kinds",
+        value=found.name,
+    )
