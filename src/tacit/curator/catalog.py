@@ -177,7 +177,7 @@ def _writable(table: Table) -> Table:
     texts.name("the name of a table", table.name)
     texts.name("the name of a dataset", table.dataset)
     if not table.is_private and table.limits != Limits():
-        raise InvalidInput(f"{table.name} is public, so no unit in it can be limited; leave the limits out")
+        raise InvalidInput(f"{table.name} is public: no unit in it can be limited; leave the limits out")
     columns = (with_changes(one, facts=fitted(one.name, one.kind, one.facts)) for one in table.columns)
     return with_changes(table, columns=tuple(columns))
 

@@ -125,6 +125,8 @@ class _Page:
         try:
             yield
         except TacitError as error:
+            if error.message.startswith(str(self.file)):
+                raise  # a sentence from further inside, which says it more exactly
             raise self.fault(keys, error.message) from None
 
     def parsed(self) -> dict[str, Any]:
@@ -176,7 +178,7 @@ def _table(page: _Page, name: str, stated: dict[str, Any], keys: Keys) -> Table:
     limits = {key: value for key in LIMITS if (value := page.typed(stated, key, int, keys)) is not None}
     if public and limits:
         raise page.fault(
-            (*keys, next(iter(limits))), f"{name} is public, so no unit in it can be limited; leave it out"
+            (*keys, next(iter(limits))), f"{name} is public: no unit in it can be limited; leave it out"
         )
     columns = tuple(
         _column(page, column, page.inner(value, (*keys, "columns", column)), (*keys, "columns", column))
