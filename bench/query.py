@@ -1,0 +1,179 @@
+"""Private SQL: what an answer takes beside plain DuckDB and beside peers, and how far it lies from the truth.
+
+The question is COUNT(*), SUM and AVG of a number by group, about data in which few users have many rows and many have
+few. Three forms of it are timed, each in a process of its own that stays open, in turns:
+
+- prepared: the table holds 20 rows a user since it was registered; beside it stands the same GROUP BY without privacy.
+- exact: 10 groups a user and 10 rows in each of them, of all rows; beside it stands a bare GROUP BY (user, group) whose
+  result is aggregated again, which is the least that any such bounding does, and the peers, which bound by the same.
+- hidden: as exact, but the 100,000 keys are not public and small groups are left out.
+
+What peers do differently stands at the top of their scripts (peers/query_*.py). Registration is a figure by itself, and
+no part of the others. Seconds are the least of several, and their median; a peer's first answer counts among its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bench.queries import accuracy, data, tables
+from bench.queries.contest import NUMBERS, PEERS, Figures, contest, peer, question
+from bench.queries.contestant import EPSILON_STEP
+from bench.results import Result
+
+PREPARED: Final = {"rows_per_unit": 20}
+EXACT: Final = {"groups_per_unit": 10, "rows_per_group": 10}
+
+PREPARED_FACTOR: Final = 1.5
+PREPARED_EXTRA_S: Final = 0.030
+EXACT_FACTOR: Final = 2.0
+PEER_FACTOR: Final = 10.0
+COLD_GOAL_S: Final = 1.5
+PEER_SECONDS_MAX: Final = 1_500.0
+LARGE_ROWS: Final = 10**8
+
+
+def run(quick: bool) -> Iterator[Result]:
+    """Measure each size, the cold start, files that are not loaded (not with `quick`) and errors."""
+    with tempfile.TemporaryDirectory(prefix="tacit-bench-") as name:
+        place = Path(name)
+        for rows in (200_000,) if quick else (10**6, 10**7):
+            yield from _size(rows, place / str(rows), quick)
+        yield from _cold(200_000 if quick else 10**6, place / "cold", 3 if quick else 7)
+        if not quick:
+            yield from _large(LARGE_ROWS, place / "large")
+        yield from accuracy.errors(place / "errors", quick)
+
+
+def _size(rows: int, place: Path, quick: bool) -> Iterator[Result]:
+    """Measure all forms of the question on one table."""
+    repeats, label = 5 if quick or rows > 10**6 else 15, f"{rows:,} rows"
+    database, source = str(data.database(rows)), f"{data.events(rows)}/*.parquet"
+    hidden = {"limits": EXACT, "public_keys": False}
+    for form, options in (("prepared", {"limits": PREPARED}), ("exact", {"limits": EXACT}), ("hidden", hidden)):
+        yield from _registered(f"{label}, {form}: registration", place / form, source, options)
+    for by, groups in (("grp", data.GROUPS), ("grp_fine", data.FINE_GROUPS)):
+        found = contest(
+            {
+                "duckdb": {"kind": "duckdb", "database": database, "sql": plain(by, "events")},
+                "duckdb, Parquet": {"kind": "duckdb", "database": "", "sql": plain(by, f"'{source}'")},
+                "duckdb, bare": {"kind": "duckdb", "database": database, "sql": bare(by, "events")},
+                "prepared": {"kind": "tacit", "folder": str(place / "prepared"), "sql": plain(by, "events")},
+                "exact": {"kind": "tacit", "folder": str(place / "exact"), "sql": plain(by, "events")},
+            },
+            repeats,
+        )
+        least = {name: figures.wall_s for name, figures in found.items()}
+        name = f"{label}, {groups:,} groups"
+        limits = {key: found[key] for key in ("duckdb", "duckdb, Parquet")}
+        goal_s = PREPARED_FACTOR * least["duckdb"] + PREPARED_EXTRA_S
+        yield from _lines(f"{name}, prepared", found["prepared"], limits, goal_s)
+        others: dict[str, Figures | None] = {"duckdb, bare": found["duckdb, bare"]}
+        if by == "grp":
+            others |= {peer_name: _peer(peer_name, rows, by, groups, quick) for peer_name in PEERS}
+        yield from _lines(f"{name}, exact", found["exact"], others, EXACT_FACTOR * least["duckdb, bare"])
+        yield from _times_as_fast(f"{name}, exact", found["exact"], others)
+    yield from _hidden(rows, place / "hidden", repeats, quick)
+
+
+def _hidden(rows: int, folder: Path, repeats: int, quick: bool) -> Iterator[Result]:
+    """Measure keys that are not public; with `quick` the peer is left out, since it alone takes seconds."""
+    name = f"{rows:,} rows, {data.FINE_GROUPS:,} groups, hidden"
+    sql = plain("grp_fine", "events")
+    found = contest({"hidden": {"kind": "tacit", "folder": str(folder), "sql": sql}}, repeats)["hidden"]
+    others: dict[str, Figures | None] = {}
+    if not quick:
+        others["opendp"] = _peer("opendp", rows, "grp_fine", data.FINE_GROUPS, quick, public=False)
+    yield from _lines(name, found, others)
+    yield from _times_as_fast(name, found, others)
+
+
+def _registered(metric: str, folder: Path, source: str, options: Mapping[str, Any]) -> Iterator[Result]:
+    """Register a table in a process of its own, and say what that took."""
+    arguments = {"kind": "registration", "folder": str(folder), "name": "events", "source": source, **options}
+    figures = contest({"registration": arguments}, 1, warm=False)["registration"]
+    yield Result(f"{metric}, wall", figures.wall_s, "s")
+    yield Result(f"{metric}, peak memory", figures.peak_mb, "MB")
+
+
+def _peer(name: str, rows: int, by: str, groups: int, quick: bool, *, public: bool = True) -> Figures | None:
+    return peer(
+        name,
+        timeout_s=PEER_SECONDS_MAX,
+        repeats=1 if quick or rows > 10**6 else 2,
+        folder=str(data.events(rows)),
+        **question(by=by, groups=groups, public=public, **EXACT),
+    )
+
+
+def _cold(rows: int, folder: Path, repeats: int) -> Iterator[Result]:
+    """Time the command line in a fresh process, from its start to its end, over a registered CSV file."""
+    source = str(data.csv(rows))
+    for form, limits in (("prepared", PREPARED), ("exact", EXACT)):
+        tables.register(folder / form, name="events", source=source, limits=limits).close()
+        taken_s = []
+        for _ in range(repeats):
+            epsilon = f"{1 + next(NUMBERS) * EPSILON_STEP:.6f}"
+            command = [sys.executable, "-m", "tacit", "sql", plain("grp", "events"), "--epsilon", epsilon]
+            started_s = time.perf_counter()
+            subprocess.run([*command, "--folder", str(folder / form)], check=True, stdout=subprocess.DEVNULL)
+            taken_s.append(time.perf_counter() - started_s)
+        yield Result(f"tacit sql in a fresh process, CSV of {rows:,} rows, {form}", min(taken_s), "s", goal=COLD_GOAL_S)
+
+
+def _large(rows: int, folder: Path) -> Iterator[Result]:
+    """Ask about Parquet files that are read anew for every question and never loaded."""
+    if not data.has_room(rows):
+        sys.stderr.write(f"skipped {rows:,} rows: the disk has no room for them in {data.CACHE}\n")
+        return
+    source = f"{data.events(rows)}/*.parquet"
+    name = f"{rows:,} rows in Parquet files, 100 groups, exact"
+    yield from _registered(f"{name}: registration", folder, source, {"limits": EXACT})
+    # one after another, since each may take most of the memory
+    duckdbs = {
+        peer_name: contest({peer_name: {"kind": "duckdb", "database": "", "sql": sql}}, 2)[peer_name]
+        for peer_name, sql in (("duckdb", plain("grp", f"'{source}'")), ("duckdb, bare", bare("grp", f"'{source}'")))
+    }
+    tacits = contest({"tacit": {"kind": "tacit", "folder": str(folder), "sql": plain("grp", "events")}}, 2)["tacit"]
+    yield from _lines(name, tacits, duckdbs, EXACT_FACTOR * duckdbs["duckdb, bare"].wall_s)
+    for peer_name, figures in duckdbs.items():
+        yield Result(f"{name}: peak memory over {peer_name}", tacits.peak_mb / figures.peak_mb, "×")
+
+
+def plain(by: str, source: str) -> str:
+    """The question, in words that DuckDB and tacit both read."""
+    return f"SELECT {by}, COUNT(*) AS n, SUM(value) AS s, AVG(value) AS m FROM {source} GROUP BY {by}"
+
+
+def bare(by: str, source: str) -> str:
+    """The same answers, by way of one row for each user and group."""
+    inner = f"SELECT user_id, {by}, COUNT(*) AS n, SUM(value) AS s FROM {source} GROUP BY user_id, {by}"
+    return f"SELECT {by}, SUM(n) AS n, SUM(s) AS s, SUM(s) / SUM(n) AS m FROM ({inner}) GROUP BY {by}"
+
+
+def _lines(
+    metric: str, ours: Figures, others: Mapping[str, Figures | None], goal_s: float | None = None
+) -> Iterator[Result]:
+    """Lay what was measured out as four figures, of which the first has the goal."""
+    for name, unit, goal, field in (
+        ("wall, least", "s", goal_s, "wall_s"),
+        ("wall, median", "s", None, "median_s"),
+        ("CPU", "s", None, "cpu_s"),
+        ("peak memory", "MB", None, "peak_mb"),
+    ):
+        figures = {peer_name: None if other is None else getattr(other, field) for peer_name, other in others.items()}
+        yield Result(f"{metric}: {name}", getattr(ours, field), unit, figures, goal=goal)
+
+
+def _times_as_fast(metric: str, ours: Figures, others: Mapping[str, Figures | None]) -> Iterator[Result]:
+    for name in PEERS:
+        figures = others.get(name)
+        if figures is not None:
+            speed = figures.wall_s / ours.wall_s
+            yield Result(f"{metric}: times as fast as {name}", speed, "×", goal=PEER_FACTOR, better="higher")
