@@ -1,0 +1,28 @@
+"""The value of a row: an analyst's SQL becomes expressions that cannot fail, with public facts about them.
+
+Promise: only what `SCALARS` names is understood, and each rule builds a new tree for the engine: total, deterministic,
+a function of one row, written in one form for every way to ask the same.
+Not here: names of columns and tables (the caller's `bind`), aggregates, and limits on the text and depth of a query.
+"""
+
+from tacit.query.scalars.columns import clamp, read, steps
+from tacit.query.scalars.constants import literal
+from tacit.query.scalars.dispatch import FUNCTION_NAMES, SCALARS, scalar
+from tacit.query.scalars.logic import conjunction, disjunction, negate
+from tacit.query.scalars.rule import Bind, Locate, Rule
+
+__all__ = [
+    "FUNCTION_NAMES",
+    "SCALARS",
+    "Bind",
+    "Locate",
+    "Rule",
+    "clamp",
+    "conjunction",
+    "disjunction",
+    "literal",
+    "negate",
+    "read",
+    "scalar",
+    "steps",
+]

@@ -1,0 +1,234 @@
+"""Plus, minus, times, divided by, and their kin, without overflow and without errors.
+
+Promise: whole numbers stay whole only where the ranges show that the result keeps within 2^53; everything else is
+computed in doubles, where nothing overflows into an error. A division by zero is NULL, and so is what would be NaN.
+Numbers of the query are folded as the engine would compute them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Expression, Range
+from tacit.query.scalars import durations, intervals, trees
+from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
+from tacit.query.scalars.facts import is_exact, made, number, real
+from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.trees import Tree
+
+LEAST_DIVIDEND: Final = 1 - 2**63
+
+
+def add(node: Tree, bind: Bind) -> Expression:
+    """a + b, or a date and a duration."""
+    left, right = trees.bare(node.this), trees.bare(node.expression)
+    if isinstance(left, exp.Interval):
+        left, right = right, left
+    if isinstance(right, exp.Interval):
+        return durations.shifted(bind(left), right, sign=1)
+    a, b = bind(left), bind(right)
+    if b.kind in (Kind.DATE, Kind.TIME) and a.kind is Kind.INTEGER:
+        a, b = b, a
+    if a.kind in (Kind.DATE, Kind.TIME):
+        return durations.days_later(a, b, sign=1)
+    return plus(number(a, "+"), number(b, "+"))
+
+
+def subtract(node: Tree, bind: Bind) -> Expression:
+    """a - b, the days between two dates, or a date before a duration."""
+    left, right = trees.bare(node.this), trees.bare(node.expression)
+    if isinstance(right, exp.Interval):
+        return durations.shifted(bind(left), right, sign=-1)
+    a, b = bind(left), bind(right)
+    if a.kind in (Kind.DATE, Kind.TIME):
+        return durations.days_later(a, b, sign=-1) if b.kind.is_number else durations.days_between(a, b)
+    a, b = number(a, "-"), number(b, "-")
+    if is_known(b):
+        return plus(a, negative(b))
+    return _combined(exp.Sub, a, b, _subtracted, lambda x, y: x - y)
+
+
+def multiply(node: Tree, bind: Bind) -> Expression:
+    """a * b."""
+    a, b = number(bind(node.this), "*"), number(bind(node.expression), "*")
+    return _combined(exp.Mul, *_ordered(a, b), intervals.multiplied, lambda x, y: x * y)
+
+
+def divide(node: Tree, bind: Bind) -> Expression:
+    """a / b as a real, NULL where b is zero."""
+    a, b = (real(number(bind(one), "/")) for one in (node.this, node.expression))
+    if is_null(a) or _is_nothing(b):
+        return null(Kind.REAL)
+    if is_known(a) and is_known(b):
+        x, y = float(value_of(a)), float(value_of(b))  # type: ignore[arg-type]
+        return literal(_quotient(x, y))
+    away = _away_from_zero(b)
+    tree = trees.binary(exp.Div, trees.unguarded(a.tree), trees.unguarded(b.tree) if away else _divisor(b))
+    exact = None if a.range is None or b.range is None else intervals.divided(a.range, b.range)
+    range_ = None if exact is None else intervals.outward(exact.lower, exact.upper)
+    finite = a.range is not None and b.range is not None
+    nullable = a.nullable or b.nullable or not away or not finite
+    return made(tree if finite else trees.not_nan(tree), Kind.REAL, (a, b), range=range_, nullable=nullable)
+
+
+def divide_whole(node: Tree, bind: Bind) -> Expression:
+    """a // b of whole numbers, cut off towards zero, NULL where b is zero."""
+    a, b = (_whole(bind(one), "//") for one in (node.this, node.expression))
+    if is_null(a) or _is_nothing(b):
+        return null(Kind.INTEGER)
+    if is_known(a) and is_known(b):
+        return literal(_cut_off(*_integers(a, b)))
+    exact = intervals.truncated_quotient(a.range, b.range) if a.range is not None and b.range is not None else None
+    range_ = exact if is_exact(exact) else None
+    return _whole_division(exp.IntDiv, a, b, range_)
+
+
+def modulo(node: Tree, bind: Bind) -> Expression:
+    """a % b with the sign of a, NULL where b is zero."""
+    a, b = (number(bind(one), "%") for one in (node.this, node.expression))
+    if is_null(a) or _is_nothing(b):
+        return null(Kind.REAL if Kind.REAL in (a.kind, b.kind) else Kind.INTEGER)
+    if is_known(a) and is_known(b):
+        if a.kind is Kind.INTEGER and b.kind is Kind.INTEGER:
+            return literal(_cut_off_rest(*_integers(a, b)))
+        x, y = float(value_of(a)), float(value_of(b))  # type: ignore[arg-type]
+        return null(Kind.REAL) if math.isinf(x) else literal(math.fmod(x, y))
+    if a.kind is Kind.INTEGER and b.kind is Kind.INTEGER:
+        return _whole_division(exp.Mod, a, b, intervals.remainder(a.range, b.range, whole=True))
+    a, b = real(a), real(b)
+    away = _away_from_zero(b)
+    tree = trees.binary(exp.Mod, trees.unguarded(a.tree), trees.unguarded(b.tree) if away else _divisor(b))
+    finite = a.range is not None and b.range is not None
+    nullable = a.nullable or b.nullable or not away or not finite
+    range_ = intervals.remainder(a.range, b.range, whole=False)
+    return made(tree if finite else trees.not_nan(tree), Kind.REAL, (a, b), range=range_, nullable=nullable)
+
+
+def minus(node: Tree, bind: Bind) -> Expression:
+    """The opposite number."""
+    return negative(number(bind(node.this), "-"))
+
+
+def plus(a: Expression, b: Expression) -> Expression:
+    """Return a + b of two numbers; a number below zero is taken away instead."""
+    a, b = _ordered(a, b)
+    if is_known(b) and not is_known(a) and value_of(b) < 0:  # type: ignore[operator]
+        return _combined(exp.Sub, a, negative(b), _subtracted, lambda x, y: x - y)
+    return _combined(exp.Add, a, b, intervals.added, lambda x, y: x + y)
+
+
+def negative(a: Expression) -> Expression:
+    """Return -a."""
+    if is_known(a):
+        return literal(-value_of(a))  # type: ignore[operator]
+    if is_null(a):
+        return a
+    held = a if a.kind is Kind.INTEGER and is_exact(a.range) else real(a)
+    range_ = None if held.range is None else intervals.negated(held.range)
+    return made(trees.through(held.tree, trees.negative), held.kind, (held,), range=range_)
+
+
+def _combined(
+    kind: type[Tree],
+    a: Expression,
+    b: Expression,
+    ranges: Callable[[Range, Range], Range],
+    fold: Callable[[int | float, int | float], int | float],
+) -> Expression:
+    """Return an operation on two numbers, as an integer if that is safe, otherwise as a real."""
+    exact = None if a.range is None or b.range is None else ranges(a.range, b.range)
+    whole = a.kind is Kind.INTEGER and b.kind is Kind.INTEGER
+    if is_null(a) or is_null(b):
+        return null(Kind.INTEGER if whole else Kind.REAL)
+    whole = whole and is_exact(a.range) and is_exact(b.range) and is_exact(exact)
+    if not whole:
+        a, b = real(a), real(b)
+    if is_known(a) and is_known(b):
+        return literal(fold(value_of(a), value_of(b)))  # type: ignore[arg-type]
+    if whole:
+        return made(trees.binary(kind, a.tree, b.tree), Kind.INTEGER, (a, b), range=exact)
+    tree = trees.binary(kind, trees.unguarded(a.tree), trees.unguarded(b.tree))
+    if a.range is None or b.range is None:  # infinities can meet
+        return made(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
+    exact = ranges(a.range, b.range)
+    return made(tree, Kind.REAL, (a, b), range=intervals.outward(exact.lower, exact.upper))
+
+
+def _whole_division(kind: type[Tree], a: Expression, b: Expression, range_: Range | None) -> Expression:
+    """Return a // b or a % b; the least integer divided by -1 would not be one."""
+    away = _away_from_zero(b)
+    dividend, nullable = a.tree, a.nullable or b.nullable or not away
+    if a.range is None and (b.range is None or b.range.lower <= -1 <= b.range.upper):
+        dividend = trees.case((trees.binary(exp.GTE, dividend, trees.constant(LEAST_DIVIDEND)), dividend))
+        nullable = True
+    divisor = b.tree if away else _divisor(b)
+    return made(trees.binary(kind, dividend, divisor), Kind.INTEGER, (a, b), range=range_, nullable=nullable)
+
+
+def _whole(expression: Expression, function: str) -> Expression:
+    if is_null(expression):
+        return null(Kind.INTEGER)
+    if number(expression, function).kind is not Kind.INTEGER:
+        takes = "takes whole numbers whose bounds are known, and got a real"
+        raise WrongKind(f"{function} {takes}; FLOOR(a / b) takes any numbers")
+    return expression
+
+
+def _ordered(a: Expression, b: Expression) -> tuple[Expression, Expression]:
+    """Return two operands in the order in which they are written: numbers of the query last, others by their text."""
+    return (b, a) if (is_known(a), a.text) > (is_known(b), b.text) else (a, b)
+
+
+def _away_from_zero(b: Expression) -> bool:
+    return b.range is not None and not b.range.lower <= 0 <= b.range.upper
+
+
+def _divisor(b: Expression) -> Tree:
+    return trees.without_zero(trees.unguarded(b.tree))
+
+
+def _subtracted(a: Range, b: Range) -> Range:
+    return intervals.added(a, intervals.negated(b))
+
+
+def _is_nothing(divisor: Expression) -> bool:
+    return is_null(divisor) or (is_known(divisor) and value_of(divisor) == 0)
+
+
+def _quotient(x: float, y: float) -> float:
+    try:
+        return x / y
+    except OverflowError:
+        return math.inf if (x > 0) == (y > 0) else -math.inf
+
+
+def _integers(a: Expression, b: Expression) -> tuple[int, int]:
+    x, y = value_of(a), value_of(b)
+    assert isinstance(x, int)
+    assert isinstance(y, int)
+    return x, y
+
+
+def _cut_off(x: int, y: int) -> int:
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def _cut_off_rest(x: int, y: int) -> int:
+    return abs(x) % abs(y) * (-1 if x < 0 else 1)
+
+
+RULES: Final[dict[type[exp.Expression], Rule]] = {
+    exp.Add: Rule(add, ("+",)),
+    exp.Sub: Rule(subtract, ("-",)),
+    exp.Mul: Rule(multiply, ("*",)),
+    exp.Div: Rule(divide, ("/",)),
+    exp.IntDiv: Rule(divide_whole, ("//",)),
+    exp.Mod: Rule(modulo, ("%", "MOD")),
+    exp.Neg: Rule(minus, ("-",)),
+}

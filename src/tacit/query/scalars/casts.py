@@ -1,0 +1,167 @@
+"""CAST and TRY_CAST, which are the same here: what cannot be cast is NULL.
+
+Whole numbers made of reals are rounded to the nearest, and NULL beyond 2^53; dates are NULL outside of the
+years 1 to 9999.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
+from tacit.query.scalars import intervals, trees
+from tacit.query.scalars.comparisons import compare
+from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
+from tacit.query.scalars.facts import made, moment, real, shown, time
+from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.trees import Tree
+
+_Type = exp.DataType.Type
+KINDS: Final = {
+    Kind.BOOLEAN: (_Type.BOOLEAN,),
+    Kind.INTEGER: (_Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT),
+    Kind.REAL: (_Type.FLOAT, _Type.DOUBLE),
+    Kind.TEXT: (_Type.TEXT, _Type.VARCHAR, _Type.CHAR, _Type.NCHAR, _Type.NVARCHAR),
+    Kind.DATE: (_Type.DATE,),
+    Kind.TIME: (_Type.TIMESTAMP, _Type.TIMESTAMPNTZ, _Type.DATETIME),
+}
+_KIND_OF: Final = {type_: kind for kind, types in KINDS.items() for type_ in types}
+_WHOLE: Final = re.compile(r"\s*[+-]?\d{1,15}\s*", re.ASCII)
+_EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
+_LATEST: Final = {Kind.DATE: date.max, Kind.TIME: datetime.max}
+
+
+def converted(expression: Expression, kind: Kind) -> Expression:
+    """Return a value as another kind, NULL where that is not possible."""
+    if is_null(expression):
+        return null(kind)
+    if expression.kind is kind:
+        return expression
+    cast = _CASTS.get((expression.kind, kind))
+    if cast is None:
+        raise WrongKind(f"CAST cannot turn {shown(expression.kind)} into {shown(kind)}")
+    return cast(expression)
+
+
+def _text_to_integer(a: Expression) -> Expression:
+    if is_known(a) and _WHOLE.fullmatch(str(value_of(a))):
+        return literal(int(str(value_of(a))))
+    return made(trees.try_cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True)
+
+
+def _text_to_real(a: Expression) -> Expression:
+    return made(trees.not_nan(trees.try_cast(a.tree, Kind.REAL)), Kind.REAL, (a,), nullable=True)
+
+
+def _text_to_boolean(a: Expression) -> Expression:
+    return made(trees.try_cast(a.tree, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True)
+
+
+def _text_to_temporal(kind: Kind) -> Callable[[Expression], Expression]:
+    def cast(a: Expression) -> Expression:
+        if is_known(a):
+            return converted(moment(str(value_of(a))), kind)
+        read = trees.try_cast(a.tree, kind)
+        inside = exp.And(
+            this=trees.binary(exp.GTE, read, trees.constant(_EARLIEST[kind])),
+            expression=trees.binary(exp.LTE, read, trees.constant(_LATEST[kind])),
+        )
+        return made(trees.case((inside, read)), kind, (a,), nullable=True)
+
+    return cast
+
+
+def _real_to_integer(a: Expression) -> Expression:
+    if is_known(a):
+        value = value_of(a)
+        assert isinstance(value, float)
+        return literal(round(value)) if abs(value) <= EXACT_MAX else null(Kind.INTEGER)
+    if a.range is not None and a.range.size <= EXACT_MAX:
+        range_ = intervals.stepwise(a.range, round)
+        return made(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
+    inner = trees.unguarded(a.tree)  # NaN is not below 2^53
+    inside = exp.And(
+        this=trees.binary(exp.GTE, inner, trees.constant(float(-EXACT_MAX))),
+        expression=trees.binary(exp.LTE, inner, trees.constant(float(EXACT_MAX))),
+    )
+    tree = trees.case((inside, trees.try_cast(inner, Kind.INTEGER)))
+    return made(tree, Kind.INTEGER, (a,), range=Range.of(-EXACT_MAX, EXACT_MAX), nullable=True)
+
+
+def _to_boolean(a: Expression) -> Expression:
+    return compare(exp.NEQ, a, literal(0))
+
+
+def _boolean_to_integer(a: Expression) -> Expression:
+    if is_known(a):
+        return literal(int(bool(value_of(a))))
+    return made(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=Range.of(0, 1))
+
+
+def _to_text(a: Expression) -> Expression:
+    domain: tuple[Constant, ...] | None = None
+    if a.kind is Kind.BOOLEAN:
+        domain = ("false", "true")
+    elif a.domain is not None and a.kind in (Kind.INTEGER, Kind.DATE):
+        domain = tuple(str(value) for value in a.domain)
+        if is_known(a):
+            return literal(str(value_of(a)))
+    return made(trees.cast(a.tree, Kind.TEXT), Kind.TEXT, (a,), domain=domain)
+
+
+def _time_to_date(a: Expression) -> Expression:
+    if is_known(a):
+        return literal(_day(value_of(a)))
+    ends = a.range
+    days = None if ends is None else Range(*(Fraction(one // intervals.DAY) for one in (ends.lower, ends.upper)))
+    domain = None if a.domain is None else tuple(dict.fromkeys(_day(value) for value in a.domain))
+    return made(trees.cast(a.tree, Kind.DATE), Kind.DATE, (a,), range=days, domain=domain)
+
+
+def _day(value: Constant) -> date:
+    assert isinstance(value, datetime)
+    return value.date()
+
+
+_CASTS: Final[dict[tuple[Kind, Kind], Callable[[Expression], Expression]]] = {
+    (Kind.TEXT, Kind.INTEGER): _text_to_integer,
+    (Kind.TEXT, Kind.REAL): _text_to_real,
+    (Kind.TEXT, Kind.BOOLEAN): _text_to_boolean,
+    (Kind.TEXT, Kind.DATE): _text_to_temporal(Kind.DATE),
+    (Kind.TEXT, Kind.TIME): _text_to_temporal(Kind.TIME),
+    (Kind.REAL, Kind.INTEGER): _real_to_integer,
+    (Kind.INTEGER, Kind.REAL): real,
+    (Kind.INTEGER, Kind.BOOLEAN): _to_boolean,
+    (Kind.REAL, Kind.BOOLEAN): _to_boolean,
+    (Kind.BOOLEAN, Kind.INTEGER): _boolean_to_integer,
+    (Kind.BOOLEAN, Kind.REAL): lambda a: real(_boolean_to_integer(a)),
+    (Kind.DATE, Kind.TIME): time,
+    (Kind.TIME, Kind.DATE): _time_to_date,
+} | {(kind, Kind.TEXT): _to_text for kind in Kind if kind is not Kind.TEXT}
+
+
+def _cast(node: Tree, bind: Bind) -> Expression:
+    kind = _KIND_OF.get(node.args["to"].this)
+    if kind is None or (node.args["to"].expressions and kind is not Kind.TEXT):
+        accepted = "cast to BOOLEAN, BIGINT, DOUBLE, VARCHAR, DATE or TIMESTAMP"
+        raise NotAllowed(f"CAST to {node.args['to'].sql(dialect='duckdb')} has no meaning here", accepted=accepted)
+    return converted(bind(node.this), kind)
+
+
+def _date(node: Tree, bind: Bind) -> Expression:
+    return converted(bind(node.this), Kind.DATE)
+
+
+RULES: Final[dict[type[exp.Expression], Rule]] = {
+    exp.Cast: Rule(_cast, ("CAST",), ("this", "to")),
+    exp.TryCast: Rule(_cast, ("TRY_CAST",), ("this", "to")),
+    exp.Date: Rule(_date, ("DATE",), ("this",)),
+}

@@ -1,0 +1,166 @@
+"""AND, OR and NOT in one form: flat, sorted, without doubles, with NOT at the leaves.
+
+Promise: the result has the same truth value as the parts in SQL's logic of three values, and is written in the same way
+for every order and nesting of them. Long chains are handled without recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Expression
+from tacit.query.scalars import trees
+from tacit.query.scalars.constants import is_known, is_null, literal, null
+from tacit.query.scalars.facts import made, of_kind
+from tacit.query.scalars.forms import compared
+from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.trees import Tree
+
+_OPPOSITES: Final[dict[type[exp.Expression], type[Tree]]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.GTE: exp.LT,
+    exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+    exp.NullSafeEQ: exp.NullSafeNEQ,
+    exp.NullSafeNEQ: exp.NullSafeEQ,
+}
+
+
+def negate(expression: Expression) -> Expression:
+    """Return NOT of a truth value, with NOT as far inside as it goes."""
+    if is_null(expression):
+        return null(Kind.BOOLEAN)
+    if is_known(expression):
+        return literal(not trees.value(expression.tree))
+    return replace(expression, tree=_opposite(expression.tree), domain=_opposite_domain(expression))
+
+
+def conjunction(parts: Sequence[Expression]) -> Expression:
+    """Return AND of truth values; TRUE if there is none."""
+    return _joined(exp.And, parts)
+
+
+def disjunction(parts: Sequence[Expression]) -> Expression:
+    """Return OR of truth values; FALSE if there is none."""
+    return _joined(exp.Or, parts)
+
+
+def flattened(kind: type[Tree], tree: Tree) -> list[Tree]:
+    """Return the terms of a chain of AND or of OR, through parentheses, from left to right."""
+    terms, waiting = [], [tree]
+    while waiting:
+        bare = trees.bare(waiting.pop())
+        if type(bare) is kind:
+            waiting += (bare.expression, bare.this)
+        else:
+            terms.append(bare)
+    return terms
+
+
+def _joined(kind: type[Tree], parts: Sequence[Expression]) -> Expression:
+    name, neutral = ("AND", True) if kind is exp.And else ("OR", False)
+    checked = [of_kind(part, Kind.BOOLEAN, name) for part in parts]
+    constants = [trees.value(part.tree) for part in checked if is_known(part)]
+    if (not neutral) in constants:
+        return literal(not neutral)
+    left = [part for part in checked if not is_known(part)]
+    if not left:
+        return literal(neutral)
+    terms = [term for part in left for term in flattened(kind, part.tree)]
+    return made(_chained(kind, terms), Kind.BOOLEAN, left)
+
+
+def _chained(kind: type[Tree], terms: Iterable[Tree]) -> Tree:
+    """Return a chain of terms, each once and in order of their texts."""
+    texts = {_text(term): term for term in _listed(kind, list(terms))}
+    return trees.chain(kind, [texts[text] for text in sorted(texts)])
+
+
+def _listed(kind: type[Tree], terms: list[Tree]) -> list[Tree]:
+    """Return terms with x = 1 OR x = 2 as x IN (1, 2), and x <> 1 AND x <> 2 as x NOT IN (1, 2)."""
+    lists: dict[str, tuple[Tree, list[Tree]]] = {}
+    others = []
+    for term in terms:
+        member = _membership(term if kind is exp.Or else _opposite(term)) if _can_be_listed(kind, term) else None
+        if member is None:
+            others.append(term)
+        else:
+            lists.setdefault(_text(member[0]), (member[0], []))[1].extend(member[1])
+    members = [membership(this, values) for this, values in lists.values()]
+    return others + (members if kind is exp.Or else [_opposite(one) for one in members])
+
+
+def _can_be_listed(kind: type[Tree], term: Tree) -> bool:
+    if kind is exp.Or:
+        return isinstance(term, exp.EQ | exp.In)
+    return isinstance(term, exp.NEQ) or (isinstance(term, exp.Not) and isinstance(term.this, exp.In))
+
+
+def _membership(term: Tree) -> tuple[Tree, list[Tree]] | None:
+    if isinstance(term, exp.In):
+        return term.this, term.expressions
+    return (term.this, [term.expression]) if trees.is_constant(term.expression) else None
+
+
+def membership(this: Tree, values: Sequence[Tree]) -> Tree:
+    """Return x IN (...) over constants, sorted and each once, or x = ... if there is one."""
+    distinct = {_text(value): value for value in values}
+    listed = sorted(distinct.values(), key=trees.value)
+    if len(listed) == 1:
+        return compared(exp.EQ, this, listed[0])
+    return exp.In(this=trees.operand(trees.bare(this)), expressions=[value.copy() for value in listed])
+
+
+def _opposite(tree: Tree) -> Tree:
+    tree = trees.bare(tree)
+    if isinstance(tree, exp.And | exp.Or):
+        other = exp.Or if isinstance(tree, exp.And) else exp.And
+        terms = [_opposite(term) for term in flattened(type(tree), tree)]
+        return _chained(other, [inner for term in terms for inner in flattened(other, term)])
+    if isinstance(tree, exp.Not):
+        return trees.bare(tree.this).copy()
+    if isinstance(tree, exp.Boolean):
+        return exp.Boolean(this=not tree.this)
+    if type(tree) in _OPPOSITES:
+        return compared(_OPPOSITES[type(tree)], tree.this, tree.expression)
+    closed = isinstance(tree, exp.In | exp.Is) or not isinstance(tree, exp.Binary)
+    return exp.Not(this=tree.copy() if closed else exp.Paren(this=tree.copy()))
+
+
+def _opposite_domain(expression: Expression) -> tuple[bool, ...] | None:
+    return None if expression.domain is None else tuple(not value for value in expression.domain)
+
+
+def _text(tree: Tree) -> str:
+    return tree.sql(dialect="duckdb")
+
+
+def _and(node: Tree, bind: Bind) -> Expression:
+    return conjunction([bind(term) for term in flattened(exp.And, node)])
+
+
+def _or(node: Tree, bind: Bind) -> Expression:
+    return disjunction([bind(term) for term in flattened(exp.Or, node)])
+
+
+def _not(node: Tree, bind: Bind) -> Expression:
+    return negate(of_kind(bind(node.this), Kind.BOOLEAN, "NOT"))
+
+
+def _paren(node: Tree, bind: Bind) -> Expression:
+    return bind(trees.bare(node))
+
+
+RULES: Final[dict[type[exp.Expression], Rule]] = {
+    exp.And: Rule(_and, ("AND",)),
+    exp.Or: Rule(_or, ("OR",)),
+    exp.Not: Rule(_not, ("NOT",)),
+    exp.Paren: Rule(_paren, ()),
+}

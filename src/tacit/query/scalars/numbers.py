@@ -1,0 +1,273 @@
+"""Functions of numbers: rounding, roots, logarithms, powers, the least and the greatest.
+
+Promise: outside of where a function is defined its value is NULL, and the engine is never asked for it. What is rounded
+to whole numbers becomes an integer where its range is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Expression, Range
+from tacit.query.scalars import intervals, trees
+from tacit.query.scalars.columns import clamp
+from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
+from tacit.query.scalars.facts import common, is_exact, made, number, real, union, whole_literal
+from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.trees import Tree
+
+DIGITS_MAX: Final = 15
+BUCKETS_MAX: Final = 10_000
+
+
+def _float(expression: Expression) -> float:
+    value = value_of(expression)
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def absolute(node: Tree, bind: Bind) -> Expression:
+    """ABS(x)."""
+    a = number(bind(node.this), "ABS")
+    if is_null(a):
+        return a
+    if is_known(a):
+        return literal(abs(value_of(a)))  # type: ignore[arg-type]
+    a = a if a.kind is Kind.INTEGER and is_exact(a.range) else real(a)
+    range_ = None if a.range is None else intervals.absolute(a.range)
+    return made(trees.through(a.tree, lambda tree: trees.call(exp.Abs, tree)), a.kind, (a,), range=range_)
+
+
+def sign(node: Tree, bind: Bind) -> Expression:
+    """SIGN(x): -1, 0 or 1."""
+    a = number(bind(node.this), "SIGN")
+    if is_null(a):
+        return null(Kind.INTEGER)
+    if is_known(a):
+        return literal((_float(a) > 0) - (_float(a) < 0))
+    range_ = Range.of(-1, 1)
+    if a.range is not None:
+        range_ = intervals.stepwise(a.range, lambda end: (end > 0) - (end < 0))
+    return made(trees.cast(trees.call(exp.Sign, a.tree), Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
+
+
+def _to_whole(kind: type[Tree], name: str, rounding: Callable[[Fraction], int]) -> Rule:
+    def build(node: Tree, bind: Bind) -> Expression:
+        return rounded(kind, number(bind(node.this), name), rounding)
+
+    return Rule(build, (name,), ("this",))
+
+
+def rounded(kind: type[Tree], a: Expression, rounding: Callable[[Fraction], int]) -> Expression:
+    """Return a number rounded to a whole one by a monotone function; integers are whole already."""
+    if a.kind is Kind.INTEGER or is_null(a):
+        return a
+    if is_known(a) and a.range is not None:
+        return literal(rounding(a.range.lower) if is_exact(a.range) else _float(a))
+    tree = trees.through(a.tree, lambda inner: trees.call(kind, inner))
+    if a.range is None:
+        return made(tree, Kind.REAL, (a,))
+    range_ = intervals.stepwise(a.range, rounding)
+    if is_exact(range_):
+        return made(trees.cast(tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
+    return made(tree, Kind.REAL, (a,), range=intervals.outward(range_.lower, range_.upper))
+
+
+def round_(node: Tree, bind: Bind) -> Expression:
+    """ROUND(x) or ROUND(x, digits), halves away from zero."""
+    a = number(bind(node.this), "ROUND")
+    decimals = node.args.get("decimals")
+    digits = 0
+    if decimals is not None:
+        digits = whole_literal(bind(decimals), "ROUND takes a known number of digits", -DIGITS_MAX, DIGITS_MAX)
+    if is_null(a) or (a.kind is Kind.INTEGER and digits >= 0):
+        return a
+    if digits == 0:
+        return rounded(exp.Round, a, intervals.half_away)
+    a = real(a)
+    range_ = None if a.range is None else intervals.rounded_to(a.range, digits)
+    if a.range is not None and range_ is None:  # scaling may lose whole numbers, but moves nothing by more than half
+        half = Fraction(10) ** -digits
+        range_ = intervals.slack(a.range.lower - half, a.range.upper + half)
+    tree = trees.through(a.tree, lambda inner: trees.call(exp.Round, inner, decimals=trees.constant(digits)))
+    if a.range is not None:
+        return made(tree, Kind.REAL, (a,), range=range_)
+    return made(trees.not_nan(tree), Kind.REAL, (a,), nullable=True)
+
+
+def sqrt(node: Tree, bind: Bind) -> Expression:
+    """SQRT(x), NULL below zero."""
+    a = real(number(bind(node.this), "SQRT"))
+    if is_null(a):
+        return a
+    if is_known(a):
+        return literal(math.sqrt(_float(a))) if _float(a) >= 0 else null(Kind.REAL)
+    range_ = None if a.range is None else intervals.root(a.range)
+    inside = a.range is not None and a.range.lower >= 0
+    return _defined(exp.Sqrt, a, range_, exp.GTE, inside)
+
+
+def exponential(node: Tree, bind: Bind) -> Expression:
+    """EXP(x)."""
+    a = real(number(bind(node.this), "EXP"))
+    if is_null(a):
+        return a
+    range_ = None if a.range is None else intervals.exponential(a.range)
+    return made(trees.through(a.tree, lambda tree: trees.call(exp.Exp, tree)), Kind.REAL, (a,), range=range_)
+
+
+def ln(node: Tree, bind: Bind) -> Expression:
+    """LN(x), NULL unless x is above zero."""
+    return _logarithm(exp.Ln, bind(node.this), math.log, None)
+
+
+def log(node: Tree, bind: Bind) -> Expression:
+    """LOG(x) to the base 10, or LOG(base, x) to the base 2 or 10; NULL unless x is above zero."""
+    base, operand = node.this, node.args.get("expression")
+    if operand is None:
+        base, operand = exp.Literal.number(10), base
+    known = bind(base)
+    value = value_of(known) if is_known(known) else None
+    if value not in (2, 10) or isinstance(value, bool):
+        raise NotAllowed("LOG takes the base 2 or 10", accepted="LN(x) / LN(base) is the logarithm to any base")
+    function = math.log2 if value == 2 else math.log10
+    return _logarithm(exp.Log, bind(operand), function, 2 if value == 2 else 10)
+
+
+def _logarithm(
+    kind: type[Tree], operand: Expression, function: Callable[[float], float], base: int | None
+) -> Expression:
+    checked = number(operand, "LN" if base is None else "LOG")
+    a = real(checked)
+    if is_null(a):
+        return a
+    least = Fraction(1) if checked.kind is Kind.INTEGER else Fraction(1, 2**1074)
+    range_ = None if a.range is None else intervals.logarithm(a.range, function, least=least)
+    inside = a.range is not None and a.range.lower > 0
+    return _defined(kind, a, range_, exp.GT, inside, base)
+
+
+def _defined(
+    kind: type[Tree],
+    a: Expression,
+    range_: Range | None,
+    condition: type[Tree],
+    inside: bool,
+    base: int | None = None,
+) -> Expression:
+    """Return a function of what fulfils a condition on zero, NULL for the rest."""
+
+    def function(tree: Tree) -> Tree:
+        if base is None:
+            return trees.call(kind, tree)
+        return kind(this=trees.constant(base), expression=tree.copy())
+
+    def build(inner: Tree) -> Tree:
+        if inside:
+            return function(inner)
+        return function(trees.case((trees.binary(condition, inner, trees.constant(0.0)), inner)))
+
+    tree = trees.through(a.tree, build)
+    return made(tree, Kind.REAL, (a,), range=range_, nullable=a.nullable or not inside)
+
+
+def power(node: Tree, bind: Bind) -> Expression:
+    """POWER(x, y) as a real, NULL where it is not defined."""
+    a, b = (real(number(bind(one), "POWER")) for one in (node.this, node.expression))
+    if is_null(a) or is_null(b):
+        return null(Kind.REAL)
+    exponent = value_of(b) if is_known(b) else None
+    range_ = None
+    if isinstance(exponent, float) and exponent.is_integer() and exponent >= 0 and a.range is not None:
+        range_ = intervals.powered(a.range, int(exponent))
+    tree = exp.Pow(this=a.tree.copy(), expression=b.tree.copy())
+    if range_ is None:
+        return made(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
+    return made(tree, Kind.REAL, (a, b), range=range_)
+
+
+def _extreme(kind: type[Tree], name: str, *, greatest: bool) -> Rule:
+    def build(node: Tree, bind: Bind) -> Expression:
+        values = common([bind(one) for one in (node.this, *node.expressions)], name)
+        return extreme(kind, values, greatest=greatest)
+
+    return Rule(build, (name,))
+
+
+def extreme(kind: type[Tree], values: list[Expression], *, greatest: bool) -> Expression:
+    """Return the greatest or least of several values that are not NULL; NULL only if all of them are."""
+    known = [one for one in values if is_known(one)]
+    others = {one.text: one for one in values if not is_known(one) and not is_null(one)}
+    pick = max if greatest else min
+    folded = [pick(known, key=lambda one: value_of(one))] if known else []  # type: ignore[arg-type,return-value]
+    kept = [*(others[text] for text in sorted(others)), *folded]
+    if len(kept) <= 1:
+        return kept[0] if kept else values[0]
+    range_, domain = union(kept)
+    if range_ is not None:
+        firm = [one.range for one in kept if not one.nullable and one.range is not None]
+        if greatest:
+            range_ = Range(max([range_.lower, *(one.lower for one in firm)]), range_.upper)
+        else:
+            range_ = Range(range_.lower, min([range_.upper, *(one.upper for one in firm)]))
+    tree = kind(this=kept[0].tree.copy(), expressions=[one.tree.copy() for one in kept[1:]], ignore_nulls=True)
+    nullable = all(one.nullable for one in kept)
+    return made(tree, kept[0].kind, kept, range=range_, domain=domain, nullable=nullable)
+
+
+def width_bucket(node: Tree, bind: Bind) -> Expression:
+    """WIDTH_BUCKET(x, lower, upper, n): 0 below, 1 to n within, n + 1 from the upper end on."""
+    a = real(number(bind(node.this), "WIDTH_BUCKET"))
+    ends = [real(number(bind(node.args[name]), "WIDTH_BUCKET")) for name in ("min_value", "max_value")]
+    count = whole_literal(bind(node.args["num_buckets"]), "WIDTH_BUCKET takes a number of buckets", 1, BUCKETS_MAX)
+    if not all(is_known(one) and one.range is not None for one in ends) or not _float(ends[0]) < _float(ends[1]):
+        accepted = "write two numbers there, the lower one first"
+        raise NotAllowed("WIDTH_BUCKET takes ends that are known", accepted=accepted)
+    if is_null(a):
+        return null(Kind.INTEGER)
+    lower, upper = _float(ends[0]), _float(ends[1])
+    width = float((Fraction(upper) - Fraction(lower)) / count)
+    if not 0 < width < math.inf:
+        raise NotAllowed("the buckets are too narrow or too wide", accepted="widen them or take fewer")
+    inner = trees.unguarded(a.tree)
+    place = trees.binary(exp.Sub, inner, trees.constant(lower))
+    floor = trees.call(exp.Floor, trees.binary(exp.Div, place, trees.constant(width)))
+    whole = Expression(trees.try_cast(floor, Kind.INTEGER), Kind.INTEGER)
+    bucket = trees.binary(exp.Add, clamp(whole, Range.of(0, count - 1)).tree, trees.constant(1))
+    tree = trees.case(
+        (trees.binary(exp.LT, inner, trees.constant(lower)), trees.constant(0)),
+        (trees.binary(exp.LT, inner, trees.constant(upper)), bucket),
+        (trees.binary(exp.NEQ, inner, trees.not_a_number()), trees.constant(count + 1)),
+    )
+    return made(tree, Kind.INTEGER, (a,), range=Range.of(0, count + 1))
+
+
+def pi(node: Tree, bind: Bind) -> Expression:
+    """PI()."""
+    return literal(math.pi)
+
+
+RULES: Final[dict[type[exp.Expression], Rule]] = {
+    exp.Abs: Rule(absolute, ("ABS",), ("this",)),
+    exp.Sign: Rule(sign, ("SIGN",), ("this",)),
+    exp.Round: Rule(round_, ("ROUND",), ("this", "decimals")),
+    exp.Floor: _to_whole(exp.Floor, "FLOOR", math.floor),
+    exp.Ceil: _to_whole(exp.Ceil, "CEIL", math.ceil),
+    exp.Trunc: _to_whole(exp.Trunc, "TRUNC", math.trunc),
+    exp.Sqrt: Rule(sqrt, ("SQRT",), ("this",)),
+    exp.Exp: Rule(exponential, ("EXP",), ("this",)),
+    exp.Ln: Rule(ln, ("LN",), ("this",)),
+    exp.Log: Rule(log, ("LOG", "LOG2", "LOG10"), ("this", "expression")),
+    exp.Pow: Rule(power, ("POWER", "POW", "**", "^"), ("this", "expression")),
+    exp.Greatest: _extreme(exp.Greatest, "GREATEST", greatest=True),
+    exp.Least: _extreme(exp.Least, "LEAST", greatest=False),
+    exp.WidthBucket: Rule(width_bucket, ("WIDTH_BUCKET",), ("this", "min_value", "max_value", "num_buckets")),
+    exp.Pi: Rule(pi, ("PI",), ()),
+}

@@ -1,0 +1,220 @@
+"""Functions of texts: their case, length, parts, and what they look like.
+
+Promise: a result is never longer than the texts that it is made of, and patterns are known and simple, so that no row
+takes much longer than another. Results over known texts are listed where every engine agrees, which is in ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Constant, Expression, Range
+from tacit.query.scalars import trees
+from tacit.query.scalars.comparisons import compare
+from tacit.query.scalars.conditionals import first_present
+from tacit.query.scalars.constants import TEXT_MAX, is_known, is_null, literal, null, value_of
+from tacit.query.scalars.facts import made, of_kind, whole_literal
+from tacit.query.scalars.logic import negate
+from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.trees import Tree
+
+WILDCARDS_MAX: Final = 4
+_DOMAIN_MAX: Final = 10_000
+
+
+def _mapped(a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree]) -> Expression:
+    """Return a function of one text, folded and listed where that is certain."""
+    if is_null(a):
+        return null(Kind.TEXT)
+    domain = _images(a.domain, function)
+    if is_known(a) and domain is not None:
+        return literal(domain[0])
+    return made(build(a.tree), Kind.TEXT, (a,), domain=domain)
+
+
+def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str]) -> tuple[Constant, ...] | None:
+    if domain is None or not all(isinstance(value, str) and value.isascii() for value in domain):
+        return None
+    return tuple(dict.fromkeys(function(str(value)) for value in domain))
+
+
+def _simple(kind: type[Tree], name: str, function: Callable[[str], str]) -> Rule:
+    def build(node: Tree, bind: Bind) -> Expression:
+        a = of_kind(bind(node.this), Kind.TEXT, name)
+        return _mapped(a, function, lambda tree: trees.call(kind, tree))
+
+    return Rule(build, (name,), ("this",))
+
+
+def trim(node: Tree, bind: Bind) -> Expression:
+    """TRIM, LTRIM and RTRIM of spaces."""
+    if node.args.get("expression") is not None:
+        spaces = bind(node.expression)
+        if not is_known(spaces) or value_of(spaces) != " ":
+            raise NotAllowed("TRIM takes spaces off, and nothing else", accepted="leave the characters out")
+    a = of_kind(bind(node.this), Kind.TEXT, "TRIM")
+    side = str(node.args.get("position") or "").upper()
+    strip: dict[str, Callable[[str], str]] = {"LEADING": lambda t: t.lstrip(" "), "TRAILING": lambda t: t.rstrip(" ")}
+    options = {"position": side} if side in strip else {}
+    return _mapped(a, strip.get(side, lambda t: t.strip(" ")), lambda tree: trees.call(exp.Trim, tree, **options))
+
+
+def substring(node: Tree, bind: Bind) -> Expression:
+    """SUBSTRING(text, start, length), both known, counted from 1."""
+    a = of_kind(bind(node.this), Kind.TEXT, "SUBSTRING")
+    start = whole_literal(bind(node.args["start"]), "SUBSTRING starts at a known place", 1, TEXT_MAX)
+    if node.args.get("length") is None:
+        return _mapped(
+            a,
+            lambda text: text[start - 1 :],
+            lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start)),
+        )
+    length = whole_literal(bind(node.args["length"]), "SUBSTRING has a known length", 0, TEXT_MAX)
+    return _mapped(
+        a,
+        lambda text: text[start - 1 : start - 1 + length],
+        lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start), length=trees.constant(length)),
+    )
+
+
+def left(node: Tree, bind: Bind) -> Expression:
+    """LEFT(text, n), which is SUBSTRING(text, 1, n)."""
+    a = of_kind(bind(node.this), Kind.TEXT, "LEFT")
+    count = whole_literal(bind(node.expression), "LEFT takes a known number of characters", 0, TEXT_MAX)
+    return _mapped(
+        a,
+        lambda text: text[:count],
+        lambda tree: trees.call(exp.Substring, tree, start=trees.constant(1), length=trees.constant(count)),
+    )
+
+
+def right(node: Tree, bind: Bind) -> Expression:
+    """RIGHT(text, n)."""
+    a = of_kind(bind(node.this), Kind.TEXT, "RIGHT")
+    count = whole_literal(bind(node.expression), "RIGHT takes a known number of characters", 0, TEXT_MAX)
+    return _mapped(
+        a,
+        lambda text: text[len(text) - min(count, len(text)) :],
+        lambda tree: trees.call(exp.Right, tree, expression=trees.constant(count)),
+    )
+
+
+def length(node: Tree, bind: Bind) -> Expression:
+    """LENGTH(text) in characters."""
+    a = of_kind(bind(node.this), Kind.TEXT, "LENGTH")
+    if is_null(a):
+        return null(Kind.INTEGER)
+    lengths = _images(a.domain, lambda text: "x" * len(text))
+    range_ = Range.of(min(len(str(one)) for one in lengths), max(len(str(one)) for one in lengths)) if lengths else None
+    if is_known(a) and range_ is not None:
+        return literal(int(range_.lower))
+    return made(trees.call(exp.Length, a.tree), Kind.INTEGER, (a,), range=range_)
+
+
+def position(node: Tree, bind: Bind) -> Expression:
+    """STRPOS(text, part): where a part begins, counted from 1, or 0."""
+    a, b = of_kind(bind(node.this), Kind.TEXT, "STRPOS"), of_kind(bind(node.args["substr"]), Kind.TEXT, "STRPOS")
+    if is_null(a) or is_null(b):
+        return null(Kind.INTEGER)
+    return made(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), Kind.INTEGER, (a, b))
+
+
+def joined(a: Expression, b: Expression) -> Expression:
+    """Return a || b, NULL where one of them is."""
+    if is_null(a) or is_null(b):
+        return null(Kind.TEXT)
+    if is_known(a) and is_known(b):
+        return literal(f"{value_of(a)}{value_of(b)}")
+    domain = None
+    if a.domain is not None and b.domain is not None and len(a.domain) * len(b.domain) <= _DOMAIN_MAX:
+        domain = tuple(dict.fromkeys(f"{x}{y}" for x in a.domain for y in b.domain))
+    return made(
+        exp.DPipe(this=_piece(a.tree), expression=trees.operand(b.tree), safe=True), Kind.TEXT, (a, b), domain=domain
+    )
+
+
+def _piece(tree: Tree) -> Tree:
+    return tree.copy() if isinstance(tree, exp.DPipe) else trees.operand(tree)
+
+
+def pipes(node: Tree, bind: Bind) -> Expression:
+    """a || b."""
+    return joined(of_kind(bind(node.this), Kind.TEXT, "||"), of_kind(bind(node.expression), Kind.TEXT, "||"))
+
+
+def concat(node: Tree, bind: Bind) -> Expression:
+    """CONCAT(a, b, ...), in which NULL counts as an empty text."""
+    result = literal("")
+    for one in node.expressions:
+        present = first_present([of_kind(bind(one), Kind.TEXT, "CONCAT"), literal("")])
+        result = present if is_known(result) and value_of(result) == "" else joined(result, present)
+    return result
+
+
+def like(node: Tree, bind: Bind) -> Expression:
+    """LIKE and ILIKE with a known pattern."""
+    kind = type(node)
+    name = "ILIKE" if kind is exp.ILike else "LIKE"
+    a, known = of_kind(bind(node.this), Kind.TEXT, name), bind(node.expression)
+    pattern = value_of(known) if is_known(known) else None
+    if not isinstance(pattern, str) or "\\" in pattern:
+        raise NotAllowed(f"{name} takes a known pattern without escapes", accepted="write it as 'abc%'")
+    while "%%" in pattern:
+        pattern = pattern.replace("%%", "%")
+    if pattern.count("%") > WILDCARDS_MAX:
+        raise NotAllowed(f"{name} takes at most {WILDCARDS_MAX} % in a pattern", accepted="use fewer")
+    if is_null(a):
+        return null(Kind.BOOLEAN)
+    if kind is exp.Like and "%" not in pattern and "_" not in pattern:
+        matches = compare(exp.EQ, a, literal(pattern))
+    else:
+        tree = kind(this=trees.operand(a.tree), expression=trees.constant(pattern))
+        matches = made(tree, Kind.BOOLEAN, (a,))
+    return negate(matches) if node.args.get("negate") else matches
+
+
+def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
+    """Return a rule for STARTS_WITH and its kin; plain texts are written as patterns of LIKE."""
+
+    def build(node: Tree, bind: Bind) -> Expression:
+        arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
+        if len(arguments) != 2:
+            raise WrongKind(f"{name} takes two texts")
+        a, b = (of_kind(bind(one), Kind.TEXT, name) for one in arguments)
+        if is_null(a) or is_null(b):
+            return null(Kind.BOOLEAN)
+        part = str(value_of(b)) if is_known(b) else None
+        if part is None or any(sign in part for sign in "%_\\") or part == "":
+            return made(trees.call(kind, a.tree, expression=b.tree.copy()), Kind.BOOLEAN, (a, b))
+        pattern = trees.constant(f"{before}{part}{after}")
+        return made(exp.Like(this=trees.operand(a.tree), expression=pattern), Kind.BOOLEAN, (a, b))
+
+    return Rule(build, (name,))
+
+
+RULES: Final[dict[type[exp.Expression], Rule]] = {
+    exp.Upper: _simple(exp.Upper, "UPPER", str.upper),
+    exp.Lower: _simple(exp.Lower, "LOWER", str.lower),
+    exp.Trim: Rule(trim, ("TRIM", "LTRIM", "RTRIM"), ("this", "expression", "position")),
+    exp.Substring: Rule(substring, ("SUBSTRING", "SUBSTR"), ("this", "start", "length")),
+    exp.Left: Rule(left, ("LEFT",)),
+    exp.Right: Rule(right, ("RIGHT",)),
+    exp.Length: Rule(length, ("LENGTH", "LEN", "CHAR_LENGTH"), ("this",)),
+    exp.StrPosition: Rule(position, ("STRPOS", "POSITION", "INSTR"), ("this", "substr")),
+    exp.DPipe: Rule(pipes, ("||",)),
+    exp.Concat: Rule(concat, ("CONCAT",), ("expressions",)),
+    exp.Like: Rule(like, ("LIKE",), ("this", "expression", "negate")),
+    exp.ILike: Rule(like, ("ILIKE",), ("this", "expression", "negate")),
+    exp.StartsWith: _affix(exp.StartsWith, "STARTS_WITH", "", "%"),
+    exp.EndsWith: _affix(exp.EndsWith, "ENDS_WITH", "%", ""),
+    exp.Contains: _affix(exp.Contains, "CONTAINS", "%", "%"),
+}
+NAMED: Final = {
+    "PREFIX": _affix(exp.StartsWith, "PREFIX", "", "%"),
+    "SUFFIX": _affix(exp.EndsWith, "SUFFIX", "%", ""),
+}

@@ -1,0 +1,205 @@
+"""The nodes that reach an engine, built here and nowhere else.
+
+Promise: every function returns a new tree that owns its nodes, with parentheses wherever another dialect could read it
+differently. Numbers with a point are written with an exponent, which DuckDB reads as a double and not as a decimal.
+`unguarded` and `unclamped` undo what `not_nan` and `clamped` built, and nothing that merely looks alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Constant
+
+Tree: TypeAlias = exp.Expression
+
+TYPES: Final = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "TEXT",
+    Kind.DATE: "DATE",
+    Kind.TIME: "TIMESTAMP",
+}
+"""The type by which an engine holds each kind; engines show their tables in exactly these."""
+
+
+def constant(value: Constant) -> Tree:
+    """Return a literal for one value."""
+    match value:
+        case None:
+            return exp.Null()
+        case bool():
+            return exp.Boolean(this=value)
+        case int() | float():
+            return _number(value)
+        case str():
+            return exp.Literal.string(value)
+        case datetime():
+            return cast(exp.Literal.string(value.isoformat(sep=" ")), Kind.TIME)
+        case date():
+            return cast(exp.Literal.string(value.isoformat()), Kind.DATE)
+
+
+def _number(value: int | float) -> Tree:
+    if isinstance(value, float) and math.isinf(value):
+        return cast(exp.Literal.string("Infinity" if value > 0 else "-Infinity"), Kind.REAL)
+    if value < 0:
+        return exp.Neg(this=_number(-value))
+    shown = repr(value)
+    if isinstance(value, float) and "e" not in shown:
+        shown = f"{shown.removesuffix('.0')}e0"
+    return exp.Literal(this=shown, is_string=False)
+
+
+def operand(tree: Tree) -> Tree:
+    """Return a copy that can stand on either side of an operator."""
+    closed = isinstance(tree, exp.Column | exp.Boolean | exp.Null | exp.Paren | exp.Func)
+    opened = isinstance(tree, exp.Binary) and not isinstance(tree, exp.Pow)
+    return tree.copy() if is_constant(tree) or (closed and not opened) else exp.Paren(this=tree.copy())
+
+
+def binary(kind: type[Tree], left: Tree, right: Tree) -> Tree:
+    """Return an operator between two trees."""
+    return kind(this=operand(left), expression=operand(right))
+
+
+def call(kind: type[Tree], this: Tree, **others: object) -> Tree:
+    """Return a function of a tree."""
+    return kind(this=this.copy(), **others)
+
+
+def negative(tree: Tree) -> Tree:
+    """Return a tree with a minus in front."""
+    return exp.Neg(this=operand(tree))
+
+
+def chain(kind: type[Tree], parts: list[Tree]) -> Tree:
+    """Return AND or OR of several trees, without recursion."""
+    result = _term(parts[0])
+    for part in parts[1:]:
+        result = kind(this=result, expression=_term(part))
+    return result
+
+
+def _term(tree: Tree) -> Tree:
+    return exp.Paren(this=tree.copy()) if isinstance(tree, exp.Connector) else tree.copy()
+
+
+def cast(tree: Tree, kind: Kind) -> Tree:
+    """Return a cast that cannot fail, as the caller has shown."""
+    return exp.Cast(this=tree.copy(), to=exp.DataType.build(TYPES[kind], dialect="duckdb"))
+
+
+def try_cast(tree: Tree, kind: Kind) -> Tree:
+    """Return a cast that gives NULL where it fails."""
+    return exp.TryCast(this=tree.copy(), to=exp.DataType.build(TYPES[kind], dialect="duckdb"))
+
+
+def case(*branches: tuple[Tree, Tree], otherwise: Tree | None = None) -> Tree:
+    """Return CASE WHEN condition THEN value ... ELSE otherwise END; engines evaluate only the branch they take."""
+    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in branches]
+    return exp.Case(ifs=ifs, default=None if otherwise is None else otherwise.copy())
+
+
+def not_nan(tree: Tree) -> Tree:
+    """Return a real with NULL in the place of NaN; DuckDB, PostgreSQL and Spark hold NaN equal to itself."""
+    inner = unguarded(tree)
+    return case((_is_a_number(inner), inner))
+
+
+def unguarded(tree: Tree) -> Tree:
+    """Return what `not_nan` was put around, for functions that give NaN for NaN and are guarded again."""
+    if isinstance(tree, exp.Case) and len(tree.args["ifs"]) == 1 and tree.args.get("default") is None:
+        inner: Tree = tree.args["ifs"][0].args["true"]
+        if tree == case((_is_a_number(inner), inner)):
+            return inner.copy()
+    return tree
+
+
+def not_a_number() -> Tree:
+    """Return NaN."""
+    return cast(exp.Literal.string("NaN"), Kind.REAL)
+
+
+def through(tree: Tree, build: Callable[[Tree], Tree]) -> Tree:
+    """Return a function that gives NaN for NaN of a tree, with the guard outside of it: guards do not pile up."""
+    inner = unguarded(tree)
+    return build(inner) if inner is tree else not_nan(build(inner))
+
+
+def without_zero(tree: Tree) -> Tree:
+    """Return a number with NULL in the place of zero, to divide by."""
+    return case((binary(exp.NEQ, tree, constant(0)), tree))
+
+
+def clamped(tree: Tree, lower: Tree, upper: Tree, *, real: bool) -> Tree:
+    """Return what lies below or above moved to the ends; NULL stays NULL, and so becomes NaN."""
+    below = binary(exp.LT, tree, lower)
+    if real:  # NaN is neither below nor within, and may not count as above
+        within = binary(exp.LTE, tree, upper)
+        return case((below, lower), (within, tree), (_is_a_number(tree), upper))
+    return case((below, lower), (binary(exp.GT, tree, upper), upper), otherwise=tree)
+
+
+def unclamped(tree: Tree) -> tuple[Tree, Tree, Tree] | None:
+    """Return what `clamped` was put around, with NaN still as NULL, and both ends; None for any other tree."""
+    if not isinstance(tree, exp.Case):
+        return None
+    ifs, default = tree.args["ifs"], tree.args.get("default")
+    if len(ifs) == 2 and default is not None:
+        inner, real = default, False
+    elif len(ifs) == 3 and default is None:
+        inner, real = ifs[1].args["true"], True
+    else:
+        return None
+    lower, upper = ifs[0].args["true"], ifs[-1].args["true"]
+    if not (is_constant(lower) and is_constant(upper)) or tree != clamped(inner, lower, upper, real=real):
+        return None
+    return (not_nan(inner) if real else inner.copy()), lower, upper
+
+
+def is_constant(tree: Tree) -> bool:
+    """Whether a tree is what `constant` builds of a value other than NULL."""
+    if type(tree) is exp.Cast:
+        return isinstance(tree.this, exp.Literal) and tree.this.is_string
+    if isinstance(tree, exp.Neg):
+        return isinstance(tree.this, exp.Literal)
+    return isinstance(tree, exp.Literal | exp.Boolean)
+
+
+def value(tree: Tree) -> str | int | float | bool | date:
+    """Return the value that `constant` built a tree of."""
+    if isinstance(tree, exp.Boolean):
+        return bool(tree.this)
+    if isinstance(tree, exp.Neg):
+        return -value(tree.this)  # type: ignore[operator]
+    if isinstance(tree, exp.Cast):
+        if tree.to.is_type("DATE"):
+            return date.fromisoformat(tree.this.name)
+        return float(tree.this.name) if tree.to.is_type("DOUBLE") else datetime.fromisoformat(tree.this.name)
+    if tree.is_string:
+        return str(tree.this)
+    return int(tree.this) if tree.this.isdecimal() else float(tree.this)
+
+
+def nodes(tree: Tree) -> int:
+    """Return how many nodes a tree has."""
+    return sum(1 for _ in tree.walk())
+
+
+def bare(node: Tree) -> Tree:
+    """Return an analyst's node without the parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _is_a_number(tree: Tree) -> Tree:
+    return binary(exp.NEQ, tree, not_a_number())
