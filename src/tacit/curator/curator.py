@@ -1,21 +1,33 @@
-"""The curator of one folder: whose data, which budgets, which analysts.
+"""The curator of one folder: whose data, which budgets, which analysts, which questions.
 
-Promise: everything that is charged goes through the one ledger of the folder. What a budget promises is said when it is
-set, and a delta that promises too little is said loudly.
-Not here: data and questions about them, which need a catalog and engines.
+Promise: everything that is charged goes through the one ledger of the folder, and everything that is released through
+the one road (`road`). What a budget promises is said when it is set, and a delta that promises too little is said
+loudly.
 """
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tacit.ledger import Budget, Ledger, LedgerBudget, Store
+from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, WrongType
 from tacit.privacy.relations import Relation
+from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.units import Unit
+
+if TYPE_CHECKING:
+    from tacit.curator.catalog import Catalog
+    from tacit.curator.road import Asked, Road
+    from tacit.engines.protocol import Engine, Progress
+    from tacit.query import Preview, Release
+    from tacit.query.explain import Line
+    from tacit.query.expressions import Constant
 
 
 class PrivacyWarning(UserWarning):
@@ -23,12 +35,82 @@ class PrivacyWarning(UserWarning):
 
 
 class Curator:
-    """A folder with its ledger; the ledger may lie in a database instead (`store`)."""
+    """A folder with its catalog, its ledger and its released answers; the ledger may lie in a database (`store`)."""
 
     def __init__(self, folder: Path | str, *, store: Store | None = None) -> None:
         """Open the folder, and make it if it is missing."""
         self.folder: Final = Path(folder)
         self.ledger: Final = Ledger.open(self.folder if store is None else store)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        self._catalog: Catalog | None = None
+        self._engine: Engine | None = None
+        self._shown: dict[str, Table] = {}
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is public about the tables, as the catalog's file says it now."""
+        from tacit.curator.catalog import Catalog
+
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = Catalog.open(self.folder)
+            else:
+                self._catalog.reload()
+            return self._catalog
+
+    def add_table(
+        self,
+        name: str,
+        data: Any,
+        *,
+        unit: str | Unit | None = None,
+        public: bool = False,
+        columns: Mapping[str, Bounds | Categories | Column] | None = None,
+        limits: Limits | None = None,
+        identified_by: str | Iterable[str] = (),
+        dataset: str = "",
+        kinds: Mapping[str, Kind] | None = None,
+        format: str | None = None,
+        replace: bool = False,
+    ) -> Table:
+        """Register a table: a CSV, Parquet or DuckDB file (or glob of files), or a pandas, polars or Arrow frame.
+
+        It is private with a `unit` (a column, or a Unit with the foreign keys that lead to it) or it is `public`.
+        What is known of its columns is stated here and never read off the data.
+        """
+        from tacit.curator.sources import source_of
+        from tacit.curator.stating import table_of
+        from tacit.engines.frames import frame_source, is_frame
+
+        with self._lock:
+            catalog, engine = self.catalog, self._opened()
+            if is_frame(data):
+                source = frame_source(data, self.folder, name)
+            else:
+                source = source_of(data, folder=self.folder, format=format)
+            table = table_of(
+                name,
+                engine.describe(source),
+                unit=unit,
+                public=public,
+                columns=columns,
+                limits=limits,
+                identified_by=identified_by,
+                dataset=dataset,
+                kinds=kinds,
+            )
+            catalog.add(table, source, replace=replace)
+            self._shown.pop(name.lower(), None)
+            self._ready((name,))
+            return table
+
+    def remove_table(self, name: str) -> None:
+        """Take a table out of the catalog; its file, its budget and what was released stay."""
+        with self._lock:
+            self.catalog.remove(name)
+            if self._shown.pop(name.lower(), None) is not None and self._engine is not None:
+                self._engine.forget(name)
 
     def set_budget(
         self,
@@ -65,9 +147,105 @@ class Curator:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         return self.ledger.budget(dataset, analyst=analyst, epoch=epoch)
 
+    def sql(
+        self,
+        sql: str,
+        epsilon: object = None,
+        *,
+        rho: object = None,
+        error: object = None,
+        delta: object = None,
+        analyst: str | None = None,
+        purpose: str = "",
+        limits: Limits | None = None,
+        keys: Mapping[str, Sequence[Constant]] | None = None,
+        timeout_s: float | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Answer a question privately, or raise and charge nothing.
+
+        `epsilon` is what the whole answer costs; or `rho`, or `error` (the wanted half-width of the interval of its
+        first count or sum). `limits` says how much of each unit is counted, `keys` which groups are public.
+        """
+        asked = _asked(sql, epsilon, rho, error, delta, limits, keys, analyst, purpose)
+        return self._road().release(asked, timeout_s=timeout_s, progress=progress)
+
+    def preview(
+        self,
+        sql: str,
+        epsilon: object = None,
+        *,
+        rho: object = None,
+        error: object = None,
+        delta: object = None,
+        analyst: str | None = None,
+        limits: Limits | None = None,
+        keys: Mapping[str, Sequence[Constant]] | None = None,
+    ) -> Preview:
+        """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
+        return self._road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, analyst))
+
+    def explain(
+        self,
+        sql: str,
+        epsilon: object = None,
+        *,
+        rho: object = None,
+        error: object = None,
+        delta: object = None,
+        limits: Limits | None = None,
+        keys: Mapping[str, Sequence[Constant]] | None = None,
+    ) -> list[Line]:
+        """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
+        from tacit.query.explain import explain
+
+        plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys))
+        return explain(plan, self._opened().dialect)
+
+    def cancel(self) -> None:
+        """Stop the question that is running, from another thread; what was charged stays charged."""
+        if self._engine is not None:
+            self._engine.cancel()
+
     def close(self) -> None:
         """Let go of the folder."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+            self._shown.clear()
         self.ledger.close()
+
+    def _road(self) -> Road:
+        from tacit.curator.road import Road
+        from tacit.curator.salt import salt_of
+
+        return Road(self.catalog.schema, self.ledger, self._ready, salt_of(self.folder))
+
+    def _opened(self) -> Engine:
+        """Return the engine, opening it if it is not."""
+        from tacit.curator.salt import salt_of
+        from tacit.engines import DuckDBEngine
+
+        with self._lock:
+            if self._engine is None:
+                self._engine = DuckDBEngine(self.folder, salt=salt_of(self.folder))
+            return self._engine
+
+    def _ready(self, names: Sequence[str]) -> Engine:
+        """Return the engine with the named tables in it, and those through which they lead to their units."""
+        with self._lock:
+            engine, catalog = self._opened(), self.catalog
+            wanted = {name.lower() for name in names}
+            for table in reversed(catalog.ordered()):
+                if table.name.lower() in wanted and table.unit is not None:
+                    wanted |= {step.target_table.lower() for step in table.unit.through}
+            for table in catalog.ordered():
+                key = table.name.lower()
+                if key in wanted and self._shown.get(key) != table:
+                    engine.register(table, catalog.source(table.name), catalog.tables)
+                    self._shown[key] = table
+            return engine
 
     def __enter__(self) -> Self:
         return self
@@ -79,3 +257,20 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({str(self.folder)!r})"
+
+
+def _asked(
+    sql: str,
+    epsilon: Any,
+    rho: Any,
+    error: Any,
+    delta: Any,
+    limits: Limits | None,
+    keys: Mapping[str, Sequence[Constant]] | None,
+    analyst: str | None = None,
+    purpose: str = "",
+) -> Asked:
+    from tacit.curator.road import Asked
+    from tacit.query import Settings, Target
+
+    return Asked(sql, Target(epsilon, rho, error, delta), Settings(limits or Limits(), keys), analyst, purpose)

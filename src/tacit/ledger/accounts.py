@@ -35,11 +35,12 @@ from tacit.accounting.conversions import (
     rho_for,
 )
 from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
+from tacit.accounting.parts import parts
 from tacit.ledger.amounts import Amount, at_least, down, up, up_squared, within
 from tacit.ledger.caps import Cap
 from tacit.privacy.errors import OutOfRange
-from tacit.privacy.events import Approximate, Event
-from tacit.privacy.numbers import rounded_down
+from tacit.privacy.events import Approximate, Composed, Event, Repeated
+from tacit.privacy.numbers import rounded_down, rounded_up
 
 WIDENING: Final = Fraction(1, 2**44)
 DELTA_SHARE: Final = Fraction(1, 10)
@@ -136,13 +137,29 @@ class Sum(Account):
         return None if units is None or delta_units is None else (units, delta_units)
 
     def approximate(self, measured: Measured) -> tuple[float, float]:
-        """Return the (epsilon, delta) that an event is charged, epsilon possibly infinite."""
+        """Return the (epsilon, delta) that an event is charged, epsilon possibly infinite.
+
+        Of several true prices the least epsilon counts: that of the whole, or the sum over its parts (basic
+        composition), those with an epsilon of their own taken as they are and all others converted together.
+        """
         if math.isfinite(measured.pure):
             return measured.pure, 0.0
         if isinstance(measured.event, Approximate):
             return measured.event.epsilon, measured.event.delta
+        own, rest = _apart(measured.event)
+        if rest is None:
+            return own
         if not self.slice:
             return math.inf, 0.0
+        whole = self._converted(measured)
+        if own == (0.0, 0.0):
+            return whole
+        others = self._converted(Measured(rest))
+        summed = math.nextafter(own[0] + others[0], math.inf), math.nextafter(own[1] + others[1], 1.0)
+        return min(whole, summed)
+
+    def _converted(self, measured: Measured) -> tuple[float, float]:
+        """Return the (epsilon, delta) of what has only a rho or a divergence, at the delta `slice`."""
         rho, delta = measured.concentrated
         converted = (epsilon_of_rho(rho, self.slice), math.nextafter(delta + self.slice, 1.0))
         if self.order is None:
@@ -153,6 +170,20 @@ class Sum(Account):
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
         epsilon, delta = total
         return at_least(epsilon), at_least(delta)
+
+
+def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
+    """Return the summed (epsilon, delta) of the parts that have one of their own, and the other parts."""
+    epsilon, delta, others = Fraction(0), Fraction(0), []
+    for part, count in parts(event).items():
+        if isinstance(part, Approximate):
+            epsilon, delta = epsilon + count * Fraction(part.epsilon), delta + count * Fraction(part.delta)
+        elif math.isfinite(pure := _asked(pure_epsilon, part)):
+            epsilon += count * Fraction(pure)
+        else:
+            others.append(part if count == 1 else Repeated(part, count))
+    rest = Composed(tuple(others)) if others else None
+    return (rounded_up(epsilon), rounded_up(delta)), rest
 
 
 @dataclass(frozen=True, slots=True)

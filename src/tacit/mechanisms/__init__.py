@@ -4,13 +4,15 @@ Every mechanism is a frozen object with `release`, `event` and `interval`. Rando
 Numbers: `Laplace`, `Geometric`, `Gaussian`, `DiscreteGaussian`. Choices: `Exponential`, `ExponentialDensity`,
 `PermuteAndFlip`, `ReportNoisyMax`, `TopK`. A person's own answer: `RandomizedResponse`. Many questions:
 `SparseVector`, `AboveThreshold`. Noise fitted to the data: `SmoothSensitivity`, `SmoothMedian`, `SubsampleAggregate`,
-`StableMode`, `InterquartileRange`. The samplers beneath them: `tacit.mechanisms.samplers`.
+`StableMode`, `InterquartileRange`. Which groups are shown: `KeySelection`.
+The samplers beneath them: `tacit.mechanisms.samplers`.
 """
 
 from tacit.mechanisms.density import ExponentialDensity
 from tacit.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.mechanisms.laplace import Geometric, Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.partition import KeySelection
 from tacit.mechanisms.propose import InterquartileRange, StableMode
 from tacit.mechanisms.randomized_response import RandomizedResponse
 from tacit.mechanisms.selection import Exponential, PermuteAndFlip, ReportNoisyMax, TopK
@@ -26,6 +28,7 @@ __all__ = [
     "Geometric",
     "InterquartileRange",
     "Interval",
+    "KeySelection",
     "Laplace",
     "Mechanism",
     "PermuteAndFlip",

@@ -1,0 +1,111 @@
+"""The one road of a release: plan, price, reserve, run, noise, commit.
+
+Promise: nothing that depends on data happens before the ledger has charged the plan's event; what a preview says is
+what is charged; a question whose answer was released before on the same data is answered with it, at no cost. If the
+engine fails after the charge, the charge stands, and the ledger says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tacit.accounting.bounds import Cost
+from tacit.engines.protocol import Engine, Progress
+from tacit.ledger import Ledger, Permit
+from tacit.ledger.accounts import Sum
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.privacy.errors import MixedRelations, TacitError
+from tacit.privacy.tables import Schema
+from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Target, Tariff, ask, plan_of, run
+
+PURPOSE_MAX: Final = 500
+NOTHING: Final = Cost(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as somebody asks it: who, what for, at what price, with which limits."""
+
+    sql: str
+    target: Target
+    settings: Settings
+    analyst: str | None = None
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Road:
+    """What a release passes through; `ready` opens the engine and shows the named tables in it."""
+
+    schema: Schema
+    ledger: Ledger
+    ready: Callable[[tuple[str, ...]], Engine]
+    salt: int
+
+    def plan(self, asked: Asked) -> Plan:
+        """Return the priced plan of a question, without touching data."""
+        question = ask(asked.sql, self.schema)
+        return plan_of(question, self.schema, asked.target, self._tariff(question), asked.settings)
+
+    def preview(self, asked: Asked) -> Preview:
+        """Return exactly what asking would be charged now."""
+        plan = self.plan(asked)
+        engine = self.ready(plan.tables)
+        known = self.ledger.released(plan.canonical, _version(engine, plan)) is not None
+        cost = NOTHING if known else self._cost(plan, asked)
+        return Preview.of(plan, cost, engine.dialect, is_released=known)
+
+    def release(
+        self,
+        asked: Asked,
+        *,
+        timeout_s: float | None = None,
+        progress: Progress | None = None,
+        source: Source = SYSTEM,
+    ) -> Release:
+        """Answer a question, or raise and charge nothing; `source` is for simulations."""
+        plan = self.plan(asked)
+        engine = self.ready(plan.tables)
+        version = _version(engine, plan)
+        if not source.simulated and (kept := self.ledger.released(plan.canonical, version)) is not None:
+            return Release(plan, Noisy.from_bytes(kept), NOTHING, ())
+        cost = self._cost(plan, asked)
+        permits = self._reserve(plan, asked)
+        try:
+            noisy = run(plan, engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
+        except TacitError as error:
+            for permit in permits:
+                self.ledger.annotate(permit, f"the run failed: {error.code}")
+            raise
+        for permit in permits:
+            self.ledger.commit(permit, noisy.to_bytes(), plan.canonical, version)
+        return Release(plan, noisy, cost, permits)
+
+    def _tariff(self, question: Question) -> Tariff:
+        """Return what the budgets of the tables in a question allow; of several, the least."""
+        caps = [self.ledger.budget(name).cap for name in sorted(question.scope.datasets)]
+        relations = {cap.relation for cap in caps}
+        if len(relations) > 1:
+            raise MixedRelations("the budgets of these tables count under different relations, and do not go together")
+        return Tariff(relations.pop(), min(Sum.of(cap).slice for cap in caps))
+
+    def _cost(self, plan: Plan, asked: Asked) -> Cost:
+        """Return what the ledger would charge, in the budget that it weighs most on."""
+        costs = [self.ledger.preview(name, plan.event, analyst=asked.analyst) for name in plan.datasets]
+        return max(costs, key=lambda cost: (cost.epsilon, cost.delta))
+
+    def _reserve(self, plan: Plan, asked: Asked) -> tuple[Permit, ...]:
+        """Charge every budget that the question touches, in order."""
+        purpose = asked.purpose or asked.sql[:PURPOSE_MAX]
+        return tuple(
+            self.ledger.reserve(name, plan.event, analyst=asked.analyst, purpose=purpose) for name in plan.datasets
+        )
+
+
+def _version(engine: Engine, plan: Plan) -> str:
+    """Return a digest that changes with the rows of any table that a plan reads."""
+    text = "\n".join(f"{name} {engine.version(name)}" for name in plan.tables)
+    return hashlib.sha256(text.encode()).hexdigest()

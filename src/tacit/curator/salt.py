@@ -1,0 +1,39 @@
+"""The secret number by which a unit's rows and groups are chosen where it has more than are counted.
+
+It is made once for a folder, from the operating system's randomness, and readable by its owner alone. It is not noise:
+answers would be private without it. It keeps the choice from depending on the order of the data, or on anything that
+an analyst could arrange.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from tacit.mechanisms.randomness import SYSTEM, bits
+from tacit.privacy.errors import CatalogInvalid
+
+FILE: Final = "salt"
+BITS: Final = 62
+
+
+def salt_of(folder: Path) -> int:
+    """Return the salt of a folder, making it if there is none; of two processes at once, one makes it for both."""
+    path = folder / FILE
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read(path)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(f"{bits(SYSTEM, BITS)}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return _read(path)
+
+
+def _read(path: Path) -> int:
+    text = path.read_text(encoding="ascii", errors="replace").strip()
+    if not text.isdigit() or int(text) >= 2**BITS:
+        raise CatalogInvalid(f"{path} should hold one whole number and does not; restore it from a copy", name="salt")
+    return int(text)

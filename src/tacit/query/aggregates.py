@@ -1,0 +1,198 @@
+"""The aggregates that a question can hold, read from SQL into a few plain records.
+
+Ways of writing the same thing meet here: COUNT(1) and COUNT(*), COUNT(x) and COUNT(*) FILTER (WHERE x IS NOT NULL),
+MEDIAN(x) and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x). What is not listed is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, NotSQL, Place, ShowsUnits, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Expression
+from tacit.query.parse import Text, only
+from tacit.query.scalars import Bind, conjunction, negate, scalar
+
+MOMENTS: Final = frozenset(
+    {"avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"}
+)
+RANKED: Final = frozenset({"quantile", "min", "max"})
+
+_ONE: Final[Mapping[type[exp.Expression], str]] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+_TWO: Final[Mapping[type[exp.Expression], str]] = {
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+}
+_QUANTILES: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+
+ACCEPTED: Final = (
+    "COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV, STDDEV_POP, COVAR_POP, COVAR_SAMP, CORR, MEDIAN, QUANTILE, "
+    "PERCENTILE_CONT, MIN, MAX and MODE are"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate: its function, the values that it takes, the rows that it is about, and a quantile's share.
+
+    Rows on which a value is NULL are not counted, as in SQL; `count` has a value only where it may be NULL.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    condition: Expression | None = None
+    share: Fraction | None = None
+    label: str = ""
+    """How the analyst wrote it."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the answer."""
+        if self.function in ("count", "units", "distinct"):
+            return Kind.INTEGER
+        if self.function in ("sum", "quantile", "min", "max", "mode"):
+            return self.arguments[0].kind
+        return Kind.REAL
+
+    @property
+    def key(self) -> str:
+        """The aggregate as text, equal for equal ones."""
+        parts = [self.function, *(value.text for value in self.arguments)]
+        parts.append(self.condition.text if self.condition else "")
+        return " | ".join([*parts, str(self.share or "")])
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate by itself."""
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
+
+
+def aggregate(node: exp.Expression, bind: Bind, text: Text) -> Aggregate:
+    """Read an aggregate; `bind` gives the values of rows."""
+    place, label = text.place(node), node.sql(dialect="duckdb")
+    condition = None
+    if isinstance(node, exp.Filter):
+        only(node, ("this", "expression"), text)
+        condition, node = bind(node.expression.this), node.this
+        if condition.kind is not Kind.BOOLEAN:
+            raise WrongKind(f"FILTER takes a condition, not {condition.kind}", place=place)
+    if isinstance(node, exp.IgnoreNulls):
+        node = node.this
+    if isinstance(node, exp.Count | exp.CountIf | exp.ApproxDistinct):
+        return _count(node, bind, condition, text, label)
+    function, arguments, share = _read(node, bind, text)
+    for value in arguments:
+        _check(function, value, place)
+    parts = [condition] if condition else []
+    if len(arguments) > 1:  # a row counts if it has all of them; of one value, those that are NULL are not added anyway
+        parts += [_present(value) for value in arguments if value.nullable]
+    return Aggregate(function, arguments, conjunction(parts) if parts else None, share, label)
+
+
+def _read(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, tuple[Expression, ...], Fraction | None]:
+    """Return a function's name, its arguments and its share."""
+    if isinstance(node, exp.WithinGroup):
+        only(node, ("this", "expression"), text)
+        inner, ordered = node.this, node.expression.expressions
+        if len(ordered) != 1 or not isinstance(inner, (*_QUANTILES, exp.Mode)):
+            raise _unknown(node, text)
+        only(ordered[0], ("this", "desc", "nulls_first"), text)
+        value = bind(ordered[0].this)
+        if isinstance(inner, exp.Mode):
+            return "mode", (value,), None
+        share = _share(inner.this, text)
+        return "quantile", (value,), 1 - share if ordered[0].args.get("desc") else share
+    if isinstance(node, exp.Median):
+        only(node, ("this",), text)
+        return "quantile", (bind(node.this),), Fraction(1, 2)
+    if isinstance(node, _QUANTILES):
+        only(node, ("this", "expression", "quantile"), text)
+        wanted = node.args.get("expression") or node.args.get("quantile")
+        return "quantile", (bind(node.this),), _share(wanted, text)
+    if isinstance(node, exp.Mode):
+        only(node, ("this",), text)
+        return "mode", (bind(node.this),), None
+    if (name := _TWO.get(type(node))) is not None:
+        only(node, ("this", "expression"), text)
+        one, other = bind(node.this), bind(node.expression)
+        return name, (one, other) if one.text <= other.text else (other, one), None
+    if (name := _ONE.get(type(node))) is not None:
+        only(node, ("this",), text)
+        if isinstance(node.this, exp.Distinct | exp.Order | exp.Star):
+            raise _unknown(node, text)
+        return name, (bind(node.this),), None
+    raise _unknown(node, text)
+
+
+def _count(node: exp.Expression, bind: Bind, condition: Expression | None, text: Text, label: str) -> Aggregate:
+    place = text.place(node)
+    only(node, ("this", "big_int"), text)
+    argument = node.this
+    distinct = isinstance(node, exp.ApproxDistinct) or isinstance(argument, exp.Distinct)
+    if isinstance(argument, exp.Distinct):
+        only(argument, ("expressions",), text)
+        if len(argument.expressions) != 1:
+            raise NotAllowed("COUNT(DISTINCT ...) takes one value", place=place)
+        argument = argument.expressions[0]
+    if argument is None or isinstance(argument, exp.Star):
+        return Aggregate("count", (), condition, label=label)
+    value = bind(argument)
+    if isinstance(node, exp.CountIf):
+        if value.kind is not Kind.BOOLEAN:
+            raise WrongKind(f"COUNT_IF takes a condition, not {value.kind}", place=place)
+        return Aggregate("count", (), conjunction([*([condition] if condition else []), value]), label=label)
+    if distinct and value.unit:
+        return Aggregate("units", (), condition, label=label)
+    if value.unit:
+        raise ShowsUnits(
+            "the unit's own value is not counted", accepted="write COUNT(*) or COUNT(DISTINCT unit)", place=place
+        )
+    function = "distinct" if distinct else "count"
+    return Aggregate(function, (value,) if distinct or value.nullable else (), condition, label=label)
+
+
+def _present(value: Expression) -> Expression:
+    missing = scalar(exp.Is(this=exp.column("x"), expression=exp.null()), lambda _node: value, lambda _node: None)
+    return negate(missing)
+
+
+def _check(function: str, value: Expression, place: Place | None) -> None:
+    if value.unit:
+        raise ShowsUnits(
+            "an aggregate of the unit's own value would be about single units",
+            accepted="COUNT(DISTINCT unit) counts units",
+            place=place,
+        )
+    ordered = value.kind.is_number or value.kind in (Kind.DATE, Kind.TIME)
+    if function != "mode" and not (value.kind.is_number or (function in RANKED and ordered)):
+        raise WrongKind(f"{function.upper()} takes numbers, not {value.kind}", place=place)
+
+
+def _share(node: exp.Expression | None, text: Text) -> Fraction:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        share = Fraction(node.this)
+        if 0 <= share <= 1:
+            return share
+    raise NotSQL("a quantile is a number from 0 to 1", place=text.place(node) if node is not None else None)
+
+
+def _unknown(node: exp.Expression, text: Text) -> NotAllowed:
+    name = node.this.key if isinstance(node, exp.WithinGroup) else node.key
+    return NotAllowed(f"{name.upper()} is not defined in this form", accepted=ACCEPTED, place=text.place(node))

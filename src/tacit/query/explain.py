@@ -1,0 +1,68 @@
+"""What a plan will do, in words and in the engine's SQL; all of it public, since no data were touched to make it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tacit.mechanisms import Laplace
+from tacit.privacy import notation
+from tacit.privacy.figures import at_most
+from tacit.query.plan import Plan
+from tacit.query.price import LEVEL
+
+PASSES: Final = ("parse", "resolve", "question", "measures", "bound", "price", "rewrite")
+
+
+class Line(NamedTuple):
+    """One fact about a plan: what it is about, and what is said."""
+
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.label:8}{self.text}"
+
+
+def explain(plan: Plan, dialect: str = "duckdb") -> list[Line]:
+    """Return the facts about a plan, in the order of the passes."""
+    return [*_lines(plan, dialect)]
+
+
+def _lines(plan: Plan, dialect: str) -> Iterator[Line]:
+    yield Line("units", f"{', '.join(plan.datasets)}: {plan.bounding.relation.in_words}")
+    yield Line("bounds", plan.bounding.in_words)
+    if plan.question.keys:
+        yield Line("keys", _keys(plan))
+    for index, measure in enumerate(plan.measures):
+        yield Line("noise", f"{measure.label}: {noise_in_words(plan, index)}")
+    for choice, mechanism in zip(plan.choices, plan.price.choices, strict=True):
+        text = f"{choice.label}: exponential mechanism over {choice.cells.count:,} candidates"
+        yield Line("choice", f"{text}, epsilon {at_most(float(mechanism.epsilon))} a group")
+    yield Line("event", notation.write(plan.event))
+    for statement in plan.statements:
+        yield Line("engine", statement.sql(dialect))
+
+
+def noise_in_words(plan: Plan, index: int) -> str:
+    """Return the noise of a measure: law, scale and sensitivity."""
+    noise, measure = plan.price.noises[index], plan.measures[index]
+    law = "Laplace" if isinstance(noise, Laplace) else "Gaussian"
+    sensitivity = plan.bounding.l1(measure) if isinstance(noise, Laplace) else plan.bounding.l2(measure)
+    step = measure.step
+    scale, width = at_most(float(noise.scale * float(step))), at_most(plan.price.half_width(index) * float(step))
+    return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {LEVEL:.0%}"
+
+
+def _keys(plan: Plan) -> str:
+    if plan.domains is not None:
+        sizes = " × ".join(f"{len(domain.values):,}" for domain in plan.domains)
+        return f"public, {sizes} shown" if len(plan.domains) == 1 else f"public, {sizes} = {plan.groups:,} shown"
+    assert plan.price.selection is not None
+    return f"not public: a group is shown from about {plan.price.selection.threshold:,} units on"
+
+
+def one_line(sql: str) -> str:
+    """Return SQL on one line."""
+    return re.sub(r"\s+", " ", sql).strip()

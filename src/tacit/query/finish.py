@@ -1,0 +1,242 @@
+"""From what was released to the answer that was asked for: arithmetic, HAVING, ORDER BY, LIMIT, windows, totals.
+
+All of it is post-processing: it reads released numbers alone, and repeating it costs nothing. Expressions over
+aggregates are evaluated by a database of its own that holds nothing but the noisy columns.
+Intervals: of a count or a sum they are those of the noise, exactly; of anything computed from several noisy numbers
+they are the middle part of what the same computation gives when the noise is drawn again and taken off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from tacit.mechanisms.mechanism import Interval
+from tacit.privacy.tables import Kind
+from tacit.query.estimates import estimated
+from tacit.query.plan import Plan
+from tacit.query.run import Noisy
+
+DRAWS: Final = 1000
+SIMULATED_MAX: Final = 2_000_000
+"""How many rows are computed at most to find the intervals of one answer."""
+
+ROW: Final = "row_number_"
+_TYPES: Final = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIME: "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of an answer, with those of grouping sets: keys, noisy measures, and how many were added up."""
+
+    keys: tuple[list[Any], ...]
+    measures: tuple[NDArray[np.int64], ...]
+    choices: tuple[list[Any], ...]
+    added: NDArray[np.int64]
+
+
+def groups_of(plan: Plan, noisy: Noisy) -> Groups:
+    """Return the groups of the answer; totals of grouping sets are sums of what was released."""
+    sets = plan.question.sets
+    if not sets:
+        return Groups(noisy.keys, noisy.measures, noisy.choices, np.ones(noisy.groups, dtype=np.int64))
+    shape = tuple(len(domain.values) for domain in plan.domains or ())
+    keys: list[list[Any]] = [[] for _ in shape]
+    measures: list[list[NDArray[np.int64]]] = [[] for _ in noisy.measures]
+    added = []
+    for kept in sets:
+        dropped = tuple(axis for axis in range(len(shape)) if axis not in kept)
+        for index, column in enumerate(noisy.measures):
+            measures[index].append(column.reshape(shape).sum(axis=dropped).ravel())
+        size = int(np.prod([shape[axis] for axis in kept], dtype=np.int64))
+        places = np.indices([shape[axis] if axis in kept else 1 for axis in range(len(shape))]).reshape(len(shape), -1)
+        for axis, domain in enumerate(plan.domains or ()):
+            keys[axis] += [domain.values[at] if axis in kept else None for at in places[axis]]
+        added.append(np.full(size, int(np.prod(shape, dtype=np.int64)) // size, dtype=np.int64))
+    joined = tuple(np.concatenate(column) for column in measures)
+    return Groups(tuple(keys), joined, (), np.concatenate(added))
+
+
+def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the rows of the answer, and from which group each was made (none, where DISTINCT merged them)."""
+    groups = groups_of(plan, noisy)
+    question = plan.question
+    columns = _columns(plan, groups)
+    if question.shows_all:
+        shown = [columns[output.column or ""] for output in question.outputs]
+        names = [output.name for output in question.outputs]
+        lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in shown]
+        rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
+        return rows, list(range(len(rows)))
+    return _selected(plan, columns, len(groups.added))
+
+
+def intervals(plan: Plan, noisy: Noisy, places: Sequence[int], level: float) -> list[dict[str, Interval | None]]:
+    """Return, for each row that is shown and each noisy number in it, the interval of the number without noise."""
+    groups = groups_of(plan, noisy)
+    exact: dict[str, list[Interval | None]] = {}
+    derived: list[str] = []
+    for output in plan.question.outputs:
+        names = {one.name for one in output.value.tree.find_all(exp.Column)}
+        if not any(name.startswith("a") for name in names):
+            continue
+        found = _direct(plan, groups, output.column, level)
+        if found is not None:
+            exact[output.name] = found
+        else:
+            derived.append(output.name)
+    if derived:
+        exact |= _simulated(plan, groups, derived, level)
+    return [{name: column[place] for name, column in exact.items()} for place in places]
+
+
+def _columns(plan: Plan, groups: Groups) -> dict[str, Any]:
+    columns: dict[str, Any] = {f"k{index}": column for index, column in enumerate(groups.keys)}
+    for index, (answer, aggregate) in enumerate(zip(plan.answers, plan.question.aggregates, strict=True)):
+        if answer.choice is not None:
+            columns[f"a{index}"] = groups.choices[answer.choice]
+        elif answer.estimate is not None:
+            columns[f"a{index}"] = estimated(answer.estimate, groups.measures, aggregate.kind)
+    return columns
+
+
+def _selected(plan: Plan, columns: dict[str, Any], groups: int) -> tuple[list[dict[str, Any]], list[int]]:
+    """Evaluate the SELECT over the noisy columns."""
+    question = plan.question
+    table = {name: _array(column) for name, column in columns.items()}
+    table[ROW] = np.arange(groups)
+    items = [exp.alias_(output.value.tree.copy(), f"o{index}") for index, output in enumerate(question.outputs)]
+    tree = _source(plan, list(table)).select(*items)
+    tree = tree.distinct() if question.distinct else tree.select(ROW)
+    if question.having is not None:
+        tree = tree.where(question.having.tree.copy())
+    if question.order:
+        tree = tree.order_by(*(one.copy() for one in question.order), *([] if question.distinct else [ROW]))
+    elif not question.distinct:
+        tree = tree.order_by(ROW)
+    if question.limit is not None:
+        tree = tree.limit(question.limit)
+    if question.offset:
+        tree = tree.offset(question.offset)
+    found = _evaluate(tree.sql(dialect="duckdb"), table)
+    names = [output.name for output in question.outputs]
+    rows = [dict(zip(names, row[: len(names)], strict=True)) for row in found]
+    return rows, [] if question.distinct else [int(row[-1]) for row in found]
+
+
+def _source(plan: Plan, names: Sequence[str]) -> exp.Select:
+    """Return SELECT (nothing yet) FROM the noisy columns, each of its kind."""
+    kinds = {f"k{index}": key.kind for index, key in enumerate(plan.question.keys)}
+    kinds |= {f"a{index}": one.kind for index, one in enumerate(plan.question.aggregates)}
+    typed = [
+        exp.alias_(exp.cast(exp.column(name), _TYPES[kinds[name]]), name) if name in kinds else exp.column(name)
+        for name in names
+    ]
+    inner = exp.select(*typed).from_("noisy")
+    return exp.select().from_(exp.alias_(exp.Subquery(this=inner), "n", table=True))
+
+
+def _direct(plan: Plan, groups: Groups, column: str | None, level: float) -> list[Interval | None] | None:
+    """Return the intervals of a column that is one noisy measure, or nothing if it is not."""
+    if column is None or not column.startswith("a"):
+        return None
+    answer = plan.answers[int(column[1:])]
+    if answer.choice is not None:
+        return [None] * len(groups.added)
+    estimate = answer.estimate
+    if estimate is None or len(estimate.measures) != 1 or int(groups.added.max(initial=1)) > 1:
+        return None
+    noise = plan.price.noises[estimate.measures[0]]
+    found = noise.interval(level, groups.measures[estimate.measures[0]])
+    step = estimate.grids[0].step if estimate.grids else 1
+    whole = step == int(step)
+    scale = int(step) if whole else float(step)
+    pairs = zip((found.low * scale).tolist(), (found.high * scale).tolist(), strict=True)
+    return [Interval(low, high) for low, high in pairs]
+
+
+def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -> dict[str, list[Interval | None]]:
+    """Return the intervals of computed columns, by taking noise off again and computing anew."""
+    count = len(groups.added)
+    draws = min(DRAWS, SIMULATED_MAX // max(1, count))
+    if draws < 50:
+        return {name: [None] * count for name in names}
+    redrawn = tuple(
+        _without_noise(noise, column, groups.added, draws)
+        for noise, column in zip(plan.price.noises, groups.measures, strict=True)
+    )
+    again = Groups(
+        tuple(column * draws for column in groups.keys),
+        redrawn,
+        tuple(column * draws for column in groups.choices),
+        np.tile(groups.added, draws),
+    )
+    table = {name: _array(column) for name, column in _columns(plan, again).items()}
+    table[ROW] = np.tile(np.arange(count), draws)
+    tail = (1 - level) / 2
+    outputs = {output.name: output for output in plan.question.outputs}
+    inner = _source(plan, list(table)).select(
+        ROW, *(exp.alias_(exp.cast(outputs[name].value.tree.copy(), "DOUBLE"), f"o{i}") for i, name in enumerate(names))
+    )
+    if any(outputs[name].value.tree.find(exp.Window) for name in names) or any(
+        not outputs[name].value.kind.is_number for name in names
+    ):
+        return {name: [None] * count for name in names}
+    shares = f"[{tail!r}, {1 - tail!r}]"
+    parts = ", ".join(f"quantile_cont(o{index}, {shares})" for index in range(len(names)))
+    sql = f"SELECT {parts} FROM ({inner.sql(dialect='duckdb')}) AS s GROUP BY {ROW} ORDER BY {ROW}"
+    found = _evaluate(sql, table)
+    return {
+        name: [Interval(*row[index]) if row[index] is not None else None for row in found]
+        for index, name in enumerate(names)
+    }
+
+
+def _without_noise(noise: Any, column: NDArray[np.int64], added: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
+    """Return `draws` copies of a column, fresh noise taken off each; the same noise in every group of a copy."""
+    found = np.empty((draws, len(column)), dtype=np.int64)
+    for times in np.unique(added):
+        drawn = noise.release(np.zeros(draws * int(times), dtype=np.int64)).reshape(draws, -1).sum(axis=1)
+        where = added == times
+        found[:, where] = column[where][None, :] - drawn[:, None]
+    return found.ravel()
+
+
+def _array(column: Any) -> NDArray[Any]:
+    return column if isinstance(column, np.ndarray) else np.array([*column, None], dtype=object)[:-1]
+
+
+_LOCK: Final = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _database() -> duckdb.DuckDBPyConnection:
+    """The database in which answers are finished: in memory, without files, extensions or network."""
+    database = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false"})
+    database.execute("SET enable_external_access = false")
+    return database
+
+
+def _evaluate(sql: str, table: dict[str, NDArray[Any]]) -> list[tuple[Any, ...]]:
+    with _LOCK:
+        database = _database()
+        database.register("noisy", table)
+        try:
+            return database.execute(sql).fetchall()
+        finally:
+            database.unregister("noisy")

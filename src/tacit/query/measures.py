@@ -1,0 +1,226 @@
+"""From aggregates to what is really measured: whole numbers, a few for each group, that one unit can move only so far.
+
+AVG, VAR, STDDEV, COVAR and CORR are computed from moments around the middle of the declared interval (as in the bounded
+mean of Wilson et al. 2020): centred values are half as large as the interval, and so is their noise. Moments are
+shared: AVG(x), VAR(x) and CORR(x, y) of one question use the same count and the same sum of x.
+
+A value is first put on a public grid of whole steps around a centre, so that sums are exact and do not depend on the
+order of rows. Powers and products of steps are whole numbers as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.mechanisms.grid import Grid
+from tacit.privacy.errors import NotBounded
+from tacit.privacy.tables import Kind
+from tacit.query.aggregates import MOMENTS, Aggregate
+from tacit.query.expressions import Expression, Range
+from tacit.query.scalars import steps
+
+SUM_STEPS: Final = 2**20
+WHOLE_STEPS: Final = 2**30
+MEAN_STEPS: Final = 2**20
+SQUARE_STEPS: Final = 2**12
+"""Into how many steps the greatest value is divided: for sums of reals and of whole numbers, for means, for squares."""
+
+
+BOUNDED_BELOW: Final = 2**50
+"""Ranges that reach further say nothing: noise for them would drown any answer."""
+
+
+class How(StrEnum):
+    """How the rows of one unit in one group become its contribution, R being the limit on rows per group."""
+
+    ROWS = "rows"
+    """The number of those whose value is not NULL, at most R."""
+    UNITS = "units"
+    """1 if there is a row, else 0."""
+    SUM = "sum"
+    """Their sum, clamped to what R rows can come to."""
+    VALUES = "values"
+    """The number of different values of a group: a unit brings R at most, and those that others bring count once."""
+    MEAN = "mean"
+    """Their sum if they are R at most, otherwise R times their mean: what R of them come to on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A value as whole numbers: (value - centre) / step, rounded, which lies between `low` and `high`."""
+
+    value: Expression
+    step: Fraction
+    centre: Fraction
+    low: int
+    high: int
+
+    @property
+    def reach(self) -> int:
+        """The greatest absolute number."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def tree(self) -> exp.Expression:
+        """The engine's tree of the whole number."""
+        return steps(self.value, self.step, self.centre)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One whole number for each group: how it is added up, and between which numbers one row's part lies."""
+
+    how: How
+    label: str
+    condition: Expression | None = None
+    tree: exp.Expression | None = None
+    """A row's part: a whole number between `low` and `high`, or what is counted; None counts every row."""
+    low: int = 0
+    high: int = 1
+    step: Fraction = Fraction(1)
+    """What one step of the whole number is worth, for people."""
+    most: int | None = None
+    """How many different values there are at all, if that is public."""
+
+    @property
+    def key(self) -> str:
+        """The measure as text, equal for equal ones."""
+        tree = self.tree.sql(dialect="duckdb") if self.tree is not None else ""
+        return f"{self.how} | {tree} | {self.condition.text if self.condition else ''}"
+
+    def contribution(self, rows: int) -> int:
+        """Return the greatest change that one unit makes in one group, with `rows` rows at most."""
+        if self.how is How.UNITS:
+            return 1
+        if self.how is How.VALUES and self.most is not None:
+            return min(rows, self.most)
+        return rows * max(abs(self.low), abs(self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How an aggregate is computed from measures, named by their place in the list of all of them."""
+
+    function: str
+    measures: tuple[int, ...]
+    weights: tuple[float, ...]
+    """How much each measure's noise matters to the answer, the most important one counted 1."""
+    grids: tuple[Steps, ...] = ()
+    square: tuple[int, ...] = ()
+    """What was taken off each square of steps to centre it."""
+
+
+class Measures:
+    """Collects the measures of a question, each once; a value that is squared somewhere has one grid everywhere."""
+
+    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
+        self.list: list[Measure] = []
+        self._by_key: dict[str, int] = {}
+        self._squared = {
+            value.text for one in aggregates if one.function in MOMENTS - {"avg"} for value in one.arguments
+        }
+
+    def add(self, measure: Measure) -> int:
+        """Return the place of a measure, adding it if it is new."""
+        if measure.key not in self._by_key:
+            self._by_key[measure.key] = len(self.list)
+            self.list.append(measure)
+        return self._by_key[measure.key]
+
+    def estimate(self, aggregate: Aggregate) -> Estimate:
+        """Return how an aggregate of sums is computed, adding the measures that it needs."""
+        condition = aggregate.condition
+        if aggregate.function in ("count", "units"):
+            how = How.ROWS if aggregate.function == "count" else How.UNITS
+            tree = aggregate.arguments[0].tree if aggregate.arguments else None
+            return Estimate(aggregate.function, (self.add(Measure(how, aggregate.label, condition, tree)),), (1.0,))
+        if aggregate.function == "distinct":
+            value = aggregate.arguments[0]
+            most = len(value.domain) if value.domain else None
+            measure = Measure(How.VALUES, aggregate.label, condition, value.tree, most=most)
+            return Estimate("distinct", (self.add(measure),), (1.0,))
+        if aggregate.function == "sum":
+            grid = _grid(aggregate.arguments[0], SUM_STEPS, centred=False)
+            measure = Measure(How.SUM, aggregate.label, condition, grid.tree, grid.low, grid.high, grid.step)
+            return Estimate("sum", (self.add(measure),), (1.0,), (grid,))
+        counted = aggregate.arguments[0] if len(aggregate.arguments) == 1 and aggregate.arguments[0].nullable else None
+        count = self.add(Measure(How.ROWS, f"rows of {aggregate.label}", condition, counted.tree if counted else None))
+        if aggregate.function == "avg":
+            value = aggregate.arguments[0]
+            grid = _grid(value, SQUARE_STEPS if value.text in self._squared else MEAN_STEPS)
+            return Estimate("avg", (count, self._first(grid, aggregate)), (0.5, 1.0), (grid,))
+        if aggregate.function in ("covar_pop", "covar_samp", "corr"):
+            return self._second_of_two(aggregate, count)
+        grid = _grid(aggregate.arguments[0], SQUARE_STEPS)
+        square, shift = self._square(grid, aggregate)
+        places = (count, self._first(grid, aggregate), square)
+        return Estimate(aggregate.function, places, (0.5, 0.7, 1.0), (grid,), (shift,))
+
+    def _second_of_two(self, aggregate: Aggregate, count: int) -> Estimate:
+        condition = aggregate.condition
+        one, other = (_grid(value, SQUARE_STEPS) for value in aggregate.arguments)
+        reach = one.reach * other.reach
+        tree = exp.Mul(this=exp.paren(one.tree), expression=exp.paren(other.tree))
+        label = f"products of {aggregate.label}"
+        cross = self.add(Measure(How.MEAN, label, condition, tree, -reach, reach, one.step * other.step))
+        places = [count, self._first(one, aggregate), self._first(other, aggregate), cross]
+        weights, shifts = [0.5, 0.7, 0.7, 1.0], []
+        if aggregate.function == "corr":
+            for grid in (one, other):
+                place, shift = self._square(grid, aggregate)
+                places.append(place)
+                weights.append(1.0)
+                shifts.append(shift)
+        return Estimate(aggregate.function, tuple(places), tuple(weights), (one, other), tuple(shifts))
+
+    def _first(self, grid: Steps, aggregate: Aggregate) -> int:
+        label = f"sum of {aggregate.label} around {_shown(grid.centre)}"
+        return self.add(Measure(How.MEAN, label, aggregate.condition, grid.tree, grid.low, grid.high, grid.step))
+
+    def _square(self, grid: Steps, aggregate: Aggregate) -> tuple[int, int]:
+        top = grid.reach**2
+        shift = top // 2
+        squared = exp.Mul(this=exp.paren(grid.tree), expression=exp.paren(grid.tree))
+        tree = exp.Sub(this=squared, expression=exp.Literal.number(shift))
+        label = f"squares of {aggregate.label} around {_shown(grid.centre)}"
+        measure = Measure(How.MEAN, label, aggregate.condition, tree, -shift, top - shift, grid.step**2)
+        return self.add(measure), shift
+
+
+def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
+    """Choose the grid of a value from its declared range alone."""
+    range_ = require_range(value)
+    whole = value.kind is Kind.INTEGER
+    centre = Fraction(0)
+    if centred:
+        middle = range_.middle
+        centre = Fraction(middle.__floor__()) if whole else middle
+    size = max(abs(range_.lower - centre), abs(range_.upper - centre))
+    if whole:
+        most = WHOLE_STEPS if reach == SUM_STEPS else reach
+        step = Fraction(1) if size <= most else 2 * Grid.below(size / most).step
+    else:
+        step = Grid.below(max(size, Fraction(1, 2**60)) / reach).step
+        centre = (centre / step).__round__() * step
+    low, high = round((range_.lower - centre) / step), round((range_.upper - centre) / step)
+    return Steps(value, step, centre, min(low, high), max(low, high, min(low, high)))
+
+
+def require_range(value: Expression) -> Range:
+    """Return the range of a value, or say what would give it one."""
+    if value.range is None or value.range.size >= BOUNDED_BELOW:
+        raise NotBounded(
+            f"nothing public limits {value.text}",
+            accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
+        )
+    return value.range
+
+
+def _shown(number: Fraction) -> str:
+    return f"{float(number):g}"

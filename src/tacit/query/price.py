@@ -1,0 +1,230 @@
+"""The fifth pass: how the cost of a question is shared among what it releases, and which noise that takes.
+
+Promise: `event` records all that an answer releases, and its price in the ledger is at most what was asked for. One
+epsilon pays for the whole answer, whatever number of aggregates it holds.
+
+What is shared: measures (noise on whole numbers), choices (quantiles, modes: the exponential mechanism) and the
+selection of groups whose keys are not public. Each gets a part in proportion to its weight. Measures get Laplace noise
+scaled to their L1 sensitivity, or Gaussian noise scaled to their L2 sensitivity, whichever gives the narrower intervals
+for this question; Gaussian noise needs a delta in the budget. Choices and the selection are made in every group, and a
+unit is in so many groups at most: their events are repeated that often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from tacit.accounting.conversions import rho_for
+from tacit.accounting.gaussian import sigma_for_rho
+from tacit.mechanisms import Exponential, Gaussian, KeySelection, Laplace
+from tacit.privacy.errors import InvalidInput, NeedsDelta, OutOfRange
+from tacit.privacy.events import Composed, Event, Repeated
+from tacit.privacy.numbers import positive, rounded_down, rounded_up
+from tacit.privacy.relations import Relation
+from tacit.query.bound import Bounding
+from tacit.query.measures import Measure
+
+LEVEL: Final = 0.95
+EPSILON_MIN, EPSILON_MAX = 1e-6, 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """What a budget allows: its relation, and the delta that one question may take of it (0: none)."""
+
+    relation: Relation = Relation.ADD_REMOVE
+    delta: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the caller asked for: epsilon, rho, or a half-width of the interval; exactly one of them.
+
+    `delta` is for the selection of groups, if the budget's usual share of it is not wanted.
+    """
+
+    epsilon: float | None = None
+    rho: float | None = None
+    error: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("epsilon", "rho", "error") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InvalidInput("a question is asked for epsilon=, rho= or error=: exactly one of them", name="epsilon")
+        object.__setattr__(self, given[0], float(positive(given[0], getattr(self, given[0]))))
+        if self.delta is not None:
+            delta = float(positive("delta", self.delta))
+            if delta >= 1:
+                raise OutOfRange("delta is far below 1", name="delta", value=self.delta)
+            object.__setattr__(self, "delta", delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A private choice in every group: how far one unit moves a score in one group."""
+
+    label: str
+    sensitivity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """All that a question releases, before it is priced."""
+
+    measures: tuple[Measure, ...]
+    weights: tuple[float, ...]
+    choices: tuple[Choice, ...]
+    selects_keys: bool
+    bounding: Bounding
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The mechanisms of a question, in the order of its items, and the event that is charged."""
+
+    noises: tuple[Laplace | Gaussian, ...]
+    choices: tuple[Exponential, ...]
+    selection: KeySelection | None
+    event: Event
+
+    def half_width(self, index: int, level: float = LEVEL) -> float:
+        """Return the half-width of the interval of a measure, in its steps."""
+        interval = self.noises[index].interval(level, 0)
+        return float(interval.high - interval.low) / 2
+
+
+def priced(items: Items, target: Target, tariff: Tariff, width: Callable[[Price], float]) -> Price:
+    """Share what was asked for; `width` gives the half-width that `error` is about."""
+    if items.selects_keys and not tariff.delta:
+        raise NeedsDelta(
+            "the keys of this question are not public, and showing them needs a delta, which the budget has not",
+            accepted="declare the categories of the keys, or set a budget with a delta above 0",
+        )
+    delta = tariff.delta if target.delta is None else target.delta
+    if target.rho is not None:
+        return _for_rho(items, target.rho, delta)
+    if target.epsilon is not None:
+        return _for_epsilon(items, target.epsilon, delta, tariff)
+    wanted = float(target.error or 0)
+    low, high = math.log(EPSILON_MIN), math.log(EPSILON_MAX)
+    if width(_for_epsilon(items, EPSILON_MAX, delta, tariff)) > wanted:
+        raise OutOfRange(
+            f"no epsilon below {EPSILON_MAX:g} gives an interval of ±{wanted:g}", name="error", value=wanted
+        )
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        enough = width(_for_epsilon(items, math.exp(middle), delta, tariff)) <= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return _for_epsilon(items, _readable(math.exp(high)), delta, tariff)
+
+
+def _for_epsilon(items: Items, epsilon: float, delta: float, tariff: Tariff) -> Price:
+    shares = _shares(items, Fraction(epsilon))
+    laplace = tuple(
+        Laplace(items.bounding.l1(measure), share, relation=items.bounding.relation)
+        for measure, share in zip(items.measures, shares.measures, strict=True)
+    )
+    noises: tuple[Laplace | Gaussian, ...] = laplace
+    if tariff.delta and items.measures:
+        rho = rho_for(float(sum(shares.measures)) * (1 - 2.0**-40), tariff.delta)
+        gaussian = _gaussians(items, rho)
+        if _narrower(gaussian, laplace):
+            noises = gaussian
+    return _assembled(items, noises, shares, delta)
+
+
+def _for_rho(items: Items, rho: float, delta: float) -> Price:
+    """Share a rho: noise takes its own, a choice with epsilon in g groups takes g epsilon^2 / 8, a selection g epsilon^2 / 2.
+
+    (Exponential: Cesar, Rogers 2021, lemma 3.1 and Bun, Steinke 2016; the ledger prices the event itself.)
+    """
+    total = sum(_weights(items))
+    groups = items.bounding.groups_touched
+    part = rho * (1 - 2.0**-40) / total
+    shares = _Shares(
+        (),
+        tuple(Fraction(math.sqrt(8 * part / groups)) for _ in items.choices),
+        Fraction(math.sqrt(2 * part / groups)) if items.selects_keys else None,
+    )
+    noises = _gaussians(items, part * sum(items.weights)) if items.measures else ()
+    return _assembled(items, noises, shares, delta, repeated=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    measures: tuple[Fraction, ...]
+    choices: tuple[Fraction, ...]
+    selection: Fraction | None
+
+
+def _weights(items: Items) -> list[float]:
+    return [*items.weights, *(1.0 for _ in items.choices), *([1.0] if items.selects_keys else [])]
+
+
+def _shares(items: Items, epsilon: Fraction) -> _Shares:
+    weights = [Fraction(weight) for weight in _weights(items)]
+    total = sum(weights)
+    parts = [Fraction(rounded_down(epsilon * weight / total)) for weight in weights]
+    if parts:
+        parts[-1] = Fraction(rounded_down(epsilon - sum(parts[:-1])))
+    measures = len(items.measures)
+    choices = measures + len(items.choices)
+    return _Shares(
+        tuple(parts[:measures]), tuple(parts[measures:choices]), parts[choices] if items.selects_keys else None
+    )
+
+
+def _gaussians(items: Items, rho: float) -> tuple[Gaussian, ...]:
+    total = sum(items.weights)
+    return tuple(
+        Gaussian(
+            items.bounding.l2(measure), sigma=sigma_for_rho(rho * weight / total), relation=items.bounding.relation
+        )
+        for measure, weight in zip(items.measures, items.weights, strict=True)
+    )
+
+
+def _narrower(one: Sequence[Laplace | Gaussian], other: Sequence[Laplace | Gaussian]) -> bool:
+    """Whether the first noises have the narrower intervals, on (geometric) average."""
+    pairs = zip(one, other, strict=True)
+    return sum(math.log(_width(a) / _width(b)) for a, b in pairs) < 0
+
+
+def _width(noise: Laplace | Gaussian) -> float:
+    return float(noise.scale) * (-math.log(1 - LEVEL) if isinstance(noise, Laplace) else 1.96)
+
+
+def _assembled(
+    items: Items, noises: tuple[Laplace | Gaussian, ...], shares: _Shares, delta: float, *, repeated: bool = False
+) -> Price:
+    """Return the mechanisms and their event; shares of choices are for one group if `repeated`, else for all."""
+    groups, relation = items.bounding.groups_touched, items.bounding.relation
+    events: list[Event] = [noise.event for noise in noises]
+    choices = []
+    for choice, share in zip(items.choices, shares.choices, strict=True):
+        sensitivity = items.bounding.per_group(choice.sensitivity)
+        one = share if repeated else Fraction(rounded_down(share / groups))
+        choices.append(Exponential(sensitivity, one, relation=relation))
+        events.append(_often(choices[-1].event, groups))
+    selection = None
+    if shares.selection is not None:
+        one = shares.selection if repeated else Fraction(rounded_down(shares.selection / groups))
+        selection = KeySelection(one, rounded_down(Fraction(delta) / groups), relation=relation)
+        events.append(_often(selection.event, groups))
+    event = events[0] if len(events) == 1 else Composed(tuple(events))
+    return Price(noises, tuple(choices), selection, event)
+
+
+def _often(event: Event, count: int) -> Event:
+    return event if count == 1 else Repeated(event, count)
+
+
+def _readable(epsilon: float) -> float:
+    """Round an epsilon up to four digits."""
+    digits = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
+    return rounded_up(Fraction(math.ceil(epsilon / digits)) * Fraction(digits))

@@ -1,0 +1,299 @@
+"""The third pass: a resolved SELECT becomes a question: over which rows, by which keys, which aggregates, shown how.
+
+Promise: a question's answer depends on data only through the aggregates and the keys; everything else (arithmetic,
+HAVING, ORDER BY, LIMIT, windows over the answer) is computed from them after the noise, and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, NotSQL, ShowsUnits, TooWide
+from tacit.privacy.tables import Kind, Schema
+from tacit.query import within
+from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
+from tacit.query.expressions import Expression
+from tacit.query.parse import Text, only, parse
+from tacit.query.relations import Aliases, Scope
+from tacit.query.resolve import NO_CTES, Resolver
+from tacit.query.scalars import Bind, scalar
+
+AGGREGATES_MAX: Final = 100
+KEYS_MAX: Final = 16
+SETS_MAX: Final = 256
+
+_SELECT: Final = (
+    "expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"
+)  # fmt: skip
+_WINDOWS: Final = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the answer: its name, and its value over the noisy columns k0, k1, ..., a0, a1, ..."""
+
+    name: str
+    value: Expression
+
+    @property
+    def column(self) -> str | None:
+        """The noisy column that is shown as it is, if it is one."""
+        return self.value.tree.name if isinstance(self.value.tree, exp.Column) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, with nothing decided yet about bounds and noise."""
+
+    scope: Scope
+    keys: tuple[Expression, ...]
+    aggregates: tuple[Aggregate, ...]
+    outputs: tuple[Output, ...]
+    having: Expression | None = None
+    order: tuple[exp.Ordered, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    distinct: bool = False
+    sets: tuple[tuple[int, ...], ...] = ()
+    """Which keys each grouping set keeps; empty for a plain GROUP BY."""
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the answer is simply the noisy columns, in their own order."""
+        plain = all(output.column for output in self.outputs)
+        return plain and self.having is None and not self.order and self.limit is None and not self.distinct
+
+
+def ask(sql: object, schema: Schema) -> Question:
+    """Read SQL into a question, without touching data."""
+    text = Text(sql)
+    query = parse(text)
+    while isinstance(query, exp.Subquery):
+        only(query, ("this",), text)
+        query = query.this
+    if not isinstance(query, exp.Select):
+        raise NotAllowed(
+            f"{query.key.upper()} at the top is not defined",
+            accepted="put it into FROM and aggregate over it",
+            place=text.place(query),
+        )
+    only(query, _SELECT, text)
+    resolver = Resolver(schema, text, Aliases(), within.grouped, within.window)
+    ctes = resolver.ctes(query, NO_CTES)
+    scope = resolver.scope(query, ctes)
+    if scope.unit is None:
+        raise NotAllowed("this question is about public tables alone, and needs no privacy")
+    return _Reader(text, scope, resolver.binder(scope, ctes), query).question()
+
+
+class _Reader:
+    """Reads the SELECT list and what follows it, collecting aggregates on the way."""
+
+    def __init__(self, text: Text, scope: Scope, bind: Bind, query: exp.Select) -> None:
+        self.text, self.scope, self.bind, self.query = text, scope, bind, query
+        self.aggregates: list[Aggregate] = []
+        nodes, self.sets = self._grouping()
+        self.keys = [self._key(node) for node in nodes]
+        self.by_text = {key.text: index for index, key in reversed(list(enumerate(self.keys)))}
+
+    def question(self) -> Question:
+        query = self.query
+        outputs = tuple(self._outputs())
+        having = query.args.get("having")
+        condition = self.output(having.this) if having is not None else None
+        if condition is not None and condition.kind is not Kind.BOOLEAN:
+            raise NotSQL("HAVING takes a condition", place=self.text.place(self.query))
+        order = tuple(self._order(outputs))
+        distinct = query.args.get("distinct")
+        if distinct is not None:
+            only(distinct, (), self.text)
+        if not self.keys and not self.aggregates:
+            raise ShowsUnits(
+                "this would show rows of single units",
+                accepted="ask for aggregates such as COUNT(*) or AVG(...)",
+                place=self.text.place(query.expressions[0]),
+            )
+        if len(self.aggregates) > AGGREGATES_MAX or len(self.keys) > KEYS_MAX:
+            raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates and {KEYS_MAX} keys")
+        limit, offset = self._number("limit"), self._number("offset")
+        return Question(
+            self.scope,
+            tuple(self.keys),
+            tuple(self.aggregates),
+            outputs,
+            condition,
+            order,
+            limit,
+            offset or 0,
+            distinct is not None,
+            self.sets,
+        )
+
+    def output(self, node: exp.Expression) -> Expression:
+        """Bind a node over the noisy columns."""
+        if isinstance(node, exp.Paren):
+            return self.output(node.this)
+        if isinstance(node, exp.Window):
+            return self._window(node)
+        if is_aggregate(node):
+            return self._aggregate(node)
+        if not any(is_aggregate(part) for part in node.walk()):
+            has_columns = any(node.find_all(exp.Column))
+            value = self.bind(node)
+            if has_columns and value.text in self.by_text:
+                return self._key_column(self.by_text[value.text])
+            if not has_columns:
+                return value
+        if isinstance(node, exp.Column):
+            if self.bind(node).unit:
+                raise self._shows_units(node)
+            raise NotSQL(f"{node.sql()} is neither grouped nor aggregated", place=self.text.place(node))
+        return scalar(node, self.output, self.text.place)
+
+    def _outputs(self) -> Iterator[Output]:
+        seen: dict[str, int] = {}
+        for item in self.query.expressions:
+            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                raise ShowsUnits(
+                    "* would show rows of single units",
+                    accepted="ask for aggregates such as COUNT(*) or AVG(...)",
+                    place=self.text.place(item),
+                )
+            inner = item.this if isinstance(item, exp.Alias) else item
+            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else inner.sql(dialect="duckdb")
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] > 1:
+                name = f"{name}_{seen[name]}"
+            yield Output(name, self.output(inner))
+
+    def _aggregate(self, node: exp.Expression) -> Expression:
+        found = aggregate(node, self.bind, self.text)
+        known = [one.key for one in self.aggregates]
+        if found.key not in known:
+            self.aggregates.append(found)
+            known.append(found.key)
+        tree = exp.column(f"a{known.index(found.key)}")
+        return Expression(tree, found.kind, nullable=found.function not in ("count", "units", "distinct", "sum"))
+
+    def _key_column(self, index: int) -> Expression:
+        key = self.keys[index]
+        dropped = any(index not in kept for kept in self.sets)
+        return replace(key, tree=exp.column(f"k{index}"), nullable=key.nullable or dropped)
+
+    def _window(self, node: exp.Window) -> Expression:
+        """A window over the rows of the answer, after the noise."""
+        only(node, ("this", "partition_by", "order", "over"), self.text)
+        function = node.this
+        if not isinstance(function, _WINDOWS):
+            raise NotAllowed(f"{function.key.upper()} over the answer is not defined", place=self.text.place(node))
+        only(function, ("this", "big_int"), self.text)
+        argument = function.this
+        inner = None
+        if isinstance(argument, exp.Expression) and not isinstance(argument, exp.Star):
+            inner = self.output(argument)
+        partition = [self.output(one).tree.copy() for one in node.args.get("partition_by") or ()]
+        clause = node.args.get("order")
+        order = [self._ordered(one, self.output(one.this)) for one in (clause.expressions if clause else ())]
+        call: exp.Expression
+        if inner is not None:
+            call = type(function)(this=exp.cast(inner.tree.copy(), "DOUBLE") if inner.kind.is_number else inner.tree)
+        else:
+            call = exp.Count(this=exp.Star()) if isinstance(function, exp.Count) else type(function)()
+        tree = exp.Window(this=call, partition_by=partition, order=exp.Order(expressions=order) if order else None)
+        whole = isinstance(function, exp.Count | exp.RowNumber | exp.Rank | exp.DenseRank)
+        return Expression(tree, Kind.INTEGER if whole else Kind.REAL)
+
+    def _order(self, outputs: Sequence[Output]) -> Iterator[exp.Ordered]:
+        clause = self.query.args.get("order")
+        for one in clause.expressions if clause is not None else ():
+            only(one, ("this", "desc", "nulls_first"), self.text)
+            yield self._ordered(one, self._ordered_value(one.this, outputs))
+
+    def _ordered_value(self, node: exp.Expression, outputs: Sequence[Output]) -> Expression:
+        if isinstance(node, exp.Literal) and node.is_int:
+            if not 1 <= int(node.this) <= len(outputs):
+                raise NotSQL(f"ORDER BY {node.this} names no item of SELECT", place=self.text.place(node))
+            return outputs[int(node.this) - 1].value
+        if isinstance(node, exp.Column) and not node.table:
+            for output in outputs:
+                if output.name.lower() == node.name.lower():
+                    return output.value
+        return self.output(node)
+
+    @staticmethod
+    def _ordered(node: exp.Ordered, value: Expression) -> exp.Ordered:
+        return exp.Ordered(this=value.tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
+
+    def _number(self, name: str) -> int | None:
+        clause = self.query.args.get(name)
+        if clause is None:
+            return None
+        node = clause.expression
+        if not (isinstance(node, exp.Literal) and node.is_int):
+            raise NotSQL(f"{name.upper()} takes a whole number", place=self.text.place(clause))
+        return int(node.this)
+
+    def _grouping(self) -> tuple[list[exp.Expression], tuple[tuple[int, ...], ...]]:
+        """Return the nodes of all keys, and the grouping sets over them."""
+        group = self.query.args.get("group")
+        if group is None:
+            if self.query.args.get("distinct") is not None and not any(map(_has_aggregate, self.query.expressions)):
+                return [one.this if isinstance(one, exp.Alias) else one for one in self.query.expressions], ()
+            return [], ()
+        special = (exp.Rollup, exp.Cube, exp.GroupingSets)
+        if not any(isinstance(one, special) for one in group.expressions):
+            return within.group_nodes(self.query, self.text), ()
+        nodes: list[exp.Expression] = []
+        factors = [self._sets_of(one, nodes) for one in group.expressions]
+        sets = [tuple(sorted({index for part in choice for index in part})) for choice in product(*factors)]
+        if len(sets) > SETS_MAX:
+            raise TooWide(f"at most {SETS_MAX} grouping sets are answered at once, not {len(sets)}")
+        return nodes, tuple(dict.fromkeys(sets))
+
+    def _sets_of(self, node: exp.Expression, nodes: list[exp.Expression]) -> list[tuple[int, ...]]:
+        if isinstance(node, exp.Rollup | exp.Cube):
+            parts = [self._indices(one, nodes) for one in node.expressions]
+            if isinstance(node, exp.Rollup):
+                chosen = [parts[:length] for length in range(len(parts), -1, -1)]
+            else:
+                chosen = [list(some) for size in range(len(parts), -1, -1) for some in combinations(parts, size)]
+            return [tuple(index for part in some for index in part) for some in chosen]
+        if isinstance(node, exp.GroupingSets):
+            return [one for inner in node.expressions for one in self._sets_of(inner, nodes)]
+        return [self._indices(node, nodes)]
+
+    def _indices(self, node: exp.Expression, nodes: list[exp.Expression]) -> tuple[int, ...]:
+        inner = (
+            node.expressions if isinstance(node, exp.Tuple) else [node.this if isinstance(node, exp.Paren) else node]
+        )
+        found = []
+        for item in inner:
+            one = within.meant(item, self.query, self.text)
+            texts = [known.sql() for known in nodes]
+            if one.sql() not in texts:
+                nodes.append(one)
+                texts.append(one.sql())
+            found.append(texts.index(one.sql()))
+        return tuple(found)
+
+    def _key(self, node: exp.Expression) -> Expression:
+        value = self.bind(node)
+        if value.unit:
+            raise self._shows_units(node)
+        return value
+
+    def _shows_units(self, node: exp.Expression) -> ShowsUnits:
+        return ShowsUnits(
+            "grouping by the unit shows single people",
+            accepted="group by a column that many share",
+            place=self.text.place(node),
+        )
+
+
+def _has_aggregate(node: exp.Expression) -> bool:
+    return any(is_aggregate(part) for part in node.walk())

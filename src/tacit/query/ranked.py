@@ -1,0 +1,162 @@
+"""Quantiles, extremes and modes: private choices among public candidates, one in each group.
+
+The values of a group are counted in public cells (the whole numbers of a short range, otherwise equal parts of the
+declared interval); the engine returns the cells that are not empty. A unit with more rows in a group than the limit R
+has each of them counted with weight R / rows, in fractions of 1/1024, so that it brings R at most.
+
+Scores, and how far one unit moves them when it brings R at most:
+    quantile q   -|(1 - q) below - q above|, the weight below and above a cell     max(q, 1 - q) R <= R
+    max          -|above - t|, t so many rows that choosing beyond the data is unlikely            R
+    min          -|below - t|                                                                      R
+    mode         the weight of a candidate                                                         R
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from tacit.mechanisms import Exponential
+from tacit.mechanisms.randomness import Source
+from tacit.privacy.errors import NotBounded
+from tacit.privacy.tables import Kind
+from tacit.query.aggregates import Aggregate
+from tacit.query.expressions import Constant, Expression
+from tacit.query.measures import require_range
+from tacit.query.scalars import steps
+
+CELLS_MAX: Final = 1024
+WEIGHT: Final = 2**10
+COUNT_MAX: Final = 2**40
+"""Where a cell's weight is cut off, so that 1,024 of them times 4,096 fit into 64 bits; cutting moves none further."""
+
+SHARE_STEPS: Final = 2**12
+"""Quantiles are asked for in multiples of 1 / 4096, so that scores are whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The candidates: `count` cells of `width` from `lower` on, or the values of a list."""
+
+    lower: Fraction
+    width: Fraction
+    count: int
+    kind: Kind
+    values: tuple[Constant, ...] = ()
+
+    def shown(self, index: int) -> Any:
+        """Return the value that stands for a cell."""
+        if self.values:
+            return self.values[index]
+        if self.kind is Kind.INTEGER and self.width == 1:
+            return int(self.lower) + index
+        middle = self.lower + self.width * index + (self.width / 2 if self.width != 1 else 0)
+        if self.kind is Kind.DATE:
+            return date(1970, 1, 1) + timedelta(days=math.floor(middle))
+        if self.kind is Kind.TIME:
+            return datetime(1970, 1, 1) + timedelta(microseconds=math.floor(middle))
+        return round(middle) if self.kind is Kind.INTEGER else float(middle)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One private choice: what is ranked, over which rows, among which cells."""
+
+    function: str
+    value: Expression
+    condition: Expression | None
+    share: Fraction
+    cells: Cells
+    label: str
+
+    @property
+    def key(self) -> str:
+        """The choice as text, equal for equal ones."""
+        where = self.condition.text if self.condition else ""
+        return f"{self.function} | {self.value.text} | {where} | {self.share} | {self.cells.count}"
+
+    def sensitivity(self, rows: int) -> int:
+        """Return how far one unit with so many rows in a group moves a score there."""
+        if self.function == "quantile":
+            return rows * WEIGHT * max(self._numerator, SHARE_STEPS - self._numerator)
+        return rows * WEIGHT
+
+    @property
+    def _numerator(self) -> int:
+        return round(self.share * SHARE_STEPS)
+
+    @property
+    def cell_tree(self) -> exp.Expression:
+        """The engine's tree for the cell of a row: its number, or the value itself where candidates are listed."""
+        if self.cells.values:
+            return self.value.tree.copy()
+        centre = self.cells.lower + (self.cells.width / 2 if self.cells.width != 1 else 0)
+        number = steps(_numeric(self.value), self.cells.width, centre)
+        last = exp.Literal.number(self.cells.count - 1)
+        clamp = exp.Case().when(exp.LT(this=number.copy(), expression=exp.Literal.number(0)), exp.Literal.number(0))
+        return clamp.when(exp.GT(this=number.copy(), expression=last.copy()), last).else_(number)
+
+    def choose(self, cells: Sequence[Any], weights: NDArray[np.int64], mechanism: Exponential, source: Source) -> Any:
+        """Choose one candidate, given the cells of one group that are not empty and their weights."""
+        counts = np.zeros(self.cells.count, dtype=np.int64)
+        if self.cells.values:
+            place = {value: index for index, value in enumerate(self.cells.values)}
+            for cell, weight in zip(cells, weights, strict=True):
+                if cell in place:
+                    counts[place[cell]] = weight
+        else:
+            counts[np.asarray(cells, dtype=np.int64)] = weights
+        scores = self._scores(np.minimum(counts, COUNT_MAX), mechanism)
+        return self.cells.shown(int(mechanism.release(scores, source=source)))
+
+    def _scores(self, counts: NDArray[np.int64], mechanism: Exponential) -> NDArray[np.int64]:
+        if self.function == "mode":
+            return counts
+        upto = np.cumsum(counts)
+        below, above = upto - counts, upto[-1] - upto
+        if self.function == "quantile":
+            share = self._numerator
+            return np.asarray(-np.abs((SHARE_STEPS - share) * below - share * above))
+        margin = 2 * float(mechanism.sensitivity) / float(mechanism.epsilon) * math.log(self.cells.count)
+        kept = above if self.function == "max" else below
+        return np.asarray(-np.abs(kept - round(margin)))
+
+
+def ranked(aggregate: Aggregate) -> Ranked:
+    """Return the private choice that an aggregate asks for."""
+    value = aggregate.arguments[0]
+    if aggregate.function == "mode":
+        values = value.domain or ((False, True) if value.kind is Kind.BOOLEAN else None)
+        if values is None:
+            raise NotBounded(f"MODE needs the categories of {value.text}", accepted="declare them for its column")
+        cells = Cells(
+            Fraction(0), Fraction(1), len(values), value.kind, tuple(one for one in values if one is not None)
+        )
+    else:
+        range_ = require_range(value)
+        whole = value.kind in (Kind.INTEGER, Kind.DATE)
+        if whole and range_.upper - range_.lower < CELLS_MAX:
+            cells = Cells(range_.lower, Fraction(1), int(range_.upper - range_.lower) + 1, value.kind)
+        else:
+            width = Fraction(float((range_.upper - range_.lower) / CELLS_MAX)) or Fraction(1, 2**20)
+            cells = Cells(range_.lower, width, CELLS_MAX, value.kind)
+    share = aggregate.share if aggregate.share is not None else Fraction(0)
+    return Ranked(aggregate.function, value, aggregate.condition, share, cells, aggregate.label)
+
+
+def _numeric(value: Expression) -> Expression:
+    """Return dates as days and times as microseconds since 1970, numbers as they are."""
+    if value.kind.is_number:
+        return value
+    unit = "DAY" if value.kind is Kind.DATE else "MICROSECOND"
+    start = exp.cast(exp.Literal.string("1970-01-01"), "DATE" if value.kind is Kind.DATE else "TIMESTAMP")
+    tree = exp.DateDiff(this=value.tree.copy(), expression=start, unit=exp.var(unit))
+    return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, value.range, nullable=value.nullable)

@@ -1,0 +1,130 @@
+"""Rows that belong to units: what a FROM clause offers, and how its rows are read from the engine.
+
+Promise, kept by every function that makes a scope: each row is a function of one unit's data and of public data, and
+carries that unit in its `_unit`; `rows_per_unit`, where it is known, limits the rows of any unit. On this alone rests
+what is later said about sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.engines.protocol import SCHEMA, UNIT
+from tacit.privacy.tables import Table
+from tacit.query.expressions import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One item of a FROM clause: the analyst's name for it, and its fields by name in lower case."""
+
+    name: str
+    fields: Mapping[str, Expression]
+    names: tuple[str, ...]
+    """The fields' names in order, as they are shown."""
+    unit: exp.Column | None
+    """The engine's column with the unit; None if the rows are public."""
+    table: Table | None = None
+    """The registered table, if the item is one."""
+    alias: str = ""
+    """The engine's name for it."""
+    hidden: frozenset[str] = frozenset()
+    """Fields that USING merged into those of an earlier item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a FROM clause offers, with its WHERE."""
+
+    sources: tuple[Source, ...]
+    tree: exp.Select
+    """SELECT (nothing yet) FROM ... WHERE ... for the engine."""
+    rows_per_unit: int | None = None
+    datasets: frozenset[str] = frozenset()
+    """The budgets of the private tables that are read."""
+    tables: frozenset[str] = frozenset()
+    """Every table that is read, public ones too."""
+
+    @property
+    def unit(self) -> exp.Column | None:
+        """The engine's column with the unit of a row, or None if the rows are public."""
+        return next((source.unit for source in self.sources if source.unit is not None), None)
+
+    def where(self, condition: Expression) -> Scope:
+        """Keep the rows for which a condition is true."""
+        return replace(self, tree=self.tree.where(condition.tree.copy(), copy=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A query whose result has rows that belong to units: columns `c0`, `c1`, ... and `_unit`."""
+
+    tree: exp.Query
+    names: tuple[str, ...]
+    fields: tuple[Expression, ...]
+    """The facts of each column; their trees are of no use outside of `tree`."""
+    is_private: bool
+    rows_per_unit: int | None = None
+    datasets: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
+    identified_by: frozenset[int] = field(default=frozenset())
+    """Columns that no two rows share, of a public relation."""
+
+
+class Aliases:
+    """Hands out the engine's names for the items of FROM clauses: t0, t1, ... in the order of the query."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def next(self) -> str:
+        """Return a name that was not given yet."""
+        self._count += 1
+        return f"t{self._count - 1}"
+
+
+def column(name: str, table: str) -> exp.Column:
+    """Return the tree of a column, quoted where it needs to be."""
+    return exp.column(exp.to_identifier(name, quoted=not _plain(name)), table=exp.to_identifier(table))
+
+
+def registered(table: Table, alias: str) -> exp.Expr:
+    """Return the tree of a registered table."""
+    name = exp.to_identifier(table.name, quoted=not _plain(table.name))
+    return exp.alias_(exp.table_(name, db=SCHEMA), alias, table=True)
+
+
+def unit_of(alias: str) -> exp.Column:
+    """Return the tree of the unit of an item."""
+    return exp.column(UNIT, table=alias)
+
+
+def project(scope: Scope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:
+    """Return SELECT values AS c0, c1, ..., unit AS _unit of a scope."""
+    items = [exp.alias_(value.copy(), f"c{index}") for index, value in enumerate(values)]
+    if scope.unit is not None:
+        items.append(exp.alias_(scope.unit.copy(), UNIT))
+    tree = scope.tree.select(*items, copy=True)
+    return tree.distinct(copy=False) if distinct else tree
+
+
+_WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
+
+
+def _plain(name: str) -> bool:
+    return set(name) <= _WORDS and not name[0].isdigit() and name.upper() not in _KEYWORDS
+
+
+_KEYWORDS: Final = frozenset(
+    """
+    ALL AND ANY AS ASC BETWEEN BY CASE CAST CHECK COLUMN CROSS CURRENT DATE DAY DEFAULT DESC DISTINCT ELSE END EXISTS
+    FALSE FIRST FROM FULL GROUP HAVING HOUR IF IN INNER INTERVAL INTO IS JOIN KEY LAST LEFT LIKE LIMIT MINUTE MONTH
+    NATURAL NOT NULL OFFSET ON OR ORDER OUTER OVER PARTITION PRIMARY RANGE REFERENCES RIGHT ROW ROWS SECOND SELECT SET
+    TABLE THEN TIME TIMESTAMP TO TRUE UNION UNIQUE UNIT UPDATE USER USING VALUES WHEN WHERE WINDOW WITH YEAR
+    """.split()
+)
+"""Words that an engine may read as its own, so that names like them are quoted."""

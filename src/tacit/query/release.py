@@ -1,0 +1,181 @@
+"""What an analyst gets: a preview before, a release after; both say what they cost and how exact they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import Any, Final
+
+from tacit.accounting.bounds import Cost
+from tacit.ledger import Permit
+from tacit.mechanisms.mechanism import Interval
+from tacit.privacy.errors import Unavailable
+from tacit.privacy.figures import at_most
+from tacit.privacy.numbers import inside_unit_interval
+from tacit.query.explain import Line, explain, noise_in_words
+from tacit.query.finish import finished, intervals
+from tacit.query.plan import Plan
+from tacit.query.price import LEVEL
+from tacit.query.run import Noisy
+
+ROWS_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Preview(Cost):
+    """What a question would be charged, exactly, and how wide its intervals would be; a Cost, and nothing is spent."""
+
+    widths: Mapping[str, float | None] = field(default_factory=dict)
+    """For each noisy column the half-width of its 95 % interval, None where it depends on the data."""
+    is_released: bool = False
+    """Whether the same question was answered before, so that asking again costs nothing."""
+    lines: tuple[Line, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, cost: Cost, dialect: str, *, is_released: bool) -> Preview:
+        """Return the preview of a plan."""
+        return cls(cost.epsilon, cost.delta, cost.rho, widths_of(plan), is_released, tuple(explain(plan, dialect)))
+
+
+def widths_of(plan: Plan) -> dict[str, float | None]:
+    """Return the half-width of each noisy column that does not depend on the data."""
+    found: dict[str, float | None] = {}
+    for output in plan.question.outputs:
+        names = [one.name for one in output.value.tree.find_all(type(output.value.tree)) if one.name.startswith("a")]
+        if output.column is None or not output.column.startswith("a"):
+            if names or output.column is None:
+                found[output.name] = None
+            continue
+        estimate = plan.answers[int(output.column[1:])].estimate
+        if estimate is None or len(estimate.measures) != 1 or plan.question.sets:
+            found[output.name] = None
+        else:
+            step = float(estimate.grids[0].step) if estimate.grids else 1.0
+            found[output.name] = plan.price.half_width(estimate.measures[0]) * step
+    return found
+
+
+class Release:
+    """An answer: `rows`, `intervals(0.95)`, `cost`, `card` and `permit`."""
+
+    def __init__(self, plan: Plan, noisy: Noisy, cost: Cost, permits: tuple[Permit, ...]) -> None:
+        self._plan: Final = plan
+        self._noisy: Final = noisy
+        self.cost: Final = cost
+        """What was charged for it; nothing, if the same question had been answered before."""
+        self.permits: Final = permits
+
+    @property
+    def permit(self) -> Permit | None:
+        """The ledger's permit; None if the answer had been released before."""
+        return self.permits[0] if self.permits else None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise can be replayed, so that the answer protects nobody."""
+        return self._noisy.simulated
+
+    @cached_property
+    def _finished(self) -> tuple[list[dict[str, Any]], list[int]]:
+        return finished(self._plan, self._noisy)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the answer, in their order."""
+        return self._finished[0]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [output.name for output in self._plan.question.outputs]
+
+    def intervals(self, level: float = LEVEL) -> list[dict[str, Interval | None]]:
+        """Return, for each row and each noisy number, where the number without noise lies with probability `level`.
+
+        Without noise, but with each unit bounded as the card says. None where no interval is known.
+        """
+        share = float(inside_unit_interval("level", level))
+        if not self._finished[1]:
+            return [{} for _ in self.rows]
+        return intervals(self._plan, self._noisy, self._finished[1], share)
+
+    @property
+    def card(self) -> str:
+        """What was released, in plain language."""
+        return card(self._plan, self.cost, simulated=self.simulated)
+
+    def explain(self, dialect: str = "duckdb") -> list[Line]:
+        """Return what was done, pass by pass."""
+        return explain(self._plan, dialect)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return _module("pandas").DataFrame(self.rows, columns=self.columns)
+
+    def to_polars(self) -> Any:
+        """Return the rows as a polars DataFrame."""
+        return _module("polars").DataFrame(self._by_column())
+
+    def to_arrow(self) -> Any:
+        """Return the rows as an Arrow table."""
+        return _module("pyarrow").table(self._by_column())
+
+    def _by_column(self) -> dict[str, list[Any]]:
+        return {name: [row[name] for row in self.rows] for name in self.columns}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        cost = f"epsilon {at_most(self.cost.epsilon)}" if self.cost.epsilon else "nothing"
+        return f"<Release of {len(self)} rows for {cost}: {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        """The rows as a table, each noisy number with the half-width of its interval."""
+        spans = self.intervals()
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(row[name], span.get(name))}</td>" for name in self.columns) + "</tr>"
+            for row, span in zip(self.rows[:ROWS_SHOWN], spans, strict=False)
+        )
+        more = f"<p>… {len(self) - ROWS_SHOWN:,} more rows</p>" if len(self) > ROWS_SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(self.card)}</p>"
+
+
+def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
+    """Return in plain language what an answer protects, how, and what it cost."""
+    sentences = [
+        f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed: nobody can tell "
+        f"well whether {plan.bounding.relation.in_words}.",
+        f"Counted are at most {plan.bounding.in_words}; what a unit has beyond that is left out.",
+    ]
+    for index, measure in enumerate(plan.measures):
+        sentences.append(f"{measure.label} has {noise_in_words(plan, index)}.")
+    sentences += [f"{one.label} is a private choice among {one.cells.count:,} values." for one in plan.choices]
+    if plan.domains is None and plan.price.selection is not None:
+        shown = plan.price.selection.threshold
+        sentences.append(f"Groups are shown from about {shown:,} units on, because their keys are not public.")
+    spent = f"epsilon {at_most(cost.epsilon)}" + (f", delta {at_most(cost.delta)}" if cost.delta else "")
+    sentences.append(f"It cost {spent}." if cost.epsilon else "It cost nothing: the same answer was released before.")
+    if simulated:
+        sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
+    return " ".join(sentences)
+
+
+def _cell(value: Any, span: Interval | None) -> str:
+    shown = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return escape(shown) if span is None else f"{escape(shown)} ± {(span.high - span.low) / 2:,.3g}"
+
+
+def _module(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise Unavailable(f"{name} is not installed here; pip install 'tacit[frames]' brings it") from None

@@ -1,0 +1,314 @@
+"""The second pass: names become tables and columns, and every row gets the unit that it belongs to.
+
+Promise: each scope and relation made here keeps the promise of `relations`. Joins of private tables are on the unit
+(the engine joins on it in any case), public tables never preserve rows of their own, and a subquery that is about
+several units at once is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, WrongKind
+from tacit.privacy.tables import Kind, Schema, Table
+from tacit.query import joins
+from tacit.query.expressions import Expression
+from tacit.query.parse import Text, conjuncts, only
+from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, unit_of
+from tacit.query.scalars import Bind, read, scalar
+
+Ctes = Mapping[str, Relation]
+NO_CTES: Final[Ctes] = MappingProxyType({})
+
+_SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "distinct", "order")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Resolves one query against a schema; `per_unit` handles GROUP BY and windows inside subqueries."""
+
+    schema: Schema
+    text: Text
+    aliases: Aliases
+    grouped: Callable[[Resolver, exp.Select, Ctes], Relation]
+    window: Callable[[exp.Window, Scope, Bind, Text], Expression]
+
+    def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
+        """Return the common table expressions that are in sight inside a query."""
+        clause = query.args.get("with_")
+        if clause is None:
+            return outer
+        only(clause, ("expressions",), self.text)
+        known = dict(outer)
+        for cte in clause.expressions:
+            only(cte, ("this", "alias"), self.text)
+            only(cte.args["alias"], ("this", "columns"), self.text)
+            relation = self.relation(cte.this, known)
+            names = [one.name for one in cte.args["alias"].columns]
+            if names and len(names) != len(relation.names):
+                raise NotSQL(f"{cte.alias} names {len(names)} columns and has {len(relation.names)}")
+            known[cte.alias.lower()] = replace(relation, names=tuple(names)) if names else relation
+        return known
+
+    def scope(self, select: exp.Select, ctes: Ctes) -> Scope:
+        """Return what the FROM clause of a SELECT offers, with its WHERE applied."""
+        clause = select.args.get("from_")
+        if clause is None:
+            raise NotSQL("a question is about a table: SELECT ... FROM ...")
+        where = select.args.get("where")
+        parts = list(conjuncts(where.this)) if where is not None else []
+        scope = self._item(clause.this, ctes)
+        for join in [*clause.this.args.get("joins", ()), *select.args.get("joins", ())]:
+            only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
+            scope = joins.joined(
+                scope, self._item(join.this, ctes), join, parts, lambda one: self.binder(one, ctes), self.text
+            )
+        if where is not None:
+            scope = scope.where(self.condition(where.this, self.binder(scope, ctes)))
+        return scope
+
+    def binder(self, scope: Scope, ctes: Ctes = NO_CTES) -> Bind:
+        """Return what turns a node into the value of a row of the scope."""
+
+        def bind(node: exp.Expression) -> Expression:
+            if isinstance(node, exp.Column):
+                return self.field(scope, node)
+            if isinstance(node, exp.Paren):
+                return bind(node.this)
+            if isinstance(node, exp.In) and node.args.get("query") is not None:
+                return self._member(node, bind, ctes)
+            if isinstance(node, exp.Window):
+                return self.window(node, scope, bind, self.text)
+            if isinstance(node, exp.Subquery | exp.Exists | exp.Query):
+                raise NotAllowed(
+                    "a subquery inside an expression is not defined",
+                    accepted="join it in FROM, or use column IN (SELECT ...)",
+                    place=self.text.place(node),
+                )
+            if isinstance(node, exp.AggFunc):
+                raise NotAllowed(
+                    f"{node.key.upper()} cannot stand here",
+                    accepted="aggregates stand in SELECT, HAVING and ORDER BY",
+                    place=self.text.place(node),
+                )
+            return scalar(node, bind, self.text.place)
+
+        return bind
+
+    def condition(self, node: exp.Expression, bind: Bind) -> Expression:
+        """Return a condition; anything that is not true or false is refused."""
+        bound = bind(node)
+        if bound.kind is not Kind.BOOLEAN:
+            raise WrongKind(f"a condition is true or false, and this is {bound.kind}", place=self.text.place(node))
+        return bound
+
+    def field(self, scope: Scope, node: exp.Column) -> Expression:
+        """Return the value of a column, by its name and the name of its table if that is said."""
+        only(node, ("this", "table"), self.text)
+        if isinstance(node.this, exp.Star):
+            raise NotAllowed("* is for COUNT(*) and for whole rows", place=self.text.place(node))
+        wanted, table = node.name.lower(), node.table.lower()
+        found = [
+            source.fields[wanted]
+            for source in scope.sources
+            if wanted in source.fields and (source.name.lower() == table if table else wanted not in source.hidden)
+        ]
+        if len(found) == 1:
+            return found[0]
+        place = self.text.place(node)
+        at = f"at {place.line}:{place.column}: " if place else ""
+        if found:
+            raise NotInCatalog(f"{at}{node.name} is in several tables; write the table before it", name=node.name)
+        known = sorted({name for source in scope.sources for name in source.names})
+        raise NotInCatalog(f"{at}no column is called {node.sql()}; there is {', '.join(known)}", name=node.name)
+
+    def relation(self, query: exp.Expression, ctes: Ctes) -> Relation:
+        """Return a subquery as rows that belong to units."""
+        if isinstance(query, exp.Subquery):
+            only(query, ("this", "alias"), self.text)
+            return self.relation(query.this, ctes)
+        if isinstance(query, exp.Union) and not isinstance(query, exp.Except | exp.Intersect):
+            return self._union(query, ctes)
+        if not isinstance(query, exp.Select):
+            raise NotAllowed(f"{query.key.upper()} is not defined for private rows", place=self.text.place(query))
+        inner = self.ctes(query, ctes)
+        if query.args.get("limit") is not None or query.args.get("offset") is not None:
+            raise MixesUnits(
+                "LIMIT in a subquery chooses among units",
+                accepted="put LIMIT at the end of the whole query",
+                place=self.text.place(query.args.get("limit") or query),
+            )
+        if query.args.get("group") is not None or any(_aggregates(query)):
+            return self.grouped(self, query, inner)
+        only(query, _SELECT, self.text)
+        scope = self.scope(query, inner)
+        names, fields = self.projections(query, scope, self.binder(scope, inner))
+        distinct = query.args.get("distinct")
+        if distinct is not None:
+            only(distinct, (), self.text)
+            if scope.unit is not None and not any(field.unit for field in fields):
+                raise MixesUnits(
+                    "DISTINCT in a subquery mixes units",
+                    accepted="select the unit's column too, or use COUNT(DISTINCT ...) outside",
+                    place=self.text.place(query),
+                )
+        tree = project(scope, [field.tree for field in fields], distinct=distinct is not None)
+        return Relation(tree, names, fields, scope.unit is not None, scope.rows_per_unit, scope.datasets, scope.tables)
+
+    def projections(
+        self, query: exp.Select, scope: Scope, bind: Bind
+    ) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
+        """Return the names and values of a SELECT list over rows, with stars spelled out."""
+        pairs: list[tuple[str, Expression]] = []
+        for item in query.expressions:
+            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                only(item.this if isinstance(item, exp.Column) else item, (), self.text)
+                pairs += self._starred(item, scope)
+            else:
+                inner = item.this if isinstance(item, exp.Alias) else item
+                pairs.append((item.alias_or_name or f"column{len(pairs)}", bind(inner)))
+        return tuple(name for name, _ in pairs), tuple(value for _, value in pairs)
+
+    def _starred(self, item: exp.Expression, scope: Scope) -> Iterator[tuple[str, Expression]]:
+        table = item.table.lower() if isinstance(item, exp.Column) else ""
+        for source in scope.sources:
+            if not table or source.name.lower() == table:
+                for name in source.names:
+                    if table or name.lower() not in source.hidden:
+                        yield name, source.fields[name.lower()]
+
+    def _item(self, item: exp.Expression, ctes: Ctes) -> Scope:
+        """Return one item of a FROM clause as a scope of its own."""
+        alias = self.aliases.next()
+        if isinstance(item, exp.Subquery):
+            only(item, ("this", "alias", "joins"), self.text)
+            inner = self.relation(item.this, self.ctes(item, ctes))
+            return derived(inner, item.alias or alias, alias, _column_names(item, inner))
+        if not isinstance(item, exp.Table):
+            raise NotAllowed(f"{item.key.upper()} in FROM is not defined", place=self.text.place(item))
+        only(item, ("this", "alias", "joins"), self.text)
+        if not isinstance(item.this, exp.Identifier):
+            raise NotAllowed(
+                "functions in FROM are not defined",
+                accepted="register the file as a table",
+                place=self.text.place(item),
+            )
+        if item.name.lower() in ctes:
+            relation = ctes[item.name.lower()]
+            return derived(relation, item.alias_or_name, alias, _column_names(item, relation))
+        return base(self.schema.table(item.name), item.alias_or_name, alias)
+
+    def _member(self, node: exp.In, bind: Bind, ctes: Ctes) -> Expression:
+        """x IN (SELECT ...): of public values, or of units by their own column."""
+        only(node, ("this", "query"), self.text)
+        value, inner = bind(node.this), self.relation(node.args["query"], ctes)
+        if len(inner.fields) != 1:
+            raise NotSQL("IN takes a subquery with one column", place=self.text.place(node))
+        if value.kind is not inner.fields[0].kind:
+            raise WrongKind(
+                f"IN compares {value.kind} with {inner.fields[0].kind}; CAST one of them", place=self.text.place(node)
+            )
+        query = inner.tree.copy()
+        if inner.is_private and not (value.unit and inner.fields[0].unit):
+            raise MixesUnits(
+                "IN with a private subquery lets rows depend on other units",
+                accepted="compare the unit's column with the unit's column",
+                place=self.text.place(node),
+            )
+        chosen = exp.select(exp.column("c0")).from_(exp.alias_(exp.Subquery(this=query), "s", table=True))
+        chosen = chosen.where(exp.column("c0").is_(exp.null()).not_())
+        tree = exp.In(this=value.tree.copy(), query=exp.Subquery(this=chosen))
+        return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit)
+
+    def _union(self, query: exp.Union, ctes: Ctes) -> Relation:
+        if query.args.get("distinct"):
+            raise MixesUnits(
+                "UNION removes duplicates across units", accepted="write UNION ALL", place=self.text.place(query)
+            )
+        only(query, ("this", "expression", "with_", "distinct"), self.text)
+        inner = self.ctes(query, ctes)
+        left, right = self.relation(query.this, inner), self.relation(query.expression, inner)
+        if len(left.fields) != len(right.fields) or left.is_private != right.is_private:
+            raise NotSQL("both sides of UNION ALL have the same columns, and are private or public together")
+        fields = []
+        for one, other in zip(left.fields, right.fields, strict=True):
+            if one.kind is not other.kind:
+                raise WrongKind(f"UNION ALL puts {one.kind} and {other.kind} into one column; CAST one of them")
+            fields.append(_either(one, other))
+        rows = None
+        if left.rows_per_unit is not None and right.rows_per_unit is not None:
+            rows = left.rows_per_unit + right.rows_per_unit
+        tree = exp.union(left.tree.copy(), right.tree.copy(), distinct=False)
+        return Relation(
+            tree,
+            left.names,
+            tuple(fields),
+            left.is_private,
+            rows,
+            left.datasets | right.datasets,
+            left.tables | right.tables,
+        )
+
+
+def base(table: Table, name: str, alias: str) -> Scope:
+    """Return a registered table as a scope."""
+    fields = {}
+    for one in table.columns:
+        value = read(one, column(one.name, alias))
+        own = table.unit is not None and table.unit.is_direct and one.name.lower() == table.unit.column.lower()
+        fields[one.name.lower()] = replace(value, unit=True, domain=None, range=None, nullable=False) if own else value
+    unit = unit_of(alias) if table.is_private else None
+    source = Source(name, fields, tuple(one.name for one in table.columns), unit, table, alias)
+    datasets = frozenset({table.dataset} if table.is_private else ())
+    tree = exp.select().from_(registered(table, alias))
+    return Scope((source,), tree, table.limits.rows_per_unit, datasets, frozenset({table.name}))
+
+
+def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
+    """Return a subquery as a scope: its columns keep their facts and get new trees."""
+    fields: dict[str, Expression] = {}
+    for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
+        if shown.lower() in fields:
+            raise NotInCatalog(f"a subquery has two columns called {shown}; give one of them another name", name=shown)
+        fields[shown.lower()] = replace(value, tree=exp.column(f"c{index}", table=alias))
+    unit = unit_of(alias) if relation.is_private else None
+    tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
+    source = Source(name, fields, names, unit, None, alias)
+    return Scope((source,), tree, relation.rows_per_unit, relation.datasets, relation.tables)
+
+
+def _column_names(item: exp.Expression, relation: Relation) -> tuple[str, ...]:
+    alias = item.args.get("alias")
+    names = tuple(one.name for one in alias.columns) if alias is not None else ()
+    return names if len(names) == len(relation.names) else relation.names
+
+
+def _either(one: Expression, other: Expression) -> Expression:
+    """Return the facts that hold for a value of either side."""
+    both_ranges = one.range is not None and other.range is not None
+    both_domains = one.domain is not None and other.domain is not None
+    return Expression(
+        one.tree,
+        one.kind,
+        one.range.union(other.range) if both_ranges and one.range and other.range else None,
+        tuple(dict.fromkeys((*one.domain, *other.domain))) if both_domains and one.domain and other.domain else None,
+        one.nullable or other.nullable,
+        one.unit or other.unit,
+    )
+
+
+def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield aggregates of this SELECT that are not inside windows or subqueries."""
+    for item in select.expressions:
+        waiting: list[exp.Expr] = [item]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, exp.AggFunc):
+                yield node
+            elif not isinstance(node, exp.Window | exp.Query):
+                waiting += list(node.iter_expressions())

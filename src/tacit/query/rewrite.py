@@ -1,0 +1,234 @@
+"""The sixth pass: what the engine runs.
+
+Statements return one row a group (and, for private choices, one row a group and cell), never a row of a unit. They add
+up whole numbers, so their results do not depend on the order of rows, and they are clamped to ±2^62, which moves no two
+neighbours further apart. Noise is not their business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.query.bound import Bounding
+from tacit.query.expressions import Expression
+from tacit.query.measures import How, Measure
+from tacit.query.ranked import WEIGHT, Ranked
+from tacit.query.relations import Scope
+
+SATURATION: Final = 2**62
+SALT: Final = "salt"
+UNITS: Final = "units"
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The rows that a question is about, its keys, and the limits on each unit."""
+
+    scope: Scope
+    keys: tuple[Expression, ...]
+    bounding: Bounding
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the keys in the statements."""
+        return [f"k{index}" for index in range(len(self.keys))]
+
+    def where(self, condition: Expression | None) -> Grouping:
+        """Keep the rows for which a condition is true."""
+        return self if condition is None else replace(self, scope=self.scope.where(condition))
+
+    def rows(self, *more: exp.Expr, unit: bool = True) -> exp.Select:
+        """SELECT unit AS u, keys AS k0, ..., more FROM ... WHERE ..."""
+        items = [exp.alias_(key.tree.copy(), name) for key, name in zip(self.keys, self.names, strict=True)]
+        if unit and self.scope.unit is not None:
+            items.insert(0, exp.alias_(self.scope.unit.copy(), "u"))
+        return self.scope.tree.select(*items, *more, copy=True)
+
+
+class _Values:
+    """The columns of the innermost SELECT: each value and each condition once, under a short name."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, tuple[str, exp.Expression]] = {}
+
+    def named(self, tree: exp.Expression, prefix: str) -> exp.Column:
+        """Return the column that holds a tree, adding it if it is new."""
+        text = tree.sql(dialect="duckdb")
+        if text not in self.items:
+            taken = sum(name.startswith(prefix) for name, _ in self.items.values())
+            self.items[text] = (f"{prefix}{taken}", tree)
+        return exp.column(self.items[text][0])
+
+    @property
+    def aliased(self) -> list[exp.Expr]:
+        """The columns as items of a SELECT."""
+        return [exp.alias_(tree.copy(), name) for name, tree in self.items.values()]
+
+
+def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) -> exp.Select:
+    """Return the statement that adds up measures by group, with the number of units of each group if wanted."""
+    values, names, bounding = _Values(), grouping.names, grouping.bounding
+    if bounding.whole_rows is not None:
+        sums = [_total(_of_rows(measure, values), f"m{index}") for index, measure in enumerate(measures)]
+        counts_units = units or any(measure.how is How.UNITS for measure in measures)
+        if units:
+            sums.append(_total(_different("u"), UNITS))
+        return _grouped(grouping.rows(*values.aliased, unit=counts_units), names, sums)
+    parts = [exp.alias_(_part(measure, bounding, values), f"m{index}") for index, measure in enumerate(measures)]
+    by_unit = _from(grouping.rows(*values.aliased), "r").select("u", *names, *parts).group_by("u", *names)
+    sums = [_total(exp.Sum(this=exp.column(f"m{index}")), f"m{index}") for index in range(len(measures))]
+    if units:
+        sums.append(_total(exp.Count(this=exp.Star()), UNITS))
+    return _grouped(limited(grouping, by_unit), names, sums)
+
+
+def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
+    """Return the statement that counts the different values in each group, so many of each unit at most."""
+    assert measure.tree is not None
+    grouping, names = grouping.where(measure.condition), grouping.names
+    item = exp.alias_(measure.tree.copy(), "x")
+    counted = _total(_different("x"), "m0")
+    if grouping.bounding.whole_rows is not None:
+        return _grouped(grouping.rows(item, unit=False), names, [counted])
+    present = exp.column("x").is_(exp.null()).not_()
+    tree = _from(grouping.rows(item), "r").select("u", *names, "x").where(present).distinct()
+    within = [exp.column("u"), *map(exp.column, names)]
+    ranked = _ranked(tree, within, [*within, exp.column("x")], grouping.bounding.rows)
+    return _grouped(limited(grouping, ranked, dense=True), names, [counted])
+
+
+def cells(grouping: Grouping, ranked: Ranked) -> exp.Select:
+    """Return the statement that weighs the cells of each group."""
+    grouping, names = grouping.where(ranked.condition), grouping.names
+    cell = exp.alias_(ranked.cell_tree, "cell")
+    weight = exp.Literal.number(WEIGHT)
+    present = exp.column("cell").is_(exp.null()).not_()
+    if grouping.bounding.whole_rows is not None:
+        rows = _from(grouping.rows(cell, unit=False), "r").select(*names, "cell").where(present)
+        total = _total(exp.Mul(this=exp.Count(this=exp.Star()), expression=weight), "w")
+        return _grouped(rows, [*names, "cell"], [total])
+    inner = _from(grouping.rows(cell), "r").select("u", *names, "cell", exp.alias_(exp.Count(this=exp.Star()), "n"))
+    inner = inner.where(present).group_by("u", *names, "cell")
+    within = [exp.column("u"), *map(exp.column, names)]
+    all_rows = exp.Window(this=exp.Sum(this=exp.column("n")), partition_by=within)
+    counted = _from(inner, "n").select("u", *names, "cell", "n", exp.alias_(all_rows, "rows_all"))
+    kept = _from(limited(grouping, counted, dense=True), "c")
+    limit = exp.Literal.number(grouping.bounding.rows)
+    product = exp.Mul(this=exp.Mul(this=exp.column("n"), expression=limit), expression=weight)
+    scaled = exp.IntDiv(this=exp.paren(product), expression=exp.column("rows_all"))
+    full = exp.Mul(this=exp.column("n"), expression=weight.copy())
+    more = exp.GT(this=exp.column("rows_all"), expression=limit.copy())
+    part = exp.Case().when(more, scaled).else_(full)
+    tree = kept.select(*names, "cell", exp.alias_(part, "w0"))
+    return _grouped(tree, [*names, "cell"], [_total(exp.Sum(this=exp.column("w0")), "w")])
+
+
+def limited(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp.Select:
+    """Keep so many groups of each unit as the limit allows, chosen by a salted hash of the unit and the group."""
+    if not grouping.bounding.chooses_groups:
+        return tree
+    keys = [exp.column(name) for name in grouping.names]
+    return _ranked(tree, [exp.column("u")], [exp.column("u"), *keys], grouping.bounding.groups, dense=dense)
+
+
+def _ranked(
+    tree: exp.Select,
+    within: Sequence[exp.Expression],
+    hashed: Sequence[exp.Expression],
+    most: int,
+    *,
+    dense: bool = False,
+) -> exp.Select:
+    """Keep the first `most` within each part, in the order of a salted hash; equal hashes are told apart by value."""
+    digest = exp.Anonymous(
+        this="hash", expressions=[*(one.copy() for one in hashed), exp.Parameter(this=exp.var(SALT))]
+    )
+    order = [digest, *(one.copy() for one in hashed)]
+    window = exp.Window(
+        this=exp.DenseRank() if dense else exp.RowNumber(),
+        partition_by=[one.copy() for one in within],
+        order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
+    )
+    numbered = _from(tree, "p").select("*", exp.alias_(window, "place"))
+    return _from(numbered, "q").select("*").where(exp.column("place") <= most)
+
+
+def _of_rows(measure: Measure, values: _Values) -> exp.Expression:
+    """Return what the rows of a group come to as they are: the table holds only so many of each unit."""
+    if measure.how is How.UNITS:
+        return _filtered(_different("u"), measure, values)
+    if measure.how is How.ROWS:
+        return _count(measure, values)
+    assert measure.tree is not None
+    return _filtered(exp.Sum(this=values.named(measure.tree, "v")), measure, values)
+
+
+def _part(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expression:
+    """Return what the rows of one unit in one group come to, clamped."""
+    rows, count = exp.Literal.number(bounding.rows), _count(measure, values)
+    if measure.how is How.ROWS:
+        return _least(count, bounding.rows)
+    if measure.how is How.UNITS:
+        return _least(count, 1)
+    assert measure.tree is not None
+    added = _filtered(exp.Sum(this=values.named(measure.tree, "v")), measure, values)
+    total = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
+    if measure.how is How.SUM:
+        return _clamped(total, bounding.rows * min(measure.low, 0), bounding.rows * max(measure.high, 0))
+    scaled = exp.IntDiv(
+        this=exp.paren(exp.Mul(this=total.copy(), expression=rows)), expression=_greatest(count.copy(), 1)
+    )
+    return exp.Case().when(exp.GT(this=count, expression=rows.copy()), scaled).else_(total)
+
+
+def _count(measure: Measure, values: _Values) -> exp.Expression:
+    counted = exp.Star() if measure.tree is None else values.named(measure.tree, "v")
+    return _filtered(exp.Count(this=counted), measure, values)
+
+
+def _different(name: str) -> exp.Expression:
+    return exp.Count(this=exp.Distinct(expressions=[exp.column(name)]))
+
+
+def _grouped(tree: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
+    outer = _from(tree, "g").select(*names, *sums)
+    return outer.group_by(*names) if names else outer
+
+
+def _from(tree: exp.Select, alias: str) -> exp.Select:
+    return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
+
+
+def _total(tree: exp.Expression, name: str) -> exp.Expr:
+    """Return a sum as a BIGINT, 0 where there is nothing to add, saturated far beyond anything that is counted."""
+    if isinstance(tree, exp.Count) or (isinstance(tree, exp.Filter) and isinstance(tree.this, exp.Count)):
+        return exp.alias_(tree, name)
+    whole = exp.Coalesce(this=tree, expressions=[exp.Literal.number(0)])
+    return exp.alias_(exp.cast(_clamped(whole, -SATURATION, SATURATION), "BIGINT"), name)
+
+
+def _clamped(tree: exp.Expression, low: int, high: int) -> exp.Expression:
+    """Clamp a value that is never NULL."""
+    return _least(_greatest(tree, low), high)
+
+
+def _least(tree: exp.Expression, number: int) -> exp.Expression:
+    return exp.Anonymous(this="LEAST", expressions=[tree, _number(number)])
+
+
+def _greatest(tree: exp.Expression, number: int) -> exp.Expression:
+    return exp.Anonymous(this="GREATEST", expressions=[tree, _number(number)])
+
+
+def _number(value: int) -> exp.Expression:
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+
+
+def _filtered(tree: exp.Expression, measure: Measure, values: _Values) -> exp.Expression:
+    if measure.condition is None:
+        return tree
+    return exp.Filter(this=tree, expression=exp.Where(this=values.named(measure.condition.tree, "c")))

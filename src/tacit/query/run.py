@@ -1,0 +1,224 @@
+"""Run a plan: exact whole numbers from the engine, noise in this process, nothing exact handed on.
+
+Promise: what `run` returns was made by the mechanisms of the plan's price and by nothing else. It is called after the
+ledger has admitted the plan's event. What happens here does not depend on data except through the mechanisms: groups
+that are missing in the engine's answer are zeros, a value that is not listed is left out, and nothing raises for what
+the data hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.engines.protocol import Columns, Engine, Progress
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import is_simulated
+from tacit.query.plan import Plan
+from tacit.query.rewrite import SALT, UNITS
+
+
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """What was released: the keys of the groups, a noisy whole number a measure and group, and what was chosen."""
+
+    keys: tuple[list[Any], ...]
+    measures: tuple[NDArray[np.int64], ...]
+    choices: tuple[list[Any], ...]
+    simulated: bool = False
+    """Whether the noise can be replayed, so that nobody is protected."""
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        columns: list[Any] = [*self.keys, *self.measures, *self.choices]
+        return len(columns[0]) if columns else 0
+
+    def to_bytes(self) -> bytes:
+        """Return a written form, to be kept as a released answer."""
+        written = {
+            "keys": [[_written(value) for value in column] for column in self.keys],
+            "measures": [column.tolist() for column in self.measures],
+            "choices": [[_written(value) for value in column] for column in self.choices],
+            "simulated": self.simulated,
+        }
+        return json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def from_bytes(cls, written: bytes) -> Noisy:
+        """Read the written form back."""
+        record = json.loads(written)
+        return cls(
+            tuple([_read(value) for value in column] for column in record["keys"]),
+            tuple(np.array(column, dtype=np.int64) for column in record["measures"]),
+            tuple([_read(value) for value in column] for column in record["choices"]),
+            record["simulated"],
+        )
+
+
+def run(
+    plan: Plan,
+    engine: Engine,
+    salt: int,
+    *,
+    timeout_s: float | None = None,
+    progress: Progress | None = None,
+    source: Source = SYSTEM,
+) -> Noisy:
+    """Run the statements of a plan and release their results with noise."""
+    found: list[Columns] = []
+    for statement in plan.statements:
+        sql = statement.sql(engine.dialect)
+        parameters = {SALT: salt} if f"${SALT}" in sql else None
+        found.append(engine.run(sql, parameters, timeout_s=timeout_s, progress=progress))
+    return release(plan, found, source)
+
+
+def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:
+    """Add noise to the results of a plan's statements."""
+    places, keys = _groups(plan, found, source)
+    measures: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * len(plan.measures)
+    choices: list[list[Any]] = [[]] * len(plan.choices)
+    for statement, columns in zip(plan.statements, found, strict=True):
+        at = places.of(columns)
+        for place, index in enumerate(statement.measures):
+            exact = np.zeros(places.count, dtype=np.int64)
+            kept = at >= 0
+            exact[at[kept]] = np.asarray(columns[f"m{place}"], dtype=np.int64)[kept]
+            measures[index] = _noisy(plan, index, exact, source)
+        if statement.choice is not None:
+            choices[statement.choice] = _chosen(plan, statement.choice, columns, at, places.count, source)
+    released = tuple(measures)
+    simulated = source.simulated or any(map(is_simulated, released))
+    return Noisy(keys, tuple(np.asarray(one) for one in released), tuple(choices), simulated)
+
+
+def exact(plan: Plan, found: Sequence[Columns]) -> dict[tuple[Any, ...], list[int]]:
+    """Return the numbers before noise, by group; for tests and simulations of plans, never for a release."""
+    names = [f"k{index}" for index in range(len(plan.question.keys))]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for statement, columns in zip(plan.statements, found, strict=True):
+        for row, key in enumerate(_tuples(columns, names)):
+            values = groups.setdefault(key, [0] * len(plan.measures))
+            for place, index in enumerate(statement.measures):
+                values[index] = int(columns[f"m{place}"][row])
+    return groups
+
+
+class _Places:
+    """Where each group stands in the answer."""
+
+    def __init__(self, names: Sequence[str], count: int, positions: Mapping[Any, int]) -> None:
+        self.names, self.count, self._positions = names, count, positions
+
+    def of(self, columns: Columns) -> NDArray[np.int64]:
+        """Return the place of each row's group, -1 for those that are not shown."""
+        if not self.names:
+            return np.zeros(_length(columns), dtype=np.int64)
+        found = (self._positions.get(key, -1) for key in _tuples(columns, self.names))
+        return np.fromiter(found, dtype=np.int64, count=_length(columns))
+
+
+class _Public(_Places):
+    """Places in the product of public domains, found column by column."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._domains = [domain.values for domain in plan.domains or ()]
+        names = [f"k{index}" for index in range(len(self._domains))]
+        super().__init__(names, plan.groups or 1, {})
+        self._of_value = [{value: index for index, value in enumerate(one)} for one in self._domains]
+
+    def of(self, columns: Columns) -> NDArray[np.int64]:
+        """Return the place of each row's group, -1 for values that are not listed."""
+        rows = _length(columns)
+        places, missing = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
+        for name, positions in zip(self.names, self._of_value, strict=True):
+            values = columns[name]
+            index = np.fromiter((positions.get(value, -1) for value in _listed(values)), dtype=np.int64, count=rows)
+            missing |= index < 0
+            places = places * len(positions) + index
+        places[missing] = -1
+        return places
+
+    def keys(self) -> tuple[list[Any], ...]:
+        """Return the key columns of all groups, in order."""
+        columns, repeat = [], self.count
+        for values in self._domains:
+            repeat //= len(values)
+            block = [value for value in values for _ in range(repeat)]
+            columns.append(block * (self.count // len(block)))
+        return tuple(columns)
+
+
+def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Places, tuple[list[Any], ...]]:
+    """Return the groups that are shown: all public ones, or those that the selection lets pass."""
+    if plan.domains is not None:
+        public = _Public(plan)
+        return public, public.keys()
+    assert plan.price.selection is not None
+    names = [f"k{index}" for index in range(len(plan.question.keys))]
+    columns = found[0]
+    keys = list(_tuples(columns, names))
+    shown: list[tuple[Any, ...]] = []
+    if keys:  # a mechanism refuses to choose among nothing
+        mask = plan.price.selection.release(np.asarray(columns[UNITS], dtype=np.int64), source=source)
+        shown = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
+    positions = {key: index for index, key in enumerate(shown)}
+    return _Places(names, len(shown), positions), tuple([key[at] for key in shown] for at in range(len(names)))
+
+
+def _noisy(plan: Plan, index: int, values: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+    if not values.size:
+        return values
+    released: NDArray[np.int64] = plan.price.noises[index].release(values, source=source)
+    return released
+
+
+def _chosen(plan: Plan, index: int, columns: Columns, at: NDArray[np.int64], groups: int, source: Source) -> list[Any]:
+    """Make one private choice a group."""
+    choice, mechanism = plan.choices[index], plan.price.choices[index]
+    cells, weights = columns["cell"], np.asarray(columns["w"], dtype=np.int64)
+    rows: list[list[int]] = [[] for _ in range(groups)]
+    for row, place in enumerate(at.tolist()):
+        if place >= 0 and cells[row] is not None:
+            rows[place].append(row)
+    return [
+        choice.choose([cells[row] for row in some], weights[some] if some else np.zeros(0, np.int64), mechanism, source)
+        for some in rows
+    ]
+
+
+def _tuples(columns: Columns, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    if not names:
+        return [()] * _length(columns)
+    return list(zip(*(_listed(columns[name]) for name in names), strict=True))
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _order(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    return tuple((value is None, "" if value is None else value) for value in key)
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return {"time": value.isoformat()}
+    return {"date": value.isoformat()} if isinstance(value, date) else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        return datetime.fromisoformat(value["time"]) if "time" in value else date.fromisoformat(value["date"])
+    return value

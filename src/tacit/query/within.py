@@ -1,0 +1,301 @@
+"""What stays inside one unit: subqueries grouped by the unit, and windows partitioned by it.
+
+Promise: a row that comes out belongs to the one unit whose rows it was made from, and is a function of the set of those
+rows, not of their order: sums are of whole numbers (reals are put on a public grid first), and where an order has ties
+all columns break them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.mechanisms.grid import Grid
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotBounded, NotSQL, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import EXACT_MAX, Expression, Range
+from tacit.query.parse import Text, only
+from tacit.query.relations import Relation, Scope
+from tacit.query.resolve import Ctes, Resolver
+from tacit.query.scalars import Bind, scalar, steps
+
+STEPS_IN_RANGE: Final = 2**30
+"""How finely a real is put on a grid before a unit's own sum is taken."""
+
+_SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "group", "having", "order")
+
+
+def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
+    """Return a subquery that is grouped by the unit, and perhaps by more, as rows of that unit."""
+    text = resolver.text
+    only(select, _SELECT, text)
+    scope = resolver.scope(select, ctes)
+    if scope.unit is None:
+        raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
+    bind = resolver.binder(scope, ctes)
+    keys = [bind(node) for node in group_nodes(select, text)]
+    if not any(key.unit and key.tree == _unit_field(scope, key) for key in keys):
+        raise MixesUnits(
+            "this subquery aggregates over several units",
+            accepted="group it by the unit's column, or aggregate at the top only",
+            place=text.place(select.args.get("group") or select),
+        )
+    output = _output(keys, scope, bind, text)
+    pairs = [
+        (item.alias_or_name or f"column{index}", output(item.this if isinstance(item, exp.Alias) else item))
+        for index, item in enumerate(select.expressions)
+    ]
+    tree = scope.tree.select(
+        *(exp.alias_(value.tree.copy(), f"c{index}") for index, (_, value) in enumerate(pairs)),
+        exp.alias_(scope.unit.copy(), "_unit"),
+    )
+    tree = tree.group_by(*{key.text: key.tree.copy() for key in (Expression(scope.unit, Kind.TEXT), *keys)}.values())
+    if (having := select.args.get("having")) is not None:
+        tree = tree.having(resolver.condition(having.this, output).tree.copy())
+    one_row = all(key.unit for key in keys)
+    return Relation(
+        tree,
+        tuple(name for name, _ in pairs),
+        tuple(value for _, value in pairs),
+        True,
+        1 if one_row else scope.rows_per_unit,
+        scope.datasets,
+        scope.tables,
+    )
+
+
+def group_nodes(select: exp.Select, text: Text) -> list[exp.Expression]:
+    """Return the expressions of a GROUP BY, with positions and aliases replaced by what they stand for."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        return [_inner(item) for item in select.expressions if not any(item.find_all(exp.AggFunc))]
+    only(group, ("expressions",), text)
+    return [meant(node, select, text) for node in group.expressions]
+
+
+def meant(node: exp.Expression, select: exp.Select, text: Text) -> exp.Expression:
+    """Return what an item of GROUP BY stands for: a position or an alias names an item of SELECT."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        items = select.expressions
+        if not (node.is_int and 1 <= int(node.this) <= len(items)):
+            raise NotSQL(f"GROUP BY {node.this} names no item of SELECT", place=text.place(node))
+        return _inner(items[int(node.this) - 1])
+    if isinstance(node, exp.Column) and not node.table:
+        for item in select.expressions:
+            if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+                return _inner(item)
+    return node
+
+
+def _inner(item: exp.Expression) -> exp.Expression:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _unit_field(scope: Scope, key: Expression) -> exp.Expression | None:
+    """Return the tree of the field of the scope that is the unit and equals a key, if there is one."""
+    for source in scope.sources:
+        for field in source.fields.values():
+            if field.unit and field.tree == key.tree:
+                return field.tree
+    return None
+
+
+def _output(keys: list[Expression], scope: Scope, bind: Bind, text: Text) -> Bind:
+    """Return what binds an item of the SELECT list: keys, aggregates of the unit's rows, and expressions of both."""
+    by_text = {key.text: key for key in keys}
+
+    def output(node: exp.Expression) -> Expression:
+        if isinstance(node, exp.Paren):
+            return output(node.this)
+        if isinstance(node, exp.AggFunc | exp.Filter):
+            return _aggregate(node, scope, bind, text)
+        if not any(node.find_all(exp.AggFunc)):
+            value = bind(node)
+            if value.text in by_text or not any(node.find_all(exp.Column)):
+                return by_text.get(value.text, value)
+        if isinstance(node, exp.Column):
+            raise NotSQL(f"{node.sql()} is neither grouped nor aggregated", place=text.place(node))
+        return scalar(node, output, text.place)
+
+    return output
+
+
+def _aggregate(node: exp.Expression, scope: Scope, bind: Bind, text: Text) -> Expression:
+    """Return an aggregate over the rows of one unit."""
+    condition = None
+    if isinstance(node, exp.Filter):
+        only(node, ("this", "expression"), text)
+        condition, node = bind(node.expression.this), node.this
+    if isinstance(node, exp.Count):
+        return _count(node, scope, bind, condition)
+    maker = _AGGREGATES.get(type(node))
+    if maker is None:
+        raise NotAllowed(
+            f"{node.key.upper()} of one unit's rows is not defined",
+            accepted="COUNT, SUM, AVG, MIN and MAX are",
+            place=text.place(node),
+        )
+    only(node, ("this",), text)
+    return maker(bind(node.this), scope.rows_per_unit, condition, node, text)
+
+
+def _count(node: exp.Count, scope: Scope, bind: Bind, condition: Expression | None) -> Expression:
+    argument = node.this
+    if isinstance(argument, exp.Star):
+        tree: exp.Expression = exp.Count(this=exp.Star())
+    elif isinstance(argument, exp.Distinct):
+        tree = exp.Count(this=exp.Distinct(expressions=[bind(one).tree.copy() for one in argument.expressions[:1]]))
+    else:
+        tree = exp.Count(this=bind(argument).tree.copy())
+    rows = scope.rows_per_unit or EXACT_MAX
+    return Expression(_filtered(tree, condition), Kind.INTEGER, Range.of(0, rows), nullable=False)
+
+
+def _extreme(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, _text: Text
+) -> Expression:
+    tree = type(node)(this=value.tree.copy())
+    return replace(value, tree=_filtered(tree, condition), nullable=True)
+
+
+def _sum(
+    value: Expression, rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    tree, step = _whole_sum(value, condition, node, text)
+    range_ = None
+    if rows is not None and value.range is not None:
+        slack = step / 2 if value.kind is Kind.REAL else Fraction(0)
+        nothing = Fraction(0)
+        low, high = min(value.range.lower, nothing) - slack, max(value.range.upper, nothing) + slack
+        range_ = Range(rows * low, rows * high)
+    if value.kind is Kind.INTEGER and range_ is not None and range_.size <= EXACT_MAX:
+        return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, range_)
+    return Expression(_scaled(tree, step), Kind.REAL, range_)
+
+
+def _avg(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    tree, step = _whole_sum(value, condition, node, text)
+    count = exp.func("NULLIF", _filtered(exp.Count(this=value.tree.copy()), condition), exp.Literal.number(0))
+    range_ = Range(value.range.lower - step, value.range.upper + step) if value.range else None
+    return Expression(exp.Div(this=_scaled(tree, step), expression=exp.cast(count, "DOUBLE")), Kind.REAL, range_)
+
+
+def _whole_sum(
+    value: Expression, condition: Expression | None, node: exp.Expression, text: Text
+) -> tuple[exp.Expression, Fraction]:
+    """Return the sum of a value in whole steps, and the step."""
+    if value.unit or not value.kind.is_number:
+        raise WrongKind(f"{node.key.upper()} takes numbers, not {value.kind}", place=text.place(node))
+    if value.kind is Kind.INTEGER:
+        return _filtered(exp.Sum(this=value.tree.copy()), condition), Fraction(1)
+    if value.range is None:
+        raise NotBounded(
+            f"{node.key.upper()} of one unit's rows needs a number with bounds",
+            accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
+            place=text.place(node),
+        )
+    step = Grid.below(max(value.range.size, Fraction(1, 2**40)) / STEPS_IN_RANGE).step
+    return _filtered(exp.Sum(this=steps(value, step, Fraction(0))), condition), step
+
+
+def _scaled(tree: exp.Expression, step: Fraction) -> exp.Expression:
+    real = exp.cast(tree, "DOUBLE")
+    return (
+        real if step == 1 else exp.Mul(this=real, expression=exp.cast(exp.Literal.number(repr(float(step))), "DOUBLE"))
+    )
+
+
+def _filtered(tree: exp.Expression, condition: Expression | None) -> exp.Expression:
+    if condition is None:
+        return tree
+    return exp.Filter(this=tree, expression=exp.Where(this=condition.tree.copy()))
+
+
+_Maker = Callable[[Expression, "int | None", "Expression | None", exp.Expression, Text], Expression]
+_AGGREGATES: Final[Mapping[type[exp.Expression], _Maker]] = {
+    exp.Sum: _sum,
+    exp.Avg: _avg,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+}
+
+_RANKS: Final = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_NEIGHBOURS: Final = (exp.Lag, exp.Lead)
+
+
+def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression:
+    """Return a window function over the rows of one unit."""
+    only(node, ("this", "partition_by", "order", "over"), text)
+    partition = [bind(one) for one in node.args.get("partition_by") or ()]
+    if scope.unit is not None and not any(key.unit for key in partition):
+        raise MixesUnits(
+            "this window reaches over several units",
+            accepted="add the unit's column to PARTITION BY",
+            place=text.place(node),
+        )
+    ordered = node.args.get("order")
+    order = [_ordered(one, bind, text) for one in (ordered.expressions if ordered is not None else ())]
+    function = node.this
+    value, needs_ties = _windowed(function, scope, bind, text)
+    if needs_ties:
+        if not order:
+            raise NotSQL(f"{function.key.upper()} needs ORDER BY in its window", place=text.place(node))
+        order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
+    units = [scope.unit.copy()] if scope.unit is not None else []
+    keys = [*units, *(key.tree.copy() for key in partition if not key.unit)]
+    return replace(value, tree=_over(value.tree, keys, order))
+
+
+def _over(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Ordered]) -> exp.Expression:
+    """Return a tree in which every aggregate, rank or neighbour is taken over the window."""
+
+    def windowed(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.AggFunc | exp.Filter | exp.RowNumber):
+            return node
+        clause = exp.Order(expressions=[one.copy() for one in order]) if order else None
+        return exp.Window(this=node, partition_by=[key.copy() for key in keys], order=clause)
+
+    return _replaced(tree.copy(), windowed)
+
+
+def _replaced(tree: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+    """Return a tree with its outermost changed nodes changed; what lies below them stays."""
+    changed = change(tree)
+    if changed is not tree:
+        return changed
+    for child in list(tree.iter_expressions()):
+        other = _replaced(child, change)
+        if other is not child:
+            child.replace(other)
+    return tree
+
+
+def _windowed(function: exp.Expression, scope: Scope, bind: Bind, text: Text) -> tuple[Expression, bool]:
+    """Return what a window function computes, and whether its value depends on the order of ties."""
+    rows = scope.rows_per_unit
+    if isinstance(function, _RANKS):
+        value = Expression(type(function)(), Kind.INTEGER, Range.of(1, rows or EXACT_MAX), nullable=False)
+        return value, isinstance(function, exp.RowNumber)
+    if isinstance(function, _NEIGHBOURS):
+        only(function, ("this", "offset"), text)
+        value, offset = bind(function.this), function.args.get("offset")
+        if offset is not None and not (isinstance(offset, exp.Literal) and offset.is_int):
+            raise NotAllowed("the distance of LAG and LEAD is a whole number", place=text.place(function))
+        tree = type(function)(this=value.tree.copy(), offset=offset.copy() if offset is not None else None)
+        return replace(value, tree=tree, nullable=True), True
+    return _aggregate(function, scope, bind, text), False
+
+
+def _ordered(node: exp.Ordered, bind: Bind, text: Text) -> exp.Ordered:
+    only(node, ("this", "desc", "nulls_first"), text)
+    return exp.Ordered(
+        this=bind(node.this).tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first")
+    )
