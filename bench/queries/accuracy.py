@@ -1,7 +1,7 @@
 """How far answers lie from the truth: mean absolute errors by group, each system at the same epsilon and bounds.
 
-A question's epsilon is for all that it asks. The data keep the bounds, so that all the error is noise, and the truth is
-that of the rows themselves.
+A question's epsilon is for all that it asks, and nobody spends a delta. The data keep the bounds, so that all the error
+is noise, and the truth is that of the rows themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from bench.queries import data, tables
-from bench.queries.contest import PEERS, question, told
+from bench.queries.contest import PEERS, Deadline, question, told
 from bench.queries.contestant import EPSILON_STEP
 from bench.results import Result
 
@@ -23,6 +23,7 @@ STATISTICS: Final = {"count": "COUNT(*)", "sum": "SUM(value)", "avg": "AVG(value
 EVERYTHING: Final = tuple(STATISTICS)
 STANDARD_ERRORS: Final = 3
 PEER_SECONDS_MAX: Final = 900.0
+PEER_REPEATS_MAX: Final = 20
 
 Answers = dict[str, list[float]]
 """The answers of one question by group, in the order in which the statistics were asked for."""
@@ -31,14 +32,17 @@ Distances = np.ndarray[Any, np.dtype[np.float64]]
 _NOTHING: Final = [0.0] * len(STATISTICS)
 
 
-def errors(folder: Path, quick: bool) -> Iterator[Result]:
-    """Ask each statistic by itself and all of them at once, many times, of tacit and of every peer that is here."""
+def errors(folder: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
+    """Ask each statistic by itself and all of them at once, many times, of tacit and of every peer that is here.
+
+    With `quick` OpenDP is left out, which takes seconds to find the scale of each noise.
+    """
     rows, repeats = (20_000, 3) if quick else (100_000, 40)
     wanted = [("avg",), EVERYTHING] if quick else [*((name,) for name in STATISTICS), EVERYTHING]
     source = f"{data.visits(rows)}/*.parquet"
     truth = _asked(source, EVERYTHING)
     ours, delta = _ours(folder, source, wanted, repeats)
-    theirs = _theirs(rows, wanted, repeats)
+    theirs = _theirs(PEERS[1:] if quick else PEERS, rows, wanted, repeats, deadline)
     for index, names in enumerate(wanted):
         found = {peer: answers[index] for peer, answers in theirs.items() if answers is not None}
         alone = "alone" if len(names) == 1 else "of four at once"
@@ -83,7 +87,7 @@ def _ours(
     """Return tacit's answers, and the delta that the last question was charged."""
     limits = {"groups_per_unit": data.VISIT_GROUPS, "rows_per_group": data.VISIT_ROWS}
     found: list[list[Answers]] = []
-    with tables.register(folder, name="visits", source=source, limits=limits) as curator:
+    with tables.register(folder, name="visits", source=source, limits=limits, delta=0.0) as curator:
         for names in wanted:
             columns = ", ".join(f"{STATISTICS[name]} AS {name}_" for name in names)
             sql = f"SELECT grp, {columns} FROM visits GROUP BY grp"
@@ -94,15 +98,17 @@ def _ours(
         return found, float(release.cost.delta)
 
 
-def _theirs(rows: int, wanted: Sequence[Sequence[str]], repeats: int) -> dict[str, list[list[Answers]] | None]:
+def _theirs(
+    names: Sequence[str], rows: int, wanted: Sequence[Sequence[str]], repeats: int, deadline: Deadline
+) -> dict[str, list[list[Answers]] | None]:
     """Return the peers' answers; they are asked side by side, since nothing is timed here."""
 
     def ask(name: str) -> list[list[Answers]] | None:
         found = told(
             name,
-            timeout_s=PEER_SECONDS_MAX,
+            timeout_s=deadline.left_s(PEER_SECONDS_MAX),
             task="errors",
-            repeats=min(repeats, 20),
+            repeats=min(repeats, PEER_REPEATS_MAX),
             wanted=wanted,
             folder=str(data.visits(rows)),
             **question(by="grp", groups=data.GROUPS, groups_per_unit=data.VISIT_GROUPS, rows_per_group=data.VISIT_ROWS),
@@ -110,4 +116,4 @@ def _theirs(rows: int, wanted: Sequence[Sequence[str]], repeats: int) -> dict[st
         return None if found is None else found["answers"]
 
     with ThreadPoolExecutor(2) as threads:
-        return dict(zip(PEERS, threads.map(ask, PEERS), strict=True))
+        return dict(zip(names, threads.map(ask, names), strict=True))

@@ -7,9 +7,11 @@ and memory is the process's own. Peers that need an environment of their own mea
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -44,6 +46,22 @@ class Figures:
     def of(cls, wall_s: list[float], cpu_s: list[float], peak_mb: float) -> Figures:
         """Sum several repetitions up."""
         return cls(min(wall_s), statistics.median(wall_s), min(cpu_s), peak_mb)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When peers must have answered, whatever they have not; a quick run must end, and tacit is what it is about."""
+
+    at_s: float = math.inf
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """Return the deadline so many seconds from now."""
+        return cls(time.monotonic() + seconds)
+
+    def left_s(self, most_s: float) -> float:
+        """Return how long one peer may take, at most `most_s`."""
+        return max(1.0, min(most_s, self.at_s - time.monotonic()))
 
 
 def contest(contestants: Mapping[str, Mapping[str, Any]], repeats: int, *, warm: bool = True) -> dict[str, Figures]:

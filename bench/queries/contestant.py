@@ -45,14 +45,14 @@ def duckdb_over(database: str, sql: str) -> Ask:
     return ask
 
 
-def tacit_over(folder: str, sql: str) -> Ask:
+def tacit_over(folder: str, sql: str, delta: float | None = None) -> Ask:
     """The curator of a folder in which the table is registered already."""
     import tacit
 
     curator = tacit.Curator(folder)
 
     def ask(number: int) -> None:
-        if not curator.sql(sql, epsilon=1 + number * EPSILON_STEP).rows:
+        if not curator.sql(sql, epsilon=1 + number * EPSILON_STEP, delta=delta).rows:
             sys.exit(f"no rows came back for {sql}")
 
     return ask

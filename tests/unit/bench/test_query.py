@@ -9,7 +9,7 @@ import pytest
 
 from bench import peers, query
 from bench.queries import accuracy, contest, data
-from bench.queries.contest import ContestantFailed, Figures
+from bench.queries.contest import ContestantFailed, Deadline, Figures
 
 ROWS = 20_000
 
@@ -105,6 +105,12 @@ def test_a_peer_that_fails_is_said_and_gives_no_figure(
     monkeypatch.setattr(peers, "run", fail)
     assert contest.peer("opendp", repeats=1) is None
     assert "opendp gave no figure: stopped" in capsys.readouterr().err
+
+
+def test_a_deadline_leaves_a_peer_what_is_left_and_never_nothing() -> None:
+    assert Deadline().left_s(900.0) == 900.0
+    assert 8 < Deadline.after(10.0).left_s(900.0) <= 10
+    assert Deadline.after(-10.0).left_s(900.0) == 1.0
 
 
 def test_every_peer_has_a_script_and_pins() -> None:
