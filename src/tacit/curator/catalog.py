@@ -127,19 +127,17 @@ class Catalog:
 
         self._change(change)
 
-    def rewrite(self, text: str, since: str) -> None:
-        """Put a text in the file's place, if it is a catalog and the file still holds `since`."""
-        contents = self._read(text)
-        with self._file.locked():
-            before = self._file.read()
+    @classmethod
+    def rewrite(cls, folder: Path | str, text: str, since: str) -> Catalog:
+        """Put a text in the file's place, if it is a catalog and the file still holds `since`, valid or not."""
+        file = CatalogFile(Path(folder))
+        _contents(file, text)
+        with file.locked():
+            before = file.read()
             if before.text != since:
-                raise NameTaken(f"{self.path} was changed by somebody else meanwhile; read it again", name="catalog")
-            self._file.replace(text, before)
-            self._take(Snapshot(text, self._file.version()), contents)
-
-    def check(self, text: str) -> None:
-        """Raise CatalogInvalid where a text is no catalog."""
-        self._read(text)
+                raise NameTaken(f"{file.path} was changed by somebody else meanwhile; read it again", name="catalog")
+            file.replace(text, before)
+        return cls.open(folder)
 
     def reload(self) -> bool:
         """Read the file again if it has changed, and say whether it has; where it is invalid, nothing changes here."""
@@ -166,10 +164,14 @@ class Catalog:
             self._take(Snapshot(text, self._file.version()), outcome)
 
     def _read(self, text: str) -> Contents:
-        return read(text, folder=self.folder, file=self.path)
+        return _contents(self._file, text)
 
     def _take(self, snapshot: Snapshot, contents: Contents) -> None:
         self._snapshot, self._contents, self._schema = snapshot, contents, Schema(contents.tables.values())
+
+
+def _contents(file: CatalogFile, text: str) -> Contents:
+    return read(text, folder=file.folder, file=file.path)
 
 
 def _writable(table: Table) -> Table:

@@ -2,7 +2,7 @@
 
 In the catalog a place is relative to its folder where it lies inside it, and absolute otherwise; for a DuckDB file the
 table follows after a #. Everywhere else places are absolute.
-Not here: opening any of it (engines).
+Not here: reading any of it (engines).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from tacit.engines.protocol import Source
+from tacit.engines.protocol import Described, Source
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
 
 FORMS: Final = ("csv", "parquet", "duckdb")
@@ -52,6 +52,17 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
     source = Source(form, _found(os.path.expanduser(place), Path(folder)), _inner_table(place, form, inner))
     written(source, Path(folder))  # a place that the catalog could not hold is refused here
     return source
+
+
+def describe(source: Source) -> list[Described]:
+    """Return the columns of a source: their names, and the kinds that fit them."""
+    from tacit.engines import DuckDBEngine
+
+    engine = DuckDBEngine()
+    try:
+        return engine.describe(source)
+    finally:
+        engine.close()
 
 
 def format_of(place: str, stated: str | None) -> str:

@@ -68,6 +68,11 @@ def left_out(described: Iterable[Described], kinds: Mapping[str, Kind] | None = 
     return [one for one in described if one.kind is None and one.name.lower() not in chosen]
 
 
+def column_named(table: str, described: Sequence[Described], name: str) -> Described:
+    """Return the column of a source by its name in any case, or refuse it with the names that are near."""
+    return _Found(table, described).named(name)
+
+
 class _Found:
     """The columns of a source, by name."""
 

@@ -275,11 +275,13 @@ def test_a_new_catalog_is_never_written_over_another(tmp_path: Path, catalog: Ca
 def test_a_text_takes_the_files_place_only_if_it_is_valid_and_nobody_came_between(catalog: Catalog) -> None:
     since = catalog.text
     with pytest.raises(CatalogInvalid):
-        catalog.rewrite("tables = 1", since)
-    catalog.rewrite(since.replace("[0, 120]", "[0, 99]"), since)
+        Catalog.rewrite(catalog.folder, "tables = 1", since)
+    catalog.path.write_text("broken")
+    Catalog.rewrite(catalog.folder, since.replace("bounds = [0, 120] }\n", "bounds = [0, 99] }\n"), "broken")
+    assert catalog.reload()
     assert catalog.schema.table("visits").column("age").facts == Bounds(0, 99)
     with pytest.raises(NameTaken, match="somebody else"):
-        catalog.rewrite(since, since)
+        Catalog.rewrite(catalog.folder, since, since)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])

@@ -1,0 +1,55 @@
+"""`tacit init`: make a folder with an empty catalog and an empty ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tacit.cli.catalog.place import CATALOG, LEDGER, folder_words
+from tacit.cli.kit import Command, Screen
+
+
+@click.command("init", cls=Command)
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.pass_obj
+def command(screen: Screen, folder: Path) -> None:
+    """Make a folder with an empty catalog and an empty ledger.
+
+    The catalog says what is public about your tables, the ledger what was spent. What is there already is never
+    written over.
+    """
+    _refuse_what_is_there(folder)
+    from tacit.curator.catalog import Catalog
+    from tacit.ledger import Ledger
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be made: {error.strerror}") from None
+    Ledger.open(folder).close()
+    Catalog.create(folder)
+    words = folder_words(folder)
+    following = [
+        f"tacit table add visits visits.parquet{words}",
+        f"tacit budget set visits --epsilon 1 --delta 1e-7{words}",
+    ]
+    if screen.as_json:
+        files = {"catalog": str(folder / CATALOG), "ledger": str(folder / LEDGER)}
+        screen.show_object({"folder": str(folder), **files, "next": following})
+        return
+    sentence = f"made {folder / CATALOG}, for what is public, and {folder / LEDGER}, for what is spent"
+    screen.console.print(sentence, soft_wrap=True)
+    screen.console.print("next, say whom a table protects, and what may be spent on it:")
+    for line in following:
+        screen.console.print(f"  {line}", soft_wrap=True)
+
+
+def _refuse_what_is_there(folder: Path) -> None:
+    from tacit.privacy.errors import NameTaken
+
+    if folder.exists() and not folder.is_dir():
+        raise NameTaken(f"{folder} is a file; choose another name for the folder", name="folder", value=str(folder))
+    for name in (CATALOG, LEDGER):
+        if (folder / name).exists():
+            raise NameTaken(f"{folder / name} is there already; nothing was changed", name="folder", value=str(folder))

@@ -1,0 +1,282 @@
+"""`tacit table`: say what is public about tables, and whom they protect."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tacit.cli.catalog.place import folder_words, hinted, in_folder, opened_catalog, require_folder, said
+from tacit.cli.kit import Group, Screen
+
+if TYPE_CHECKING:
+    from tacit.cli.catalog.drafts import Draft
+    from tacit.curator.catalog import Catalog
+    from tacit.engines.protocol import Source
+
+UNDECIDED: Final = (
+    "it is not said whom {name} protects: add --unit COLUMN, whose values are the protected people, or --public for a "
+    "table about nobody"
+)
+FORMATS: Final = ("csv", "parquet", "duckdb")
+STATED: Final = (
+    *("unit", "public", "through", "bounds", "categories", "kinds", "never_missing", "identified_by"),
+    *("rows_per_unit", "groups_per_unit", "rows_per_group", "dataset", "format"),
+)
+"""The options that state something of a table."""
+
+
+@click.group("table", cls=Group)
+def command() -> None:
+    """Say what is public about tables, and whom they protect.
+
+    Bounds and categories are statements by the owner, made without looking: tacit reads nothing off the data but the
+    names and types of columns. They are kept in catalog.toml, which you may edit as well.
+    """
+
+
+def _stating(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that state something of a table, and hand them to it as one."""
+    several: dict[str, Any] = {"multiple": True, "metavar": "COLUMN=VALUE"}
+    limit: dict[str, Any] = {"type": click.IntRange(1, 1_000_000), "metavar": "N"}
+    stated = [
+        click.option("--unit", metavar="COLUMN", help="Whose values are the people that the guarantee protects."),
+        click.option("--public", is_flag=True, help="The rows are about nobody, and anybody may see them."),
+        click.option(
+            "--through",
+            multiple=True,
+            metavar="COLUMN=TABLE.COLUMN",
+            help="The unit lies in another table; several in the order in which they lead there.",
+        ),
+        click.option("--bounds", **several, help="Between which values a column lies: age=0:120."),
+        click.option("--categories", **several, help="Which values a column has: sex=F,M."),
+        click.option("--kind", "kinds", **several, help="boolean, integer, real, text, date or time: zip=text."),
+        click.option("--never-missing", multiple=True, metavar="COLUMN", help="No row is without a value here."),
+        click.option("--identified-by", multiple=True, metavar="COLUMN", help="No two rows share the values of these."),
+        click.option("--rows-per-unit", **limit, help="Of each unit, so many rows are counted at most."),
+        click.option("--groups-per-unit", **limit, help="Each unit counts in so many groups of an answer at most."),
+        click.option("--rows-per-group", **limit, help="And with so many rows in each of them at most."),
+        click.option("--dataset", metavar="NAME", help="The budget that pays; the table's own unless stated."),
+        click.option("--format", type=click.Choice(FORMATS), help="What the file holds, if its name does not say."),
+    ]
+
+    @wraps(function)
+    def wrapped(*screen: Screen, **settings: Any) -> None:
+        options = {name: settings.pop(name) for name in STATED}
+        function(*screen, options=options, **settings)
+
+    decorated: Callable[..., None] = wrapped
+    for option in reversed(stated):
+        decorated = option(decorated)
+    return decorated
+
+
+@command.command()
+@in_folder
+@click.argument("name")
+@click.argument("source")
+@_stating
+@click.option("--replace", is_flag=True, help="Replace what is stated of a table of this name.")
+@click.pass_obj
+def add(screen: Screen, folder: Path, name: str, source: str, replace: bool, options: dict[str, Any]) -> None:
+    """State a table: its rows come from SOURCE.
+
+    SOURCE is a CSV or Parquet file, several of them (visits-*.parquet), or a table of a DuckDB file
+    (clinic.duckdb#visits). At a terminal, what the options leave open is asked for.
+
+    \b
+      tacit table add visits visits.parquet --unit patient_id --bounds age=0:120 --categories sex=F,M
+      tacit table add lines lines.csv --through visit_id=visits.id --rows-per-unit 50
+      tacit table add regions regions.csv --public
+    """
+    catalog = opened_catalog(folder)
+    from tacit.cli.catalog.drafts import Draft
+    from tacit.curator.sources import describe, source_of
+    from tacit.privacy.errors import NameTaken
+
+    if name.lower() in catalog.tables and not replace:
+        raise NameTaken(f"{name} is in {catalog.path} already; change it with tacit table edit, or add --replace")
+    rows = source_of(source, folder=folder, format=options["format"])
+    draft = Draft(name, describe(rows))
+    draft.take(options, catalog)
+    if not draft.is_decided:
+        if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
+            raise click.UsageError(UNDECIDED.format(name=name))
+        _ask(screen, catalog, draft, rows, source)
+    known = {table.dataset for table in catalog.tables.values() if table.is_private}
+    table = draft.table()
+    catalog.add(table, rows, replace=replace)
+    _show_added(screen, catalog, draft, is_new_budget=table.is_private and table.dataset not in known)
+
+
+def _ask(screen: Screen, catalog: Catalog, draft: Draft, rows: Source, place: str) -> None:
+    """Ask for what is open; whoever stops or says no leaves nothing behind."""
+    from tacit.cli.catalog.wizard import Wizard
+    from tacit.curator.writing import table_text
+
+    wizard = Wizard(screen.console, catalog)
+    try:
+        wizard.complete(draft, place)
+        wanted = wizard.confirm(table_text(draft.table(), rows, catalog.folder))
+    except (KeyboardInterrupt, click.Abort):
+        screen.console.print("\n\nnothing was written")
+        raise
+    if not wanted:
+        screen.console.print("nothing was written")
+        raise click.Abort
+    screen.console.print()
+
+
+def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget: bool) -> None:
+    from tacit.cli.catalog.hints import table_hints
+    from tacit.cli.catalog.views import protects, shown, table_object
+    from tacit.curator.stating import left_out
+
+    table = catalog.schema.table(draft.name)
+    without = left_out(draft.described, draft.kinds)
+    hints = table_hints(table)
+    if without:
+        named = ", ".join(f"{shown(one.name)} ({one.type})" for one in without)
+        hints.append(f"left out, for their types cannot be asked about: {named}; --kind gives one a kind")
+    facts = {**table_object(catalog, table), "left_out": [one.name for one in without], "hints": hints}
+    said(screen, f"added {shown(table.name)}: {len(table.columns)} columns; protects {protects(table)}", facts)
+    if is_new_budget:
+        import shlex
+
+        dataset = shlex.quote(table.dataset)
+        hints.append(f"give it a budget: tacit budget set {dataset} --epsilon 1{folder_words(catalog.folder)}")
+    hinted(screen, hints)
+
+
+@command.command()
+@in_folder
+@click.argument("name", required=False)
+@click.pass_obj
+def show(screen: Screen, folder: Path, name: str | None) -> None:
+    """Show what is public about a table, or list all of them.
+
+    In a pipe this is TOML as it stands in the catalog.
+    """
+    catalog = opened_catalog(folder)
+    from tacit.cli.catalog import views
+
+    tables = list(catalog.tables.values()) if name is None else [catalog.schema.table(name)]
+    if screen.as_json:
+        objects = [views.table_object(catalog, table) for table in tables]
+        screen.show_object({"tables": objects} if name is None else objects[0])
+    elif not screen.console.is_terminal:
+        click.echo("\n".join(catalog.statement(table.name) for table in tables), nl=False)
+    elif name is None:
+        views.show_tables(screen, catalog)
+    else:
+        views.show_table(screen, catalog, tables[0])
+
+
+@command.command()
+@in_folder
+@click.argument("name", required=False)
+@_stating
+@click.option("--source", help="Where the rows come from.")
+@click.option("--forget", multiple=True, metavar="COLUMN", help="State neither bounds nor categories of it any longer.")
+@click.pass_obj
+def edit(
+    screen: Screen, folder: Path, name: str | None, source: str | None, forget: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    """Change what is stated of a table.
+
+    With options, they are changed and all the rest is kept. Without, the catalog is opened in your editor ($EDITOR),
+    and what you save replaces it if it can be read.
+    """
+    require_folder(folder)
+    options["forget"] = forget
+    if source is None and not any(options.values()):
+        _edit_by_hand(screen, folder, name)
+        return
+    if name is None:
+        raise click.UsageError("name the table that the options are about")
+    catalog = opened_catalog(folder)
+    from tacit.cli.catalog.drafts import Draft
+    from tacit.cli.catalog.hints import table_hints
+    from tacit.cli.catalog.views import protects, shown, table_object
+
+    draft = Draft.of(catalog.schema.table(name))
+    rows = _changed_source(catalog, name, source, options["format"])
+    draft.take(options, catalog)
+    catalog.add(draft.table(), rows, replace=True)
+    table = catalog.schema.table(name)
+    hints = table_hints(table)
+    facts = {**table_object(catalog, table), "hints": hints}
+    said(screen, f"changed {shown(table.name)}: {len(table.columns)} columns; protects {protects(table)}", facts)
+    hinted(screen, hints)
+
+
+def _changed_source(catalog: Catalog, name: str, source: str | None, form: str | None) -> Source:
+    """Return where the rows are from now on; every column that is stated must be there, too."""
+    from tacit.curator.sources import describe, source_of
+    from tacit.curator.stating import column_named
+
+    rows = catalog.source(name)
+    if source is None and form is None:
+        return rows
+    if source is None:
+        rows = source_of(rows.place, folder=catalog.folder, format=form, table=rows.table)
+    else:
+        rows = source_of(source, folder=catalog.folder, format=form)
+    found = describe(rows)
+    for column in catalog.schema.table(name).columns:
+        column_named(f"the new source of {name}", found, column.name)
+    return rows
+
+
+def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
+    """Open the file in an editor, again and again until it can be read or is given up."""
+    from tacit.curator.catalog import Catalog
+    from tacit.curator.catalog_file import CatalogFile
+    from tacit.privacy.errors import CatalogInvalid
+
+    since = CatalogFile(folder).read().text
+    if screen.as_json or not sys.stdin.isatty():
+        raise click.UsageError("say by options what to change, such as --bounds age=0:120; an editor needs a terminal")
+    try:
+        if name is not None:
+            Catalog.open(folder).schema.table(name)
+    except CatalogInvalid as error:
+        click.echo(f"tacit: {error.code} {error.message}", err=True)  # what the editor is opened for
+    text = since
+    while True:
+        edited = click.edit(text, extension=".toml")
+        if edited is None or edited == since:
+            screen.console.print("nothing was changed")
+            return
+        try:
+            catalog = Catalog.rewrite(folder, edited, since)
+        except CatalogInvalid as error:
+            click.echo(f"tacit: {error.code} {error.message}", err=True)
+            if not click.confirm("edit it again? otherwise what you wrote is discarded", default=True):
+                raise
+            text = edited
+        else:
+            count = len(catalog.tables)
+            screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
+            return
+
+
+@command.command()
+@in_folder
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def remove(screen: Screen, folder: Path, name: str, yes: bool) -> None:
+    """Take a table out of the catalog; its rows and its budget stay as they are."""
+    catalog = opened_catalog(folder)
+    table = catalog.schema.table(name)
+    from tacit.cli.catalog.views import shown
+
+    if not yes and not screen.as_json and sys.stdin.isatty() and screen.console.is_terminal:
+        click.confirm(f"forget all that is stated of {shown(table.name)}?", abort=True)
+    catalog.remove(name)
+    said(screen, f"removed {shown(table.name)}; its rows and its budget stay as they are", {"removed": table.name})
