@@ -4,10 +4,11 @@ Every mechanism is a frozen object with `release`, `event` and `interval`. Rando
 Numbers: `Laplace`, `Geometric`, `Gaussian`, `DiscreteGaussian`. Choices: `Exponential`, `ExponentialDensity`,
 `PermuteAndFlip`, `ReportNoisyMax`, `TopK`. A person's own answer: `RandomizedResponse`. Many questions:
 `SparseVector`, `AboveThreshold`. Noise fitted to the data: `SmoothSensitivity`, `SmoothMedian`, `SubsampleAggregate`,
-`StableMode`, `InterquartileRange`. Which groups are shown: `KeySelection`.
+`StableMode`, `InterquartileRange`. Which groups are shown: `KeySelection`. Unknown bounds: `ApproximateBounds`.
 The samplers beneath them: `tacit.mechanisms.samplers`.
 """
 
+from tacit.mechanisms.approximate_bounds import ApproximateBounds
 from tacit.mechanisms.density import ExponentialDensity
 from tacit.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.mechanisms.laplace import Geometric, Laplace
@@ -21,6 +22,7 @@ from tacit.mechanisms.sparse_vector import AboveThreshold, SparseVector
 
 __all__ = [
     "AboveThreshold",
+    "ApproximateBounds",
     "DiscreteGaussian",
     "Exponential",
     "ExponentialDensity",

@@ -35,13 +35,16 @@ def _lines(plan: Plan, dialect: str) -> Iterator[Line]:
     yield Line("bounds", plan.bounding.in_words)
     if plan.question.keys:
         yield Line("keys", _keys(plan))
+    for one, mechanism in zip(plan.missing, plan.price.bounds, strict=True):
+        text = f"{one.label}: bounds are learnt from {2 * mechanism.bins} bins"
+        yield Line("learn", f"{text}, epsilon {at_most(float(mechanism.epsilon))}")
     for index, measure in enumerate(plan.measures):
         yield Line("noise", f"{measure.label}: {noise_in_words(plan, index)}")
     for choice, mechanism in zip(plan.choices, plan.price.choices, strict=True):
         text = f"{choice.label}: exponential mechanism over {choice.cells.count:,} candidates"
         yield Line("choice", f"{text}, epsilon {at_most(float(mechanism.epsilon))} a group")
     yield Line("event", notation.write(plan.event))
-    for statement in plan.statements:
+    for statement in (*plan.learning, *plan.statements):
         yield Line("engine", statement.sql(dialect))
 
 

@@ -67,6 +67,8 @@ class Expression:
     domain: tuple[Constant, ...] | None = None
     nullable: bool = True
     unit: bool = False
+    shows_null: bool = False
+    """Whether the owner listed NULL among the categories, so that it is a group of its own."""
 
     @property
     def text(self) -> str:

@@ -8,36 +8,25 @@ they are the middle part of what the same computation gives when the noise is dr
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from tacit.mechanisms.mechanism import Interval
-from tacit.privacy.tables import Kind
 from tacit.query.estimates import estimated
 from tacit.query.plan import Plan
 from tacit.query.run import Noisy
+from tacit.query.scratch import TABLE, TYPES, evaluate
 
 DRAWS: Final = 1000
 SIMULATED_MAX: Final = 2_000_000
 """How many rows are computed at most to find the intervals of one answer."""
 
 ROW: Final = "row_number_"
-_TYPES: Final = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.REAL: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIME: "TIMESTAMP",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +122,7 @@ def _selected(plan: Plan, columns: dict[str, Any], groups: int) -> tuple[list[di
         tree = tree.limit(question.limit)
     if question.offset:
         tree = tree.offset(question.offset)
-    found = _evaluate(tree.sql(dialect="duckdb"), table)
+    found = evaluate(tree.sql(dialect="duckdb"), table)
     names = [output.name for output in question.outputs]
     rows = [dict(zip(names, row[: len(names)], strict=True)) for row in found]
     return rows, [] if question.distinct else [int(row[-1]) for row in found]
@@ -144,10 +133,10 @@ def _source(plan: Plan, names: Sequence[str]) -> exp.Select:
     kinds = {f"k{index}": key.kind for index, key in enumerate(plan.question.keys)}
     kinds |= {f"a{index}": one.kind for index, one in enumerate(plan.question.aggregates)}
     typed = [
-        exp.alias_(exp.cast(exp.column(name), _TYPES[kinds[name]]), name) if name in kinds else exp.column(name)
+        exp.alias_(exp.cast(exp.column(name), TYPES[kinds[name]]), name) if name in kinds else exp.column(name)
         for name in names
     ]
-    inner = exp.select(*typed).from_("noisy")
+    inner = exp.select(*typed).from_(TABLE)
     return exp.select().from_(exp.alias_(exp.Subquery(this=inner), "n", table=True))
 
 
@@ -200,7 +189,7 @@ def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -
     shares = f"[{tail!r}, {1 - tail!r}]"
     parts = ", ".join(f"quantile_cont(o{index}, {shares})" for index in range(len(names)))
     sql = f"SELECT {parts} FROM ({inner.sql(dialect='duckdb')}) AS s GROUP BY {ROW} ORDER BY {ROW}"
-    found = _evaluate(sql, table)
+    found = evaluate(sql, table)
     return {
         name: [Interval(*row[index]) if row[index] is not None else None for row in found]
         for index, name in enumerate(names)
@@ -219,24 +208,3 @@ def _without_noise(noise: Any, column: NDArray[np.int64], added: NDArray[np.int6
 
 def _array(column: Any) -> NDArray[Any]:
     return column if isinstance(column, np.ndarray) else np.array([*column, None], dtype=object)[:-1]
-
-
-_LOCK: Final = threading.Lock()
-
-
-@lru_cache(maxsize=1)
-def _database() -> duckdb.DuckDBPyConnection:
-    """The database in which answers are finished: in memory, without files, extensions or network."""
-    database = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false"})
-    database.execute("SET enable_external_access = false")
-    return database
-
-
-def _evaluate(sql: str, table: dict[str, NDArray[Any]]) -> list[tuple[Any, ...]]:
-    with _LOCK:
-        database = _database()
-        database.register("noisy", table)
-        try:
-            return database.execute(sql).fetchall()
-        finally:
-            database.unregister("noisy")

@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+import numpy as np
+from sqlglot import exp
+
 from tacit.privacy.bounds import Categories, Category
 from tacit.privacy.errors import NotInCatalog
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Constant, Expression
+from tacit.query.question import Question
+from tacit.query.relations import Scope
+from tacit.query.scratch import TABLE, TYPES, evaluate
 
 RANGE_MAX: Final = 10_000
 """How long a range of whole numbers or days may be to count as a list of public values."""
@@ -29,29 +35,29 @@ class Domain:
     restricts: bool = False
 
 
-def domains(keys: Sequence[Expression], given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:
+def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:
     """Return the public values of every key, or None if one of them has none."""
     stated = {name.lower(): Categories(values).values for name, values in given.items()}
     used: set[str] = set()
-    found: list[Domain] = []
-    for key in keys:
-        name = key.tree.name.lower() or key.text.lower()
-        if name in stated:
-            used.add(name)
-            found.append(Domain(stated[name], restricts=True))
-        elif (values := public_values(key)) is not None:
-            found.append(Domain(values))
+    found: list[Domain | None] = []
+    for index, key in enumerate(question.keys):
+        names = {key.tree.name.lower(), key.text.lower(), *question.names_of_key(index)} & set(stated)
+        if names:
+            used |= names
+            found.append(Domain(stated[names.pop()], restricts=True))
         else:
-            return None
+            values = public_values(key) if _is_plain(key) else image(key, question.scope) or public_values(key)
+            found.append(Domain(values) if values is not None else None)
     if unused := set(stated) - used:
         raise NotInCatalog(f"keys are given for {sorted(unused)[0]}, by which the question does not group", name="keys")
-    return tuple(found)
+    known = [one for one in found if one is not None]
+    return tuple(known) if len(known) == len(found) else None
 
 
 def public_values(key: Expression) -> tuple[Constant, ...] | None:
     """Return every value that a key can have, where that is public."""
     if key.domain is not None:
-        return key.domain
+        return (*key.domain, None) if key.shows_null else key.domain
     if key.kind is Kind.BOOLEAN:
         return (False, True)
     if key.range is None or key.range.upper - key.range.lower >= RANGE_MAX:
@@ -62,3 +68,36 @@ def public_values(key: Expression) -> tuple[Constant, ...] | None:
     if key.kind is Kind.DATE:
         return tuple(date(1970, 1, 1) + timedelta(days=day) for day in range(first, last + 1))
     return None
+
+
+def image(key: Expression, scope: Scope) -> tuple[Constant, ...] | None:
+    """Return what an expression of one column with public values can give, by evaluating it on all of them."""
+    columns = {(one.table, one.name) for one in key.tree.find_all(exp.Column)}
+    if len(columns) != 1:
+        return None
+    alias, name = columns.pop()
+    field = _field(scope, alias, name)
+    values = public_values(field) if field is not None else None
+    if field is None or values is None:
+        return None
+    given = np.array([*values, None], dtype=object)
+    inner = exp.select(exp.alias_(exp.cast(exp.column("x"), TYPES[field.kind]), exp.to_identifier(name, quoted=True)))
+    source = exp.alias_(exp.Subquery(this=inner.from_(TABLE)), alias, table=True)
+    tree = exp.select(exp.alias_(key.tree.copy(), "v")).distinct().from_(source)
+    found = [row[0] for row in evaluate(tree.sql(dialect="duckdb"), {"x": given})]
+    return tuple(sorted(value for value in found if value is not None))
+
+
+def _field(scope: Scope, alias: str, name: str) -> Expression | None:
+    """Return the field that a column of the engine's tree belongs to."""
+    for source in scope.sources:
+        if source.alias == alias:
+            for field in source.fields.values():
+                if [(one.table, one.name) for one in field.tree.find_all(exp.Column)][:1] == [(alias, name)]:
+                    return field
+    return None
+
+
+def _is_plain(key: Expression) -> bool:
+    """Whether a key's values are listed without evaluating anything."""
+    return key.domain is not None or key.kind is Kind.BOOLEAN or isinstance(key.tree, exp.Column)

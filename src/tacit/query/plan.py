@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -25,13 +25,15 @@ from tacit.privacy.tables import Limits, Schema
 from tacit.query import rewrite
 from tacit.query.aggregates import RANKED
 from tacit.query.bound import Bounding, bound
-from tacit.query.expressions import Constant, Expression
+from tacit.query.expressions import Constant, Expression, Range
 from tacit.query.keys import Domain, domains
+from tacit.query.learn import UNKNOWN, Learnt, unbounded, with_ranges
 from tacit.query.measures import Estimate, How, Measure, Measures
 from tacit.query.price import Choice, Items, Price, Target, Tariff, priced
 from tacit.query.question import Question, ask
 from tacit.query.ranked import Ranked, ranked
 from tacit.query.rewrite import Grouping
+from tacit.query.scalars import disjunction, literal, scalar
 
 GROUPS_MAX: Final = 1_000_000
 CELLS_MAX: Final = 20_000_000
@@ -80,6 +82,26 @@ class Plan:
     bounding: Bounding
     price: Price
     statements: tuple[Statement, ...]
+    learning: tuple[Statement, ...]
+    """What is run first, to learn the bounds of the values in `missing`; the statements then have to wait for them."""
+    missing: tuple[Learnt, ...]
+    asked: Question
+    """The question before bounds were put in the place of missing ones."""
+
+    def ranged(self, ranges: Sequence[Range]) -> Plan:
+        """Return the plan with the learnt ranges: the same event, noise and statements to fit them."""
+        named = {one.key: range_ for one, range_ in zip(self.missing, ranges, strict=True)}
+        question = with_ranges(self.asked, named)
+        measures, choices, answers, _ = _answers(question)
+        return replace(
+            self,
+            question=question,
+            measures=measures,
+            choices=choices,
+            answers=answers,
+            price=self.price.scaled(measures, _choices(choices, self.bounding), self.bounding),
+            statements=tuple(_statements(question, self.domains, measures, choices, self.bounding)),
+        )
 
     @property
     def event(self) -> Event:
@@ -105,7 +127,7 @@ class Plan:
     def canonical(self) -> str:
         """A digest of the plan: equal for questions that release the same, however they were written."""
         written: dict[str, Any] = {
-            "statements": [statement.sql("duckdb") for statement in self.statements],
+            "statements": [statement.sql("duckdb") for statement in (*self.learning, *self.statements)],
             "keys": None
             if self.domains is None
             else [[_written(value) for value in one.values] for one in self.domains],
@@ -124,7 +146,7 @@ def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settin
 
 def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
     """Turn a question into a priced plan."""
-    known = domains(question.keys, settings.keys or {})
+    known = domains(question, settings.keys or {})
     groups = math.prod(len(domain.values) for domain in known) if known is not None else None
     if groups is not None and groups > GROUPS_MAX:
         raise TooWide(
@@ -132,24 +154,25 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
             accepted="group by fewer or coarser keys",
         )
     bounding = bound(question, groups, _owners(question, schema), settings.limits, tariff.relation)
-    measures, choices, answers, weights = _answers(question)
+    missing = unbounded(question)
+    ranged = with_ranges(question, {one.key: UNKNOWN for one in missing})
+    measures, choices, answers, weights = _answers(ranged)
     if question.sets:
         _require_additive(known, measures, choices)
-    if choices and (groups or 1) * sum(one.cells.count for one in choices) > CELLS_MAX:
+    if (groups or 1) * sum(one.cells.count for one in choices) > CELLS_MAX:
         raise TooWide("quantiles and modes of so many groups are not answered at once", accepted="use fewer groups")
-    rows = bounding.rows if bounding.whole_rows is None else bounding.whole_rows
-    items = Items(
-        measures,
-        weights,
-        tuple(Choice(one.label, one.sensitivity(rows)) for one in choices),
-        known is None,
-        bounding,
-    )
+    items = Items(measures, weights, _choices(choices, bounding), known is None, bounding, len(missing))
     if not (measures or choices or known is None):
         raise NotAllowed("this shows public keys alone and asks nothing of the data")
-    price = priced(items, target, tariff, lambda one: _width(one, answers))
-    statements = tuple(_statements(question, known, measures, choices, bounding))
-    return Plan(question, known, measures, choices, answers, bounding, price, statements)
+    price = priced(items, target, tariff, lambda one: _width(one, answers, missing))
+    statements = tuple(_statements(ranged, known, measures, choices, bounding))
+    first = tuple(_learning(question, known, missing, bounding))
+    return Plan(ranged, known, measures, choices, answers, bounding, price, statements, first, missing, question)
+
+
+def _choices(choices: Sequence[Ranked], bounding: Bounding) -> tuple[Choice, ...]:
+    rows = bounding.rows if bounding.whole_rows is None else bounding.whole_rows
+    return tuple(Choice(one.label, one.sensitivity(rows)) for one in choices)
 
 
 def _owners(question: Question, schema: Schema) -> Limits:
@@ -195,8 +218,10 @@ def _require_additive(known: tuple[Domain, ...] | None, measures: Sequence[Measu
         )
 
 
-def _width(price: Price, answers: Sequence[Answer]) -> float:
+def _width(price: Price, answers: Sequence[Answer], missing: Sequence[Learnt]) -> float:
     """Return the half-width of the first answer that is a measure by itself."""
+    if missing:
+        raise NotAllowed("error= needs declared bounds, and those of this question are learnt", accepted="use epsilon=")
     for answer in answers:
         estimate = answer.estimate
         if estimate is not None and len(estimate.measures) == 1:
@@ -214,11 +239,7 @@ def _statements(
     choices: Sequence[Ranked],
     bounding: Bounding,
 ) -> list[Statement]:
-    scope = question.scope
-    for key, domain in zip(question.keys, known or (), strict=False):
-        if None not in domain.values and (key.nullable or domain.restricts):
-            scope = scope.where(_listed(key, domain))
-    grouping = Grouping(scope, question.keys, bounding)
+    grouping = _grouping(question, known, bounding)
     sums = [index for index, measure in enumerate(measures) if measure.how is not How.VALUES]
     found = []
     if sums or known is None:
@@ -232,17 +253,35 @@ def _statements(
     return found
 
 
+def _learning(
+    question: Question, known: tuple[Domain, ...] | None, missing: Sequence[Learnt], bounding: Bounding
+) -> Iterator[Statement]:
+    grouping = _grouping(question, known, bounding)
+    for value in missing:
+        yield Statement("bins", rewrite.bins(grouping, value))
+
+
+def _grouping(question: Question, known: tuple[Domain, ...] | None, bounding: Bounding) -> Grouping:
+    """Return the rows and keys of a question, rows of groups that are not listed left out."""
+    scope, listed = question.scope, []
+    for index, (key, domain) in enumerate(zip(question.keys, known or (), strict=False)):
+        if domain.restricts:
+            scope = scope.where(_listed(key, domain))
+        if None not in domain.values and key.nullable:
+            listed.append(index)
+    return Grouping(scope, question.keys, bounding, tuple(listed))
+
+
 def _listed(key: Expression, domain: Domain) -> Expression:
     """Return the condition that keeps the rows of the listed groups."""
-    from tacit.query.scalars import literal, negate, scalar
 
     def bind(node: exp.Expression) -> Expression:
         return key if isinstance(node, exp.Column) else literal(domain.values[int(node.name)])
 
-    if domain.restricts:
-        items = [exp.to_identifier(str(index)) for index in range(len(domain.values))]
-        return scalar(exp.In(this=exp.column("x"), expressions=items), bind, lambda _node: None)
-    return negate(scalar(exp.Is(this=exp.column("x"), expression=exp.null()), bind, lambda _node: None))
+    missing = scalar(exp.Is(this=exp.column("x"), expression=exp.null()), bind, lambda _node: None)
+    items = [exp.to_identifier(str(index)) for index, value in enumerate(domain.values) if value is not None]
+    inside = scalar(exp.In(this=exp.column("x"), expressions=items), bind, lambda _node: None) if items else missing
+    return disjunction([inside, missing]) if None in domain.values else inside
 
 
 def _written(value: Constant) -> Any:

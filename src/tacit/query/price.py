@@ -14,21 +14,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from tacit.accounting.conversions import rho_for
 from tacit.accounting.gaussian import sigma_for_rho
-from tacit.mechanisms import Exponential, Gaussian, KeySelection, Laplace
+from tacit.mechanisms import ApproximateBounds, Exponential, Gaussian, KeySelection, Laplace
 from tacit.privacy.errors import InvalidInput, NeedsDelta, OutOfRange
 from tacit.privacy.events import Composed, Event, Repeated
 from tacit.privacy.numbers import positive, rounded_down, rounded_up
 from tacit.privacy.relations import Relation
 from tacit.query.bound import Bounding
+from tacit.query.learn import BINS, SCALE, WEIGHT
 from tacit.query.measures import Measure
 
 LEVEL: Final = 0.95
+LEARNING: Final = 0.5
+"""The weight of learning one pair of bounds, beside 1 for a measure."""
+
 EPSILON_MIN, EPSILON_MAX = 1e-6, 1e6
 
 
@@ -81,6 +85,8 @@ class Items:
     choices: tuple[Choice, ...]
     selects_keys: bool
     bounding: Bounding
+    learnt: int = 0
+    """For how many values bounds are learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,20 @@ class Price:
     noises: tuple[Laplace | Gaussian, ...]
     choices: tuple[Exponential, ...]
     selection: KeySelection | None
+    bounds: tuple[ApproximateBounds, ...]
     event: Event
+
+    def scaled(self, measures: Sequence[Measure], choices: Sequence[Choice], bounding: Bounding) -> Price:
+        """Return the same price for measures and choices whose ranges, and so sensitivities, have become known."""
+        noises = tuple(
+            replace(noise, sensitivity=bounding.l1(one) if isinstance(noise, Laplace) else bounding.l2(one))
+            for noise, one in zip(self.noises, measures, strict=True)
+        )
+        chosen = tuple(
+            replace(mechanism, sensitivity=bounding.per_group(one.sensitivity))
+            for mechanism, one in zip(self.choices, choices, strict=True)
+        )
+        return replace(self, noises=noises, choices=chosen)
 
     def half_width(self, index: int, level: float = LEVEL) -> float:
         """Return the half-width of the interval of a measure, in its steps."""
@@ -139,7 +158,8 @@ def _for_epsilon(items: Items, epsilon: float, delta: float, tariff: Tariff) -> 
 
 
 def _for_rho(items: Items, rho: float, delta: float) -> Price:
-    """Share a rho: noise takes its own, a choice with epsilon in g groups takes g epsilon^2 / 8, a selection g epsilon^2 / 2.
+    """Share a rho: noise takes its own, a choice with epsilon in g groups takes g epsilon^2 / 8, others
+    half of g epsilon^2.
 
     (Exponential: Cesar, Rogers 2021, lemma 3.1 and Bun, Steinke 2016; the ledger prices the event itself.)
     """
@@ -150,6 +170,7 @@ def _for_rho(items: Items, rho: float, delta: float) -> Price:
         (),
         tuple(Fraction(math.sqrt(8 * part / groups)) for _ in items.choices),
         Fraction(math.sqrt(2 * part / groups)) if items.selects_keys else None,
+        tuple(Fraction(math.sqrt(2 * part * LEARNING)) for _ in range(items.learnt)),
     )
     noises = _gaussians(items, part * sum(items.weights)) if items.measures else ()
     return _assembled(items, noises, shares, delta, repeated=True)
@@ -160,10 +181,13 @@ class _Shares:
     measures: tuple[Fraction, ...]
     choices: tuple[Fraction, ...]
     selection: Fraction | None
+    bounds: tuple[Fraction, ...] = ()
 
 
 def _weights(items: Items) -> list[float]:
-    return [*items.weights, *(1.0 for _ in items.choices), *([1.0] if items.selects_keys else [])]
+    """Return the weights of all items: measures, choices, learnt bounds, the selection of keys."""
+    others = [1.0] * len(items.choices) + [LEARNING] * items.learnt + [1.0] * items.selects_keys
+    return [*items.weights, *others]
 
 
 def _shares(items: Items, epsilon: Fraction) -> _Shares:
@@ -174,8 +198,12 @@ def _shares(items: Items, epsilon: Fraction) -> _Shares:
         parts[-1] = Fraction(rounded_down(epsilon - sum(parts[:-1])))
     measures = len(items.measures)
     choices = measures + len(items.choices)
+    bounds = choices + items.learnt
     return _Shares(
-        tuple(parts[:measures]), tuple(parts[measures:choices]), parts[choices] if items.selects_keys else None
+        tuple(parts[:measures]),
+        tuple(parts[measures:choices]),
+        parts[bounds] if items.selects_keys else None,
+        tuple(parts[choices:bounds]),
     )
 
 
@@ -211,13 +239,18 @@ def _assembled(
         one = share if repeated else Fraction(rounded_down(share / groups))
         choices.append(Exponential(sensitivity, one, relation=relation))
         events.append(_often(choices[-1].event, groups))
+    bounds = tuple(
+        ApproximateBounds(items.bounding.per_group(WEIGHT), share, bins=BINS, scale=SCALE, relation=relation)
+        for share in shares.bounds
+    )
+    events += [one.event for one in bounds]
     selection = None
     if shares.selection is not None:
         one = shares.selection if repeated else Fraction(rounded_down(shares.selection / groups))
         selection = KeySelection(one, rounded_down(Fraction(delta) / groups), relation=relation)
         events.append(_often(selection.event, groups))
     event = events[0] if len(events) == 1 else Composed(tuple(events))
-    return Price(noises, tuple(choices), selection, event)
+    return Price(noises, tuple(choices), selection, bounds, event)
 
 
 def _often(event: Event, count: int) -> Event:

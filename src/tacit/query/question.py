@@ -62,6 +62,10 @@ class Question:
     sets: tuple[tuple[int, ...], ...] = ()
     """Which keys each grouping set keeps; empty for a plain GROUP BY."""
 
+    def names_of_key(self, index: int) -> set[str]:
+        """Return the names under which a key is shown, in lower case."""
+        return {output.name.lower() for output in self.outputs if output.column == f"k{index}"}
+
     @property
     def shows_all(self) -> bool:
         """Whether the answer is simply the noisy columns, in their own order."""

@@ -49,7 +49,7 @@ def widths_of(plan: Plan) -> dict[str, float | None]:
                 found[output.name] = None
             continue
         estimate = plan.answers[int(output.column[1:])].estimate
-        if estimate is None or len(estimate.measures) != 1 or plan.question.sets:
+        if estimate is None or len(estimate.measures) != 1 or plan.question.sets or plan.missing:
             found[output.name] = None
         else:
             step = float(estimate.grids[0].step) if estimate.grids else 1.0
@@ -61,7 +61,7 @@ class Release:
     """An answer: `rows`, `intervals(0.95)`, `cost`, `card` and `permit`."""
 
     def __init__(self, plan: Plan, noisy: Noisy, cost: Cost, permits: tuple[Permit, ...]) -> None:
-        self._plan: Final = plan
+        self._plan: Final = plan.ranged(noisy.ranges) if noisy.ranges else plan
         self._noisy: Final = noisy
         self.cost: Final = cost
         """What was charged for it; nothing, if the same question had been answered before."""
@@ -85,6 +85,11 @@ class Release:
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the answer, in their order."""
         return self._finished[0]
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The budgets that paid."""
+        return self._plan.datasets
 
     @property
     def columns(self) -> list[str]:
@@ -157,6 +162,7 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
     for index, measure in enumerate(plan.measures):
         sentences.append(f"{measure.label} has {noise_in_words(plan, index)}.")
     sentences += [f"{one.label} is a private choice among {one.cells.count:,} values." for one in plan.choices]
+    sentences += [f"The bounds of {one.label} were learnt from the data, with noise." for one in plan.missing]
     if plan.domains is None and plan.price.selection is not None:
         shown = plan.price.selection.threshold
         sentences.append(f"Groups are shown from about {shown:,} units on, because their keys are not public.")

@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.privacy.bounds import Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, WrongKind
 from tacit.privacy.tables import Kind, Schema, Table
 from tacit.query import joins
@@ -260,6 +261,8 @@ def base(table: Table, name: str, alias: str) -> Scope:
     fields = {}
     for one in table.columns:
         value = read(one, column(one.name, alias))
+        if isinstance(one.facts, Categories) and None in one.facts.values:
+            value = replace(value, shows_null=True)
         own = table.unit is not None and table.unit.is_direct and one.name.lower() == table.unit.column.lower()
         fields[one.name.lower()] = replace(value, unit=True, domain=None, range=None, nullable=False) if own else value
     unit = unit_of(alias) if table.is_private else None

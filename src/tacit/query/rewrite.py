@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tacit.query.bound import Bounding
 from tacit.query.expressions import Expression
+from tacit.query.learn import Learnt
 from tacit.query.measures import How, Measure
 from tacit.query.ranked import WEIGHT, Ranked
 from tacit.query.relations import Scope
@@ -31,6 +32,8 @@ class Grouping:
     scope: Scope
     keys: tuple[Expression, ...]
     bounding: Bounding
+    listed: tuple[int, ...] = ()
+    """Keys that are public and of which NULL is no value: rows that have it are left out."""
 
     @property
     def names(self) -> list[str]:
@@ -42,11 +45,12 @@ class Grouping:
         return self if condition is None else replace(self, scope=self.scope.where(condition))
 
     def rows(self, *more: exp.Expr, unit: bool = True) -> exp.Select:
-        """SELECT unit AS u, keys AS k0, ..., more FROM ... WHERE ..."""
+        """SELECT (nothing yet) FROM (SELECT unit AS u, keys AS k0, ..., more FROM ... WHERE ...) AS r WHERE ..."""
         items = [exp.alias_(key.tree.copy(), name) for key, name in zip(self.keys, self.names, strict=True)]
         if unit and self.scope.unit is not None:
             items.insert(0, exp.alias_(self.scope.unit.copy(), "u"))
-        return self.scope.tree.select(*items, *more, copy=True)
+        inner = _from(self.scope.tree.select(*items, *more, copy=True), "r")
+        return inner.where(*(exp.column(f"k{index}").is_(exp.null()).not_() for index in self.listed))
 
 
 class _Values:
@@ -77,9 +81,9 @@ def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) ->
         counts_units = units or any(measure.how is How.UNITS for measure in measures)
         if units:
             sums.append(_total(_different("u"), UNITS))
-        return _grouped(grouping.rows(*values.aliased, unit=counts_units), names, sums)
+        return _summed(grouping.rows(*values.aliased, unit=counts_units), names, sums)
     parts = [exp.alias_(_part(measure, bounding, values), f"m{index}") for index, measure in enumerate(measures)]
-    by_unit = _from(grouping.rows(*values.aliased), "r").select("u", *names, *parts).group_by("u", *names)
+    by_unit = grouping.rows(*values.aliased).select("u", *names, *parts).group_by("u", *names)
     sums = [_total(exp.Sum(this=exp.column(f"m{index}")), f"m{index}") for index in range(len(measures))]
     if units:
         sums.append(_total(exp.Count(this=exp.Star()), UNITS))
@@ -93,9 +97,9 @@ def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
     item = exp.alias_(measure.tree.copy(), "x")
     counted = _total(_different("x"), "m0")
     if grouping.bounding.whole_rows is not None:
-        return _grouped(grouping.rows(item, unit=False), names, [counted])
+        return _summed(grouping.rows(item, unit=False), names, [counted])
     present = exp.column("x").is_(exp.null()).not_()
-    tree = _from(grouping.rows(item), "r").select("u", *names, "x").where(present).distinct()
+    tree = grouping.rows(item).select("u", *names, "x").where(present).distinct()
     within = [exp.column("u"), *map(exp.column, names)]
     ranked = _ranked(tree, within, [*within, exp.column("x")], grouping.bounding.rows)
     return _grouped(limited(grouping, ranked, dense=True), names, [counted])
@@ -103,15 +107,25 @@ def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
 
 def cells(grouping: Grouping, ranked: Ranked) -> exp.Select:
     """Return the statement that weighs the cells of each group."""
-    grouping, names = grouping.where(ranked.condition), grouping.names
-    cell = exp.alias_(ranked.cell_tree, "cell")
-    weight = exp.Literal.number(WEIGHT)
+    return _weighed(grouping.where(ranked.condition), ranked.cell_tree)
+
+
+def bins(grouping: Grouping, value: Learnt) -> exp.Select:
+    """Return the statement that weighs the bins of a value over all rows, every unit with a weight of 1 in all."""
+    alone = Bounding(1, 1, relation=grouping.bounding.relation, chooses_groups=False)
+    return _weighed(Grouping(grouping.scope, (), alone), value.bin_tree)
+
+
+def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
+    """Return by group and cell the weight of its rows; of a unit with too many rows in a group, each counts for less."""
+    names, weight = grouping.names, exp.Literal.number(WEIGHT)
     present = exp.column("cell").is_(exp.null()).not_()
+    cell = exp.alias_(tree, "cell")
     if grouping.bounding.whole_rows is not None:
-        rows = _from(grouping.rows(cell, unit=False), "r").select(*names, "cell").where(present)
+        rows = grouping.rows(cell, unit=False).where(present)
         total = _total(exp.Mul(this=exp.Count(this=exp.Star()), expression=weight), "w")
-        return _grouped(rows, [*names, "cell"], [total])
-    inner = _from(grouping.rows(cell), "r").select("u", *names, "cell", exp.alias_(exp.Count(this=exp.Star()), "n"))
+        return _summed(rows, [*names, "cell"], [total])
+    inner = grouping.rows(cell).select("u", *names, "cell", exp.alias_(exp.Count(this=exp.Star()), "n"))
     inner = inner.where(present).group_by("u", *names, "cell")
     within = [exp.column("u"), *map(exp.column, names)]
     all_rows = exp.Window(this=exp.Sum(this=exp.column("n")), partition_by=within)
@@ -123,8 +137,8 @@ def cells(grouping: Grouping, ranked: Ranked) -> exp.Select:
     full = exp.Mul(this=exp.column("n"), expression=weight.copy())
     more = exp.GT(this=exp.column("rows_all"), expression=limit.copy())
     part = exp.Case().when(more, scaled).else_(full)
-    tree = kept.select(*names, "cell", exp.alias_(part, "w0"))
-    return _grouped(tree, [*names, "cell"], [_total(exp.Sum(this=exp.column("w0")), "w")])
+    counted_parts = kept.select(*names, "cell", exp.alias_(part, "w0"))
+    return _grouped(counted_parts, [*names, "cell"], [_total(exp.Sum(this=exp.column("w0")), "w")])
 
 
 def limited(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp.Select:
@@ -195,8 +209,12 @@ def _different(name: str) -> exp.Expression:
 
 
 def _grouped(tree: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
-    outer = _from(tree, "g").select(*names, *sums)
-    return outer.group_by(*names) if names else outer
+    return _summed(_from(tree, "g"), names, sums)
+
+
+def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
+    tree = source.select(*names, *sums)
+    return tree.group_by(*names) if names else tree
 
 
 def _from(tree: exp.Select, alias: str) -> exp.Select:

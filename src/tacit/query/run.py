@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 from tacit.engines.protocol import Columns, Engine, Progress
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
-from tacit.query.plan import Plan
+from tacit.query.expressions import Range
+from tacit.query.learn import learnt
+from tacit.query.plan import Plan, Statement
 from tacit.query.rewrite import SALT, UNITS
 
 
@@ -33,6 +36,8 @@ class Noisy:
     choices: tuple[list[Any], ...]
     simulated: bool = False
     """Whether the noise can be replayed, so that nobody is protected."""
+    ranges: tuple[Range, ...] = ()
+    """The bounds that were learnt."""
 
     @property
     def groups(self) -> int:
@@ -47,6 +52,7 @@ class Noisy:
             "measures": [column.tolist() for column in self.measures],
             "choices": [[_written(value) for value in column] for column in self.choices],
             "simulated": self.simulated,
+            "ranges": [[str(one.lower), str(one.upper)] for one in self.ranges],
         }
         return json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -59,6 +65,7 @@ class Noisy:
             tuple(np.array(column, dtype=np.int64) for column in record["measures"]),
             tuple([_read(value) for value in column] for column in record["choices"]),
             record["simulated"],
+            tuple(Range(Fraction(low), Fraction(high)) for low, high in record["ranges"]),
         )
 
 
@@ -72,12 +79,20 @@ def run(
     source: Source = SYSTEM,
 ) -> Noisy:
     """Run the statements of a plan and release their results with noise."""
-    found: list[Columns] = []
-    for statement in plan.statements:
-        sql = statement.sql(engine.dialect)
-        parameters = {SALT: salt} if f"${SALT}" in sql else None
-        found.append(engine.run(sql, parameters, timeout_s=timeout_s, progress=progress))
-    return release(plan, found, source)
+
+    def found(statements: Sequence[Statement]) -> list[Columns]:
+        texts = [statement.sql(engine.dialect) for statement in statements]
+        return [
+            engine.run(sql, {SALT: salt} if f"${SALT}" in sql else None, timeout_s=timeout_s, progress=progress)
+            for sql in texts
+        ]
+
+    ranges = tuple(
+        learnt(mechanism, columns, source)
+        for mechanism, columns in zip(plan.price.bounds, found(plan.learning), strict=True)
+    )
+    ranged = plan.ranged(ranges) if ranges else plan
+    return replace(release(ranged, found(ranged.statements), source), ranges=ranges)
 
 
 def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:

@@ -1,0 +1,45 @@
+"""`tacit preview`: what a question would cost and how exact its answer would be, without asking it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.cli.kit import Command, Fact, Screen
+from tacit.cli.questions.asking import question
+
+
+@click.command("preview", cls=Command)
+@question
+@click.option("--analyst", help="Who would ask.")
+@click.option("--explain", is_flag=True, help="Say pass by pass what would be done, with the SQL that the engine runs.")
+@click.pass_obj
+def command(screen: Screen, sql: str, folder: Path, asked: dict[str, Any], analyst: str | None, explain: bool) -> None:
+    """Say exactly what a question would be charged, and how wide its intervals would be; spends nothing.
+
+    \b
+      tacit preview "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
+    """
+    from tacit.cli.catalog.place import opened_curator
+    from tacit.cli.questions import showing
+
+    with opened_curator(folder) as curator:
+        preview = curator.preview(sql, **asked, analyst=analyst)
+    if screen.as_json:
+        screen.show_object(
+            {
+                "cost": showing.cost_object(preview),
+                "widths": dict(preview.widths),
+                "is_released": preview.is_released,
+                "explained": [{"about": line.label, "text": line.text} for line in preview.lines],
+            }
+        )
+        return
+    facts = [Fact("cost", showing.cost_in_words(preview), True)]
+    for name, width in preview.widths.items():
+        facts.append(Fact(name, f"± {width:,.4g} (95 %)" if width is not None else "depends on the data"))
+    if explain:
+        facts += [Fact(line.label, line.text) for line in preview.lines]
+    screen.show_facts(facts)

@@ -1,0 +1,71 @@
+"""`tacit sql`: answer a question privately."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.cli.kit import Command, Screen
+from tacit.cli.questions.asking import question
+
+
+@click.command("sql", cls=Command)
+@question
+@click.option("--analyst", help="Who asks; her own budget is charged, too.")
+@click.option("--purpose", default="", help="What for, to be kept in the ledger; the query itself by default.")
+@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop after so long.")
+@click.option("--card", is_flag=True, help="Say in plain language what was released.")
+@click.pass_obj
+def command(
+    screen: Screen,
+    sql: str,
+    folder: Path,
+    asked: dict[str, Any],
+    analyst: str | None,
+    purpose: str,
+    level: float,
+    timeout: float | None,
+    card: bool,
+) -> None:
+    """Answer SQL about a private table, with noise, and charge it to the table's budget.
+
+    The query is given as it is, from a file as @FILE, or from standard input as -. Noisy numbers are shown with half
+    the width of their interval. The same question again costs nothing.
+
+    \b
+      tacit sql "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
+    """
+    from tacit.cli.catalog.place import opened_curator
+    from tacit.cli.questions import showing
+    from tacit.cli.questions.waiting import waited
+
+    with opened_curator(folder) as curator:
+        release = waited(
+            screen,
+            curator,
+            lambda progress: curator.sql(
+                sql, **asked, analyst=analyst, purpose=purpose, timeout_s=timeout, progress=progress
+            ),
+        )
+        remaining = {name: curator.budget(name, analyst).remaining() for name in release.datasets}
+        if screen.as_json:
+            screen.show_object(
+                {
+                    "rows": [showing.row_object(row) for row in release.rows],
+                    "intervals": [showing.row_object(row) for row in release.intervals(level)],
+                    "level": level,
+                    "cost": showing.cost_object(release.cost),
+                    "remaining": {name: showing.cost_object(cost) for name, cost in remaining.items()},
+                    "permit": release.permit.id if release.permit is not None else None,
+                    "card": release.card,
+                }
+            )
+            return
+        screen.show_table(release.columns, showing.table_rows(release, level))
+        if screen.console.is_terminal:
+            screen.show_facts(showing.after(release, remaining))
+    if card:
+        click.echo(release.card, err=not screen.console.is_terminal)

@@ -1,0 +1,1 @@
+"""What `tacit sql`, `tacit preview` and `tacit explain` share: how a question is typed, and how an answer is shown."""

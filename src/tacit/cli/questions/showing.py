@@ -1,0 +1,77 @@
+"""An answer on the screen: noisy numbers with their intervals, and what was paid for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from tacit.cli.kit import Fact
+from tacit.privacy.figures import at_most
+
+if TYPE_CHECKING:
+    from tacit.accounting import Cost
+    from tacit.query import Release
+
+ROWS_SHOWN: Final = 1000
+
+
+def cost_in_words(cost: Cost) -> str:
+    """Return a cost for people."""
+    if not cost.epsilon:
+        return "nothing: the same answer was released before"
+    return f"ε {at_most(cost.epsilon)}" + (f", δ {at_most(cost.delta)}" if cost.delta else "")
+
+
+def cost_object(cost: Cost) -> dict[str, float | None]:
+    """Return a cost for programs; a rho that is not known is null."""
+    return {
+        "epsilon": cost.epsilon,
+        "delta": cost.delta,
+        "rho": cost.rho if cost.rho != float("inf") else None,
+    }
+
+
+def row_object(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for programs: dates as texts, intervals as pairs."""
+    return {name: plain(value) for name, value in row.items()}
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON has."""
+    if isinstance(value, tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and value != value:
+        return None
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def table_rows(release: Release, level: float) -> list[tuple[str, ...]]:
+    """Return the rows of an answer as text, noisy numbers with half their interval."""
+    spans = release.intervals(level)
+    return [
+        tuple(cell(row[name], span.get(name)) for name in release.columns)
+        for row, span in zip(release.rows[:ROWS_SHOWN], spans, strict=False)
+    ]
+
+
+def cell(value: Any, span: Any = None) -> str:
+    """Return one value as text."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        shown = str(value).lower()
+    elif isinstance(value, int):
+        shown = f"{value:,}"
+    elif isinstance(value, float):
+        shown = f"{value:,.6g}"
+    else:
+        shown = str(value)
+    return shown if span is None else f"{shown} ± {(span.high - span.low) / 2:,.3g}"
+
+
+def after(release: Release, remaining: Mapping[str, Cost]) -> list[Fact]:
+    """Return what is said below an answer: what it cost and what is left."""
+    facts = [Fact("cost", cost_in_words(release.cost), True)]
+    facts += [Fact("left", f"ε {at_most(cost.epsilon)} on {name}") for name, cost in remaining.items()]
+    return facts

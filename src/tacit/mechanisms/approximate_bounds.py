@@ -1,0 +1,102 @@
+"""Bounds for values of which nothing is known, learnt from noisy counts in logarithmic bins.
+
+Promise: neighbouring inputs differ by at most `sensitivity` in L1 over the counts of all bins; then one `release` is
+epsilon-differentially private (Laplace noise on a histogram; choosing bins afterwards is post-processing).
+
+Bins (Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020, section 5.1): for each sign `bins` of them, the
+first from 0 to `scale`, the i-th after it from scale base^(i - 1) to scale base^i. The range goes from the lower edge
+of the lowest bin to the upper edge of the highest bin whose noisy count passes a threshold t.
+
+The threshold: with n = 2 `bins` bins in all, at most n - 1 are empty if there are data. An empty bin passes with
+probability P(Laplace > t) = e^(-t epsilon / sensitivity) / 2, so that none passes with probability at least
+(1 - e^(-t epsilon / sensitivity) / 2)^(n - 1). Setting this to `success` gives
+t = -(sensitivity / epsilon) ln(2 - 2 success^(1 / (n - 1))). Where no bin passes, the fullest by its noisy count is
+taken. (Some printed versions count the bins of one sign only.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from tacit.mechanisms.laplace import Laplace
+from tacit.mechanisms.mechanism import Mechanism
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.values import vector_of
+from tacit.privacy.errors import OutOfRange, WrongType
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, whole
+
+BINS_MAX: Final = 1024
+
+
+class LearntBounds(NamedTuple):
+    """A range in which most values lie."""
+
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateBounds(Mechanism):
+    """A range for values, from the counts of logarithmic bins of both signs."""
+
+    sensitivity: Real
+    epsilon: Real
+    bins: int = 64
+    base: Real = 2
+    scale: Real = 1
+    success: Real = 0.99
+
+    def __post_init__(self) -> None:
+        Laplace(self.sensitivity, self.epsilon)
+        if whole("bins", self.bins) > BINS_MAX:
+            raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)
+        if exact("base", self.base) <= 1:
+            raise OutOfRange("the base of the bins is above 1", name="base", value=self.base)
+        object.__setattr__(self, "scale", plain(positive("scale", self.scale)))
+        object.__setattr__(self, "success", plain(inside_unit_interval("success", self.success)))
+
+    @property
+    def noise(self) -> Laplace:
+        """The noise on each count."""
+        return Laplace(self.sensitivity, self.epsilon, relation=self.relation)
+
+    @property
+    def event(self) -> Event:
+        return self.noise.event
+
+    @property
+    def threshold(self) -> float:
+        """The noisy count from which on a bin is taken for filled."""
+        none_passes = float(self.success) ** (1 / (2 * self.bins - 1))
+        return -math.log(2 - 2 * none_passes) * float(self.noise.scale)
+
+    def edges(self, bin: int) -> tuple[Fraction, Fraction]:
+        """Return the lower and the upper edge of a bin: 0, 1, ... of positive values, -1, -2, ... of negative ones."""
+        place = bin if bin >= 0 else -bin - 1
+        base, scale = exact("base", self.base), exact("scale", self.scale)
+        near = Fraction(0) if place == 0 else scale * base ** (place - 1)
+        far = scale * base**place
+        return (near, far) if bin >= 0 else (-far, -near)
+
+    def release(self, counts: Any, *, source: Source = SYSTEM) -> LearntBounds:
+        """Return the range, given the counts of the bins from the most negative to the most positive."""
+        array = vector_of(counts, "counts")
+        if array.dtype != np.int64 or len(array) != 2 * self.bins:
+            raise WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")
+        noisy = np.asarray(self.noise.release(array, source=source))
+        return self.chosen(noisy)
+
+    def chosen(self, counts: Any) -> LearntBounds:
+        """Return the range that counts lead to, noisy ones or (in tests) exact ones."""
+        array = np.asarray(counts)
+        passing = np.flatnonzero(array > self.threshold)
+        if not passing.size:
+            passing = np.array([int(array.argmax())])
+        low, high = int(passing[0]) - self.bins, int(passing[-1]) - self.bins
+        return LearntBounds(self.edges(low)[0], self.edges(high)[1])
