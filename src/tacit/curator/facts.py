@@ -55,7 +55,7 @@ def _bound(name: str, kind: Kind, value: Real | date, *, is_upper: bool = False)
         if number.denominator != 1:
             raise _misfit(name, kind, value, "bounds")
         return _within_64_bits(name, int(number))
-    return plain(number)
+    return float(value) if isinstance(value, float) else plain(number)
 
 
 def _category(name: str, kind: Kind, value: Category) -> Category:
