@@ -2,7 +2,8 @@
 
 An engine shows every registered table as a relation `tacit_data."NAME"` whose columns have the declared names and
 exactly the types of their kinds (`Kind`): casts are total, what cannot be cast is NULL. A private table has one more
-column, `_unit`, which is never NULL. Where the owner stated `rows_per_unit`, the relation holds at most that many
+column, `_unit`, which is never NULL, and another, `_rows`: how many rows of the relation the unit has, or NULL where the
+engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at most that many
 rows of each unit, chosen by a hash keyed with a secret salt.
 
 Not here: noise (mechanisms), SQL of analysts (query). Engines see only SQL that tacit wrote.
@@ -18,6 +19,7 @@ from tacit.privacy.tables import Kind, Table
 
 SCHEMA: Final = "tacit_data"
 UNIT: Final = "_unit"
+ROWS: Final = "_rows"
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 """An answer of the engine by columns: numpy arrays of int64 or float64 where no value is NULL, lists otherwise."""

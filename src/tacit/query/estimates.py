@@ -49,8 +49,8 @@ def _variance(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:
 
 def _sample(count: Numbers) -> Numbers:
     """n / (n - 1), for at least two rows."""
-    rows = np.maximum(count, 2.0)
-    return rows / (rows - 1)
+    rows: Numbers = np.maximum(count, 2.0)
+    return np.asarray(rows / (rows - 1))
 
 
 def _covariance(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:

@@ -40,9 +40,9 @@ def _lines(plan: Plan, dialect: str) -> Iterator[Line]:
         yield Line("learn", f"{text}, epsilon {at_most(float(mechanism.epsilon))}")
     for index, measure in enumerate(plan.measures):
         yield Line("noise", f"{measure.label}: {noise_in_words(plan, index)}")
-    for choice, mechanism in zip(plan.choices, plan.price.choices, strict=True):
+    for choice, chooser in zip(plan.choices, plan.price.choices, strict=True):
         text = f"{choice.label}: exponential mechanism over {choice.cells.count:,} candidates"
-        yield Line("choice", f"{text}, epsilon {at_most(float(mechanism.epsilon))} a group")
+        yield Line("choice", f"{text}, epsilon {at_most(float(chooser.epsilon))} a group")
     yield Line("event", notation.write(plan.event))
     for statement in (*plan.learning, *plan.statements):
         yield Line("engine", statement.sql(dialect))

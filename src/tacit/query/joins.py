@@ -57,10 +57,12 @@ def joined(
         )
     tree = left.tree.copy()
     tree.append("joins", _engine_join(right, trees, side))
+    multiplies = not _keeps_rows(left, right, pairs)
     return Scope(
         _sources(left, merged, side),
         tree,
-        _rows(left, right, pairs),
+        _rows(left, right, multiplies),
+        None if multiplies else left.stored or right.stored,
         left.datasets | right.datasets,
         left.tables | right.tables,
     )
@@ -157,18 +159,25 @@ def _leads(child: Source, key: Expression, parent: Source, target: Expression) -
     )
 
 
-def _rows(left: Scope, right: Scope, pairs: Sequence[tuple[Expression, Expression]]) -> int | None:
+def _rows(left: Scope, right: Scope, multiplies: bool) -> int | None:
     """Return the greatest number of joined rows of a unit, where that is known."""
     if left.unit is not None and right.unit is not None:
         known = left.rows_per_unit is not None and right.rows_per_unit is not None
         return (left.rows_per_unit or 0) * (right.rows_per_unit or 0) if known else None
+    private = left if left.unit is not None else right
+    return None if multiplies else private.rows_per_unit
+
+
+def _keeps_rows(left: Scope, right: Scope, pairs: Sequence[tuple[Expression, Expression]]) -> bool:
+    """Whether a private row meets at most one public row: the columns that identify those are all compared."""
+    if (left.unit is None) == (right.unit is None):
+        return False
     private, public = (left, right) if left.unit is not None else (right, left)
-    if private.rows_per_unit is None or len(public.sources) != 1 or public.sources[0].table is None:
-        return None
+    if len(public.sources) != 1 or public.sources[0].table is None:
+        return False
     table, fields = public.sources[0].table, public.sources[0].fields
-    matched = {value for pair in pairs for value in pair}
-    identified = table.identified_by and all(fields[name.lower()] in matched for name in table.identified_by)
-    return private.rows_per_unit if identified else None
+    own = [one for pair in pairs for one, other in (pair, pair[::-1]) if _owner(private, other) is not None]
+    return bool(table.identified_by) and all(fields[name.lower()] in own for name in table.identified_by)
 
 
 def _engine_join(right: Scope, trees: Sequence[exp.Expression], side: str) -> exp.Join:

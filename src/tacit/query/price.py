@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 from tacit.accounting.conversions import rho_for
@@ -26,6 +27,7 @@ from tacit.privacy.events import Composed, Event, Repeated
 from tacit.privacy.numbers import positive, rounded_down, rounded_up
 from tacit.privacy.relations import Relation
 from tacit.query.bound import Bounding
+from tacit.query.disjoint import families
 from tacit.query.learn import BINS, SCALE, WEIGHT
 from tacit.query.measures import Measure
 
@@ -76,7 +78,7 @@ class Choice:
     sensitivity: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Items:
     """All that a question releases, before it is priced."""
 
@@ -87,6 +89,22 @@ class Items:
     bounding: Bounding
     learnt: int = 0
     """For how many values bounds are learnt."""
+
+    @cached_property
+    def families(self) -> list[int]:
+        """The family of each measure: rows of one family are disjoint, and where rows are added up as they are, a row
+        moves one measure of a family only, so that its measures share one part of the cost (parallel composition)."""
+        if self.bounding.whole_rows is None:
+            return list(range(len(self.measures)))
+        return families(self.measures)
+
+    @property
+    def family_weights(self) -> list[float]:
+        """The weight of each family: that of its most important measure."""
+        found = [0.0] * (max(self.families, default=-1) + 1)
+        for family, weight in zip(self.families, self.weights, strict=True):
+            found[family] = max(found[family], weight)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +168,8 @@ def _for_epsilon(items: Items, epsilon: float, delta: float, tariff: Tariff) -> 
     )
     noises: tuple[Laplace | Gaussian, ...] = laplace
     if tariff.delta and items.measures:
-        rho = rho_for(float(sum(shares.measures)) * (1 - 2.0**-40), tariff.delta)
+        summed = sum(dict(zip(items.families, shares.measures, strict=True)).values())
+        rho = rho_for(float(summed) * (1 - 2.0**-40), tariff.delta)
         gaussian = _gaussians(items, rho)
         if _narrower(gaussian, laplace):
             noises = gaussian
@@ -172,7 +191,7 @@ def _for_rho(items: Items, rho: float, delta: float) -> Price:
         Fraction(math.sqrt(2 * part / groups)) if items.selects_keys else None,
         tuple(Fraction(math.sqrt(2 * part * LEARNING)) for _ in range(items.learnt)),
     )
-    noises = _gaussians(items, part * sum(items.weights)) if items.measures else ()
+    noises = _gaussians(items, part * sum(items.family_weights)) if items.measures else ()
     return _assembled(items, noises, shares, delta, repeated=True)
 
 
@@ -187,7 +206,7 @@ class _Shares:
 def _weights(items: Items) -> list[float]:
     """Return the weights of all items: measures, choices, learnt bounds, the selection of keys."""
     others = [1.0] * len(items.choices) + [LEARNING] * items.learnt + [1.0] * items.selects_keys
-    return [*items.weights, *others]
+    return [*items.family_weights, *others]
 
 
 def _shares(items: Items, epsilon: Fraction) -> _Shares:
@@ -196,11 +215,11 @@ def _shares(items: Items, epsilon: Fraction) -> _Shares:
     parts = [Fraction(rounded_down(epsilon * weight / total)) for weight in weights]
     if parts:
         parts[-1] = Fraction(rounded_down(epsilon - sum(parts[:-1])))
-    measures = len(items.measures)
+    measures = len(items.family_weights)
     choices = measures + len(items.choices)
     bounds = choices + items.learnt
     return _Shares(
-        tuple(parts[:measures]),
+        tuple(parts[family] for family in items.families),
         tuple(parts[measures:choices]),
         parts[bounds] if items.selects_keys else None,
         tuple(parts[choices:bounds]),
@@ -208,12 +227,15 @@ def _shares(items: Items, epsilon: Fraction) -> _Shares:
 
 
 def _gaussians(items: Items, rho: float) -> tuple[Gaussian, ...]:
-    total = sum(items.weights)
+    weights = items.family_weights
+    total = sum(weights)
     return tuple(
         Gaussian(
-            items.bounding.l2(measure), sigma=sigma_for_rho(rho * weight / total), relation=items.bounding.relation
+            items.bounding.l2(measure),
+            sigma=sigma_for_rho(rho * weights[family] / total),
+            relation=items.bounding.relation,
         )
-        for measure, weight in zip(items.measures, items.weights, strict=True)
+        for measure, family in zip(items.measures, items.families, strict=True)
     )
 
 
@@ -232,7 +254,8 @@ def _assembled(
 ) -> Price:
     """Return the mechanisms and their event; shares of choices are for one group if `repeated`, else for all."""
     groups, relation = items.bounding.groups_touched, items.bounding.relation
-    events: list[Event] = [noise.event for noise in noises]
+    by_family = {family: noise.event for family, noise in zip(items.families, noises, strict=True)}
+    events: list[Event] = list(by_family.values())
     choices = []
     for choice, share in zip(items.choices, shares.choices, strict=True):
         sensitivity = items.bounding.per_group(choice.sensitivity)

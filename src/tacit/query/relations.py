@@ -8,12 +8,12 @@ what is later said about sensitivity.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.protocol import SCHEMA, UNIT
+from tacit.engines.protocol import ROWS, SCHEMA, UNIT
 from tacit.privacy.tables import Table
 from tacit.query.expressions import Expression
 
@@ -44,6 +44,9 @@ class Scope:
     tree: exp.Select
     """SELECT (nothing yet) FROM ... WHERE ... for the engine."""
     rows_per_unit: int | None = None
+    stored: exp.Column | None = None
+    """The engine's column with the number of rows that the unit has in storage, NULL where the engine did not count
+    them; present only where a unit has no more rows here than there."""
     datasets: frozenset[str] = frozenset()
     """The budgets of the private tables that are read."""
     tables: frozenset[str] = frozenset()
@@ -69,10 +72,10 @@ class Relation:
     """The facts of each column; their trees are of no use outside of `tree`."""
     is_private: bool
     rows_per_unit: int | None = None
+    has_stored: bool = False
+    """Whether there is a column `_rows`, as `Scope.stored`."""
     datasets: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
-    identified_by: frozenset[int] = field(default=frozenset())
-    """Columns that no two rows share, of a public relation."""
 
 
 class Aliases:
@@ -103,11 +106,18 @@ def unit_of(alias: str) -> exp.Column:
     return exp.column(UNIT, table=alias)
 
 
+def stored_of(alias: str) -> exp.Column:
+    """Return the tree of the number of stored rows of an item's unit."""
+    return exp.column(ROWS, table=alias)
+
+
 def project(scope: Scope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:
     """Return SELECT values AS c0, c1, ..., unit AS _unit of a scope."""
     items = [exp.alias_(value.copy(), f"c{index}") for index, value in enumerate(values)]
     if scope.unit is not None:
         items.append(exp.alias_(scope.unit.copy(), UNIT))
+    if scope.stored is not None:
+        items.append(exp.alias_(scope.stored.copy(), ROWS))
     tree = scope.tree.select(*items, copy=True)
     return tree.distinct(copy=False) if distinct else tree
 
@@ -120,11 +130,86 @@ def _plain(name: str) -> bool:
 
 
 _KEYWORDS: Final = frozenset(
-    """
-    ALL AND ANY AS ASC BETWEEN BY CASE CAST CHECK COLUMN CROSS CURRENT DATE DAY DEFAULT DESC DISTINCT ELSE END EXISTS
-    FALSE FIRST FROM FULL GROUP HAVING HOUR IF IN INNER INTERVAL INTO IS JOIN KEY LAST LEFT LIKE LIMIT MINUTE MONTH
-    NATURAL NOT NULL OFFSET ON OR ORDER OUTER OVER PARTITION PRIMARY RANGE REFERENCES RIGHT ROW ROWS SECOND SELECT SET
-    TABLE THEN TIME TIMESTAMP TO TRUE UNION UNIQUE UNIT UPDATE USER USING VALUES WHEN WHERE WINDOW WITH YEAR
-    """.split()
+    [
+        "ALL",
+        "AND",
+        "ANY",
+        "AS",
+        "ASC",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CAST",
+        "CHECK",
+        "COLUMN",
+        "CROSS",
+        "CURRENT",
+        "DATE",
+        "DAY",
+        "DEFAULT",
+        "DESC",
+        "DISTINCT",
+        "ELSE",
+        "END",
+        "EXISTS",
+        "FALSE",
+        "FIRST",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "HOUR",
+        "IF",
+        "IN",
+        "INNER",
+        "INTERVAL",
+        "INTO",
+        "IS",
+        "JOIN",
+        "KEY",
+        "LAST",
+        "LEFT",
+        "LIKE",
+        "LIMIT",
+        "MINUTE",
+        "MONTH",
+        "NATURAL",
+        "NOT",
+        "NULL",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "OVER",
+        "PARTITION",
+        "PRIMARY",
+        "RANGE",
+        "REFERENCES",
+        "RIGHT",
+        "ROW",
+        "ROWS",
+        "SECOND",
+        "SELECT",
+        "SET",
+        "TABLE",
+        "THEN",
+        "TIME",
+        "TIMESTAMP",
+        "TO",
+        "TRUE",
+        "UNION",
+        "UNIQUE",
+        "UNIT",
+        "UPDATE",
+        "USER",
+        "USING",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WINDOW",
+        "WITH",
+        "YEAR",
+    ]
 )
 """Words that an engine may read as its own, so that names like them are quoted."""

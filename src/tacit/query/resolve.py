@@ -14,13 +14,14 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.engines.protocol import ROWS
 from tacit.privacy.bounds import Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, WrongKind
 from tacit.privacy.tables import Kind, Schema, Table
 from tacit.query import joins
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, conjuncts, only
-from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, unit_of
+from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
 from tacit.query.scalars import Bind, read, scalar
 
 Ctes = Mapping[str, Relation]
@@ -159,7 +160,16 @@ class Resolver:
                     place=self.text.place(query),
                 )
         tree = project(scope, [field.tree for field in fields], distinct=distinct is not None)
-        return Relation(tree, names, fields, scope.unit is not None, scope.rows_per_unit, scope.datasets, scope.tables)
+        return Relation(
+            tree,
+            names,
+            fields,
+            scope.unit is not None,
+            scope.rows_per_unit,
+            scope.stored is not None,
+            scope.datasets,
+            scope.tables,
+        )
 
     def projections(
         self, query: exp.Select, scope: Scope, bind: Bind
@@ -244,13 +254,14 @@ class Resolver:
         rows = None
         if left.rows_per_unit is not None and right.rows_per_unit is not None:
             rows = left.rows_per_unit + right.rows_per_unit
-        tree = exp.union(left.tree.copy(), right.tree.copy(), distinct=False)
+        tree = exp.union(_without_stored(left), _without_stored(right), distinct=False)
         return Relation(
             tree,
             left.names,
             tuple(fields),
             left.is_private,
             rows,
+            False,
             left.datasets | right.datasets,
             left.tables | right.tables,
         )
@@ -269,7 +280,8 @@ def base(table: Table, name: str, alias: str) -> Scope:
     source = Source(name, fields, tuple(one.name for one in table.columns), unit, table, alias)
     datasets = frozenset({table.dataset} if table.is_private else ())
     tree = exp.select().from_(registered(table, alias))
-    return Scope((source,), tree, table.limits.rows_per_unit, datasets, frozenset({table.name}))
+    stored = stored_of(alias) if table.is_private else None
+    return Scope((source,), tree, table.limits.rows_per_unit, stored, datasets, frozenset({table.name}))
 
 
 def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
@@ -282,13 +294,22 @@ def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -
     unit = unit_of(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
     source = Source(name, fields, names, unit, None, alias)
-    return Scope((source,), tree, relation.rows_per_unit, relation.datasets, relation.tables)
+    stored = stored_of(alias) if relation.has_stored else None
+    return Scope((source,), tree, relation.rows_per_unit, stored, relation.datasets, relation.tables)
 
 
 def _column_names(item: exp.Expression, relation: Relation) -> tuple[str, ...]:
     alias = item.args.get("alias")
     names = tuple(one.name for one in alias.columns) if alias is not None else ()
     return names if len(names) == len(relation.names) else relation.names
+
+
+def _without_stored(relation: Relation) -> exp.Query:
+    """Return a relation's query without the column `_rows`, which says nothing about the rows of two together."""
+    tree = relation.tree.copy()
+    if relation.has_stored:
+        tree.set("expressions", [item for item in tree.expressions if item.alias != ROWS])
+    return tree
 
 
 def _either(one: Expression, other: Expression) -> Expression:

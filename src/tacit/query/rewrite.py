@@ -75,19 +75,58 @@ class _Values:
 
 def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) -> exp.Select:
     """Return the statement that adds up measures by group, with the number of units of each group if wanted."""
-    values, names, bounding = _Values(), grouping.names, grouping.bounding
-    if bounding.whole_rows is not None:
+    values, names = _Values(), grouping.names
+    whole = [exp.alias_(_of_rows(measure, values), f"m{index}") for index, measure in enumerate(measures)]
+    if grouping.bounding.whole_rows is not None:
         sums = [_total(_of_rows(measure, values), f"m{index}") for index, measure in enumerate(measures)]
         counts_units = units or any(measure.how is How.UNITS for measure in measures)
         if units:
             sums.append(_total(_different("u"), UNITS))
         return _summed(grouping.rows(*values.aliased, unit=counts_units), names, sums)
-    parts = [exp.alias_(_part(measure, bounding, values), f"m{index}") for index, measure in enumerate(measures)]
-    by_unit = grouping.rows(*values.aliased).select("u", *names, *parts).group_by("u", *names)
+    parts = [
+        exp.alias_(_part(measure, grouping.bounding, values), f"m{index}") for index, measure in enumerate(measures)
+    ]
     sums = [_total(exp.Sum(this=exp.column(f"m{index}")), f"m{index}") for index in range(len(measures))]
     if units:
         sums.append(_total(exp.Count(this=exp.Star()), UNITS))
-    return _grouped(limited(grouping, by_unit), names, sums)
+    by_unit = units or any(measure.how is How.UNITS for measure in measures)
+    return _grouped(_parts(grouping, values, parts, whole, by_unit=by_unit), names, sums)
+
+
+def _parts(
+    grouping: Grouping, values: _Values, parts: Sequence[exp.Expr], whole: Sequence[exp.Expr], *, by_unit: bool
+) -> exp.Query:
+    """Return what each unit brings to each group, those of one group perhaps added up already.
+
+    A unit with few rows in storage has nothing that could be cut: no more groups than rows, no more rows in a group. So
+    its rows are added up as they are, which spares most units the work; only where units are counted each of them is
+    still needed, and merely the choice of groups is spared. How many rows a unit has is a fact about that unit alone.
+    """
+    bounding, names = grouping.bounding, grouping.names
+    rows = grouping.rows(*values.aliased)
+
+    def pairs(source: exp.Select) -> exp.Select:
+        return source.select("u", *names, *parts).group_by("u", *names)
+
+    few = min(bounding.groups, bounding.rows) if bounding.chooses_groups else bounding.rows
+    if by_unit:
+        few = bounding.groups
+    if grouping.scope.stored is None or (by_unit and not bounding.chooses_groups):
+        return limited(grouping, pairs(rows))
+    rows = grouping.rows(exp.alias_(grouping.scope.stored.copy(), "n"), *values.aliased)
+    light = exp.LTE(this=exp.column("n"), expression=exp.Literal.number(few))
+    heavy = exp.Is(this=exp.paren(light.copy()), expression=exp.true()).not_()
+    kept = _from(limited(grouping, pairs(rows.where(heavy))), "h").select(*names, *_measured(parts))
+    if by_unit:
+        easy = _from(pairs(rows.where(light)), "l").select(*names, *_measured(parts))
+    else:
+        easy = rows.where(light).select(*names, *whole)
+        easy = easy.group_by(*names) if names else easy
+    return exp.union(easy, kept, distinct=False)
+
+
+def _measured(parts: Sequence[exp.Expr]) -> list[str]:
+    return [part.alias for part in parts]
 
 
 def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
@@ -117,7 +156,7 @@ def bins(grouping: Grouping, value: Learnt) -> exp.Select:
 
 
 def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
-    """Return by group and cell the weight of its rows; of a unit with too many rows in a group, each counts for less."""
+    """Return by group and cell the weight of its rows; where a unit has too many in a group, each counts for less."""
     names, weight = grouping.names, exp.Literal.number(WEIGHT)
     present = exp.column("cell").is_(exp.null()).not_()
     cell = exp.alias_(tree, "cell")
@@ -161,7 +200,7 @@ def _ranked(
     digest = exp.Anonymous(
         this="hash", expressions=[*(one.copy() for one in hashed), exp.Parameter(this=exp.var(SALT))]
     )
-    order = [digest, *(one.copy() for one in hashed)]
+    order = [digest, *(one.copy() for one in hashed if one not in within)]
     window = exp.Window(
         this=exp.DenseRank() if dense else exp.RowNumber(),
         partition_by=[one.copy() for one in within],
@@ -208,7 +247,7 @@ def _different(name: str) -> exp.Expression:
     return exp.Count(this=exp.Distinct(expressions=[exp.column(name)]))
 
 
-def _grouped(tree: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
+def _grouped(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
     return _summed(_from(tree, "g"), names, sums)
 
 
@@ -217,7 +256,7 @@ def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) 
     return tree.group_by(*names) if names else tree
 
 
-def _from(tree: exp.Select, alias: str) -> exp.Select:
+def _from(tree: exp.Query, alias: str) -> exp.Select:
     return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
 
 

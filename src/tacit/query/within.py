@@ -63,6 +63,7 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         tuple(value for _, value in pairs),
         True,
         1 if one_row else scope.rows_per_unit,
+        False,
         scope.datasets,
         scope.tables,
     )

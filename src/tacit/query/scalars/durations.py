@@ -93,10 +93,16 @@ def difference(unit: str, start: Expression, end: Expression) -> Expression:
         slack = 1 if unit in _SECONDS else 0  # engines may cut off towards 1970
         lower, upper = borders[1][0] - borders[0][1] - slack, borders[1][1] - borders[0][0] + slack
         range_ = Range(Fraction(lower), Fraction(upper))
-    tree = exp.DateDiff(
-        this=end.tree.copy(), expression=start.tree.copy(), unit=exp.Var(this=unit), date_part_boundary=True
-    )
-    return made(tree, Kind.INTEGER, (start, end), range=range_)
+    return made(_difference(unit, start.tree, end.tree), Kind.INTEGER, (start, end), range=range_)
+
+
+def _difference(unit: str, start: Tree, end: Tree) -> Tree:
+    if (
+        unit == "WEEK"
+    ):  # engines count weeks from 1970 in ways of their own; the days between two Mondays are whole weeks
+        mondays = [exp.TimestampTrunc(this=one.copy(), unit=exp.Var(this=unit)) for one in (start, end)]
+        return trees.binary(exp.IntDiv, _difference("DAY", *mondays), trees.constant(7))
+    return exp.DateDiff(this=end.copy(), expression=start.copy(), unit=exp.Var(this=unit))
 
 
 def date_diff(node: Tree, bind: Bind) -> Expression:
