@@ -62,7 +62,18 @@ def groups_of(plan: Plan, noisy: Noisy) -> Groups:
 
 
 def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the rows of the answer, and from which group each was made (none, where DISTINCT merged them)."""
+    """Return the rows of the answer, and from which group each was made (none, where several were merged)."""
+    rows, places = _of_groups(plan, noisy)
+    fields = [output.name for output in plan.question.outputs]
+    for step in plan.question.after:
+        columns = {f"o{index}": _array([row[name] for row in rows]) for index, name in enumerate(fields)}
+        fields, places = [field.name for field in step.fields], []
+        rows = [dict(zip(fields, row, strict=True)) for row in evaluate(step.sql, columns)]
+    return rows, places
+
+
+def _of_groups(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the rows of the question itself, one a group, before any SELECT over them."""
     groups = groups_of(plan, noisy)
     question = plan.question
     columns = _columns(plan, groups)

@@ -13,9 +13,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.privacy.errors import NotAllowed, NotSQL, ShowsUnits, TooWide
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotSQL, ShowsUnits, TooWide
 from tacit.privacy.tables import Kind, Schema
 from tacit.query import within
+from tacit.query.after import Field, Outer, outer
 from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, only, parse
@@ -61,6 +62,20 @@ class Question:
     distinct: bool = False
     sets: tuple[tuple[int, ...], ...] = ()
     """Which keys each grouping set keeps; empty for a plain GROUP BY."""
+    after: tuple[Outer, ...] = ()
+    """SELECTs over the answer, from the innermost outwards."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that are shown in the end."""
+        return [field.name for field in self.fields]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns that are shown in the end."""
+        if self.after:
+            return self.after[-1].fields
+        return tuple(Field(output.name, output.value.kind) for output in self.outputs)
 
     def names_of_key(self, index: int) -> set[str]:
         """Return the names under which a key is shown, in lower case."""
@@ -86,6 +101,22 @@ def ask(sql: object, schema: Schema) -> Question:
             accepted="put it into FROM and aggregate over it",
             place=text.place(query),
         )
+    return _asked(query, schema, text)
+
+
+def _asked(query: exp.Select, schema: Schema, text: Text) -> Question:
+    """Read a SELECT over rows of units, or over the answer to a question that stands in its FROM."""
+    try:
+        return _over_rows(query, schema, text)
+    except MixesUnits:
+        inner = _only_source(query)
+        if inner is None:
+            raise
+        found = _asked(inner, schema, text)
+        return replace(found, after=(*found.after, outer(query, found.fields, text)))
+
+
+def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     only(query, _SELECT, text)
     resolver = Resolver(schema, text, Aliases(), within.grouped, within.window)
     ctes = resolver.ctes(query, NO_CTES)
@@ -93,6 +124,32 @@ def ask(sql: object, schema: Schema) -> Question:
     if scope.unit is None:
         raise NotAllowed("this question is about public tables alone, and needs no privacy")
     return _Reader(text, scope, resolver.binder(scope, ctes), query).question()
+
+
+def _only_source(query: exp.Select) -> exp.Select | None:
+    """Return the aggregating SELECT that is all of a query's FROM, with the common table expressions before it."""
+    clause, with_ = query.args.get("from_"), query.args.get("with_")
+    if clause is None or query.args.get("joins"):
+        return None
+    item, before = clause.this, list(with_.expressions) if with_ is not None else []
+    if isinstance(item, exp.Subquery):
+        inner = item.this
+    else:
+        names = [one.alias.lower() for one in before]
+        if not isinstance(item, exp.Table) or item.name.lower() not in names:
+            return None
+        place = names.index(item.name.lower())
+        inner, before = before[place].this, before[:place]
+    if not isinstance(inner, exp.Select) or not (
+        inner.args.get("group") or any(map(_has_aggregate, inner.expressions))
+    ):
+        return None
+    found = inner.copy()
+    if before:
+        own = found.args.get("with_")
+        listed = [*(one.copy() for one in before), *(own.expressions if own is not None else [])]
+        found.set("with_", exp.With(expressions=listed))
+    return found
 
 
 class _Reader:

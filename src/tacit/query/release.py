@@ -42,6 +42,8 @@ class Preview(Cost):
 def widths_of(plan: Plan) -> dict[str, float | None]:
     """Return the half-width of each noisy column that does not depend on the data."""
     found: dict[str, float | None] = {}
+    if plan.question.after:
+        return dict.fromkeys(plan.question.columns)
     for output in plan.question.outputs:
         names = [one.name for one in output.value.tree.find_all(type(output.value.tree)) if one.name.startswith("a")]
         if output.column is None or not output.column.startswith("a"):
@@ -94,7 +96,7 @@ class Release:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return [output.name for output in self._plan.question.outputs]
+        return self._plan.question.columns
 
     def intervals(self, level: float = LEVEL) -> list[dict[str, Interval | None]]:
         """Return, for each row and each noisy number, where the number without noise lies with probability `level`.
