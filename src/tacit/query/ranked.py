@@ -30,6 +30,7 @@ from tacit.privacy.errors import NotBounded
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import Aggregate
 from tacit.query.expressions import Constant, Expression
+from tacit.query.keys import public_values
 from tacit.query.measures import require_range
 from tacit.query.scalars import steps
 
@@ -134,12 +135,13 @@ def ranked(aggregate: Aggregate) -> Ranked:
     """Return the private choice that an aggregate asks for."""
     value = aggregate.arguments[0]
     if aggregate.function == "mode":
-        values = value.domain or ((False, True) if value.kind is Kind.BOOLEAN else None)
-        if values is None:
-            raise NotBounded(f"MODE needs the categories of {value.text}", accepted="declare them for its column")
-        cells = Cells(
-            Fraction(0), Fraction(1), len(values), value.kind, tuple(one for one in values if one is not None)
-        )
+        values = tuple(one for one in public_values(value) or () if one is not None)
+        if not 0 < len(values) <= CELLS_MAX:
+            raise NotBounded(
+                f"{aggregate.label} chooses among listed values",
+                accepted=f"declare up to {CELLS_MAX:,} categories, or bounds of a short range",
+            )
+        cells = Cells(Fraction(0), Fraction(1), len(values), value.kind, values)
     else:
         range_ = require_range(value)
         whole = value.kind in (Kind.INTEGER, Kind.DATE)
