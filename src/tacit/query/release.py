@@ -23,15 +23,26 @@ from tacit.query.run import Noisy
 ROWS_SHOWN: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Preview(Cost):
-    """What a question would be charged, exactly, and how wide its intervals would be; a Cost, and nothing is spent."""
+    """What a question would be charged, exactly, and how wide its intervals would be; a Cost, and nothing is spent.
+
+    It equals the Cost that is then charged.
+    """
 
     widths: Mapping[str, float | None] = field(default_factory=dict)
     """For each noisy column the half-width of its 95 % interval, None where it depends on the data."""
     is_released: bool = False
     """Whether the same question was answered before, so that asking again costs nothing."""
     lines: tuple[Line, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cost):
+            return NotImplemented
+        return (self.epsilon, self.delta, self.rho) == (other.epsilon, other.delta, other.rho)
+
+    def __hash__(self) -> int:
+        return hash((self.epsilon, self.delta, self.rho))
 
     @classmethod
     def of(cls, plan: Plan, cost: Cost, dialect: str, *, is_released: bool) -> Preview:
