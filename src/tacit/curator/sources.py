@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from tacit.engines.protocol import Described, Source
@@ -55,14 +56,18 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
 
 
 def describe(source: Source) -> list[Described]:
-    """Return the columns of a source: their names, and the kinds that fit them."""
+    """Return the columns of a source: their names, and the kinds that fit them.
+
+    The engine works in a folder of its own for that, so it never waits for one that answers questions.
+    """
     from tacit.engines import DuckDBEngine
 
-    engine = DuckDBEngine()
-    try:
-        return engine.describe(source)
-    finally:
-        engine.close()
+    with TemporaryDirectory(prefix="tacit-") as place:
+        engine = DuckDBEngine(Path(place), salt=0)
+        try:
+            return engine.describe(source)
+        finally:
+            engine.close()
 
 
 def format_of(place: str, stated: str | None) -> str:

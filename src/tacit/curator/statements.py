@@ -177,9 +177,7 @@ def _table(page: _Page, name: str, stated: dict[str, Any], keys: Keys) -> Table:
         )
     limits = {key: value for key in LIMITS if (value := page.typed(stated, key, int, keys)) is not None}
     if public and limits:
-        raise page.fault(
-            (*keys, next(iter(limits))), f"{name} is public: no unit in it can be limited; leave it out"
-        )
+        raise page.fault((*keys, next(iter(limits))), f"{name} is public: no unit in it can be limited; leave it out")
     columns = tuple(
         _column(page, column, page.inner(value, (*keys, "columns", column)), (*keys, "columns", column))
         for column, value in stated["columns"].items()

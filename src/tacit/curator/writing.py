@@ -9,9 +9,11 @@ Whether a change came out as it was meant is for the catalog to see, which reads
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from datetime import date
 from fractions import Fraction
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,18 +171,22 @@ def _changed(own: list[Section], stated: str) -> dict[Keys, str] | None:
 
 def _merged(part: Section, new: Section) -> str:
     """Change what differs in one section, key by key."""
+    before, wanted = (_inside(tomllib.loads(one.text), part.path) for one in (part, new))
+    changed = [key for key in wanted if repr(before.get(key)) != repr(wanted[key])]  # repr tells 1 from true and 1.0
+    if not changed and before.keys() == wanted.keys():
+        return part.text
+    lines = {key: line for line in new.text.splitlines() for key in tomllib.loads(line) if not line.startswith("[")}
     document = tomlkit.parse(part.text)
-    old_items: Any = document
-    new_items: Any = tomlkit.parse(new.text)
-    for key in part.path:
-        old_items, new_items = old_items[key], new_items[key]
-    before, wanted = old_items.unwrap(), new_items.unwrap()
+    items = _inside(document, part.path)
     for key in before.keys() - wanted.keys():
-        del old_items[key]
-    for key, value in wanted.items():
-        if key not in before or repr(before[key]) != repr(value):  # repr tells 1 from true and from 1.0
-            old_items[key] = new_items[key]
+        del items[key]
+    for key in changed:
+        items[key] = tomlkit.parse(f"{lines[key]}\n")[key]
     return tomlkit.dumps(document)
+
+
+def _inside(document: Any, path: Keys) -> Any:
+    return reduce(lambda inside, key: inside[key], path, document)
 
 
 def _character(character: str) -> str:
