@@ -67,14 +67,14 @@ def divide(node: Tree, bind: Bind) -> Expression:
         return null(Kind.REAL)
     if is_known(a) and is_known(b):
         x, y = float(value_of(a)), float(value_of(b))  # type: ignore[arg-type]
-        return literal(_quotient(x, y))
+        return literal(x / y)
     away = _away_from_zero(b)
-    tree = trees.binary(exp.Div, trees.unguarded(a.tree), trees.unguarded(b.tree) if away else _divisor(b))
     exact = None if a.range is None or b.range is None else intervals.divided(a.range, b.range)
     range_ = None if exact is None else intervals.outward(exact.lower, exact.upper)
     finite = a.range is not None and b.range is not None
     nullable = a.nullable or b.nullable or not away or not finite
-    return made(tree if finite else trees.not_nan(tree), Kind.REAL, (a, b), range=range_, nullable=nullable)
+    tree = trees.between(exp.Div, a.tree, b.tree, finite=finite, away_from_zero=away)
+    return made(tree, Kind.REAL, (a, b), range=range_, nullable=nullable)
 
 
 def divide_whole(node: Tree, bind: Bind) -> Expression:
@@ -103,11 +103,11 @@ def modulo(node: Tree, bind: Bind) -> Expression:
         return _whole_division(exp.Mod, a, b, intervals.remainder(a.range, b.range, whole=True))
     a, b = real(a), real(b)
     away = _away_from_zero(b)
-    tree = trees.binary(exp.Mod, trees.unguarded(a.tree), trees.unguarded(b.tree) if away else _divisor(b))
     finite = a.range is not None and b.range is not None
     nullable = a.nullable or b.nullable or not away or not finite
     range_ = intervals.remainder(a.range, b.range, whole=False)
-    return made(tree if finite else trees.not_nan(tree), Kind.REAL, (a, b), range=range_, nullable=nullable)
+    tree = trees.between(exp.Mod, a.tree, b.tree, finite=finite, away_from_zero=away)
+    return made(tree, Kind.REAL, (a, b), range=range_, nullable=nullable)
 
 
 def minus(node: Tree, bind: Bind) -> Expression:
@@ -153,10 +153,10 @@ def _combined(
         return literal(fold(value_of(a), value_of(b)))  # type: ignore[arg-type]
     if whole:
         return made(trees.binary(kind, a.tree, b.tree), Kind.INTEGER, (a, b), range=exact)
-    tree = trees.binary(kind, trees.unguarded(a.tree), trees.unguarded(b.tree))
     if a.range is None or b.range is None:  # infinities can meet
-        return made(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
+        return made(trees.between(kind, a.tree, b.tree, finite=False), Kind.REAL, (a, b), nullable=True)
     exact = ranges(a.range, b.range)
+    tree = trees.between(kind, a.tree, b.tree, finite=True)
     return made(tree, Kind.REAL, (a, b), range=intervals.outward(exact.lower, exact.upper))
 
 
@@ -167,7 +167,7 @@ def _whole_division(kind: type[Tree], a: Expression, b: Expression, range_: Rang
     if a.range is None and (b.range is None or b.range.lower <= -1 <= b.range.upper):
         dividend = trees.case((trees.binary(exp.GTE, dividend, trees.constant(LEAST_DIVIDEND)), dividend))
         nullable = True
-    divisor = b.tree if away else _divisor(b)
+    divisor = b.tree if away else trees.without_zero(b.tree)
     return made(trees.binary(kind, dividend, divisor), Kind.INTEGER, (a, b), range=range_, nullable=nullable)
 
 
@@ -189,23 +189,12 @@ def _away_from_zero(b: Expression) -> bool:
     return b.range is not None and not b.range.lower <= 0 <= b.range.upper
 
 
-def _divisor(b: Expression) -> Tree:
-    return trees.without_zero(trees.unguarded(b.tree))
-
-
 def _subtracted(a: Range, b: Range) -> Range:
     return intervals.added(a, intervals.negated(b))
 
 
 def _is_nothing(divisor: Expression) -> bool:
     return is_null(divisor) or (is_known(divisor) and value_of(divisor) == 0)
-
-
-def _quotient(x: float, y: float) -> float:
-    try:
-        return x / y
-    except OverflowError:
-        return math.inf if (x > 0) == (y > 0) else -math.inf
 
 
 def _integers(a: Expression, b: Expression) -> tuple[int, int]:

@@ -97,9 +97,7 @@ def difference(unit: str, start: Expression, end: Expression) -> Expression:
 
 
 def _difference(unit: str, start: Tree, end: Tree) -> Tree:
-    if (
-        unit == "WEEK"
-    ):  # engines count weeks from 1970 in ways of their own; the days between two Mondays are whole weeks
+    if unit == "WEEK":  # engines count weeks in ways of their own; the days between two Mondays are whole weeks
         mondays = [exp.TimestampTrunc(this=one.copy(), unit=exp.Var(this=unit)) for one in (start, end)]
         return trees.binary(exp.IntDiv, _difference("DAY", *mondays), trees.constant(7))
     return exp.DateDiff(this=end.copy(), expression=start.copy(), unit=exp.Var(this=unit))

@@ -134,6 +134,17 @@ def through(tree: Tree, build: Callable[[Tree], Tree]) -> Tree:
     return build(inner) if inner is tree else not_nan(build(inner))
 
 
+def between(kind: type[Tree], left: Tree, right: Tree, *, finite: bool, away_from_zero: bool = True) -> Tree:
+    """Return an operator that gives NaN for NaN; its guard is outside, and left out where no operand could be NaN.
+
+    `finite` says that both operands are finite or NULL; unless the right one is away from zero, zero becomes NULL.
+    """
+    inner = [unguarded(tree) for tree in (left, right)]
+    guarded = inner[0] is not left or inner[1] is not right
+    tree = binary(kind, inner[0], inner[1] if away_from_zero else without_zero(inner[1]))
+    return not_nan(tree) if guarded or not finite else tree
+
+
 def without_zero(tree: Tree) -> Tree:
     """Return a number with NULL in the place of zero, to divide by."""
     return case((binary(exp.NEQ, tree, constant(0)), tree))
