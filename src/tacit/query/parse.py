@@ -56,7 +56,7 @@ def parse(text: Text) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise NotSQL(f"only SELECT is answered, not {_named(tree)}", place=text.place(tree))
     _measure(tree)
-    return tree
+    return _spelled(tree)
 
 
 def only(node: exp.Expression, known: Collection[str], text: Text) -> None:
@@ -89,6 +89,14 @@ def _measure(tree: exp.Expr) -> None:
         if depth > 3 * DEPTH_MAX or nodes > NODES_MAX:
             raise NotSQL(f"a query has at most {NODES_MAX:,} parts and is nested {DEPTH_MAX} deep at most")
         level = [child for node in level for child in node.iter_expressions()]
+
+
+def _spelled(tree: exp.Query) -> exp.Query:
+    """Return the query with other names of aggregates as those that the parser knows."""
+    for node in list(tree.find_all(exp.Anonymous)):
+        if node.name.upper() == "MEAN" and len(node.expressions) == 1:
+            node.replace(exp.Avg(this=node.expressions[0]))
+    return tree
 
 
 def _unreadable(error: SqlglotError) -> NotSQL:

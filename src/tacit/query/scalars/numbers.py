@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
 from fractions import Fraction
 from typing import Final
 
@@ -15,7 +16,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed
 from tacit.privacy.tables import Kind
-from tacit.query.expressions import Expression, Range
+from tacit.query.expressions import Expression, Range, position
 from tacit.query.scalars import intervals, trees
 from tacit.query.scalars.columns import clamp
 from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
@@ -210,16 +211,38 @@ def extreme(kind: type[Tree], values: list[Expression], *, greatest: bool) -> Ex
     kept = [*(others[text] for text in sorted(others)), *folded]
     if len(kept) <= 1:
         return kept[0] if kept else values[0]
-    range_, domain = union(kept)
-    if range_ is not None:
-        firm = [one.range for one in kept if not one.nullable and one.range is not None]
-        if greatest:
-            range_ = Range(max([range_.lower, *(one.lower for one in firm)]), range_.upper)
-        else:
-            range_ = Range(range_.lower, min([range_.upper, *(one.upper for one in firm)]))
+    _, domain = union(kept)
+    range_ = _extreme_range(kept, greatest=greatest)
     tree = kind(this=kept[0].tree.copy(), expressions=[one.tree.copy() for one in kept[1:]], ignore_nulls=True)
     nullable = all(one.nullable for one in kept)
     return made(tree, kept[0].kind, kept, range=range_, domain=domain, nullable=nullable)
+
+
+def _extreme_range(values: list[Expression], *, greatest: bool) -> Range | None:
+    """Return where the greatest or least of several values lies: what is never NULL keeps it on one side."""
+    ends = [_ends(one) for one in values]
+    near = [pair[0 if greatest else 1] for pair in ends]
+    far = [pair[1 if greatest else 0] for pair in ends]
+    pick, other = (max, min) if greatest else (min, max)
+    firm = [end for one, end in zip(values, near, strict=True) if not one.nullable and end is not None]
+    known = [end for end in near if end is not None]
+    limits = [*firm, *([other(known)] if len(known) == len(near) else [])]
+    reach = [end for end in far if end is not None]
+    if not limits or len(reach) < len(far):
+        return None
+    return Range(pick(limits), pick(reach)) if greatest else Range(pick(reach), pick(limits))
+
+
+def _ends(value: Expression) -> tuple[Fraction | None, Fraction | None]:
+    """Return the ends between which a value lies; LEAST and GREATEST with a number of the query have one of them."""
+    if value.range is not None:
+        return value.range.lower, value.range.upper
+    if isinstance(value.tree, exp.Least | exp.Greatest) and trees.is_constant(last := value.tree.expressions[-1]):
+        known = trees.value(last)
+        if isinstance(known, int | float | date) and not isinstance(known, bool):
+            end = position(known)
+            return (None, end) if isinstance(value.tree, exp.Least) else (end, None)
+    return None, None
 
 
 def width_bucket(node: Tree, bind: Bind) -> Expression:
