@@ -1,10 +1,12 @@
 """What the query engine needs of a database: a few relations by name, and one statement at a time.
 
 An engine shows every registered table as a relation `tacit_data."NAME"` whose columns have the declared names and
-exactly the types of their kinds (`Kind`): casts are total, what cannot be cast is NULL. A private table has one more
-column, `_unit`, which is never NULL, and another, `_rows`: how many rows of the relation the unit has, or NULL where the
-engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at most that many
-rows of each unit, chosen by a hash keyed with a secret salt.
+exactly the types of their kinds (`Kind`): casts are total, what cannot be cast is NULL, and values are as declared
+(`declared`): clamped to their bounds, without NaN, no row with NULL where none was declared. A private table has two
+more columns: `_unit`, which is never NULL, and `_rows`, how many rows of the relation the unit has, or NULL where the
+engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at most that
+many rows of each unit, chosen by a hash keyed with a secret salt. Columns that a public table is `identified_by` are
+unique in it; registering one where they are not is refused.
 
 Not here: noise (mechanisms), SQL of analysts (query). Engines see only SQL that tacit wrote.
 """

@@ -16,12 +16,13 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
+from tacit.engines.declared import TYPES
 from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, only
 from tacit.query.scalars import scalar
-from tacit.query.scratch import TABLE, TYPES, evaluate
+from tacit.query.scratch import TABLE, evaluate
 
 _SELECT: Final = (
     "expressions", "from_", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"

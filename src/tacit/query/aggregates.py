@@ -6,7 +6,7 @@ MEDIAN(x) and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x). What is not listed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, NotSQL, Place, ShowsUnits, WrongKind
 from tacit.privacy.tables import Kind
+from tacit.query.conditions import condition as row_condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, only
 from tacit.query.scalars import Bind, conjunction, negate, scalar
@@ -84,19 +85,17 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
 
 
-def aggregate(node: exp.Expression, bind: Bind, text: Text) -> Aggregate:
-    """Read an aggregate; `bind` gives the values of rows."""
+def aggregate(node: exp.Expression, bind: Bind, is_unit: Callable[[Expression], bool], text: Text) -> Aggregate:
+    """Read an aggregate; `bind` gives the values of rows, and `is_unit` says which of them are the unit itself."""
     place, label = text.place(node), node.sql(dialect="duckdb")
     condition = None
     if isinstance(node, exp.Filter):
         only(node, ("this", "expression"), text)
-        condition, node = bind(node.expression.this), node.this
-        if condition.kind is not Kind.BOOLEAN:
-            raise WrongKind(f"FILTER takes a condition, not {condition.kind}", place=place)
+        condition, node = row_condition(node.expression.this, bind, text, "FILTER"), node.this
     if isinstance(node, exp.IgnoreNulls):
         node = node.this
     if isinstance(node, exp.Count | exp.CountIf | exp.ApproxDistinct):
-        return _count(node, bind, condition, text, label)
+        return _count(node, bind, is_unit, condition, text, label)
     function, arguments, share = _read(node, bind, text)
     for value in arguments:
         _check(function, value, place)
@@ -141,7 +140,14 @@ def _read(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, tuple[Expr
     raise _unknown(node, text)
 
 
-def _count(node: exp.Expression, bind: Bind, condition: Expression | None, text: Text, label: str) -> Aggregate:
+def _count(
+    node: exp.Expression,
+    bind: Bind,
+    is_unit: Callable[[Expression], bool],
+    condition: Expression | None,
+    text: Text,
+    label: str,
+) -> Aggregate:
     place = text.place(node)
     only(node, ("this", "big_int"), text)
     argument = node.this
@@ -158,11 +164,13 @@ def _count(node: exp.Expression, bind: Bind, condition: Expression | None, text:
         if value.kind is not Kind.BOOLEAN:
             raise WrongKind(f"COUNT_IF takes a condition, not {value.kind}", place=place)
         return Aggregate("count", (), conjunction([*([condition] if condition else []), value]), label=label)
-    if distinct and value.unit:
+    if distinct and is_unit(value):
         return Aggregate("units", (), condition, label=label)
     if value.unit:
         raise ShowsUnits(
-            "the unit's own value is not counted", accepted="write COUNT(*) or COUNT(DISTINCT unit)", place=place
+            "what is computed from the unit's own value is not counted",
+            accepted="write COUNT(*) or COUNT(DISTINCT unit), with a condition in FILTER (WHERE ...)",
+            place=place,
         )
     function = "distinct" if distinct else "count"
     return Aggregate(function, (value,) if distinct or value.nullable else (), condition, label=label)

@@ -67,8 +67,9 @@ class Expression:
     domain: tuple[Constant, ...] | None = None
     nullable: bool = True
     unit: bool = False
-    shows_null: bool = False
-    """Whether the owner listed NULL among the categories, so that it is a group of its own."""
+    listed: tuple[Constant, ...] | None = None
+    """The categories that the owner listed, NULL among them if it is a group of its own; rows may hold others, which
+    are in none of the groups that are shown."""
 
     @property
     def text(self) -> str:

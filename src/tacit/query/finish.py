@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from tacit.engines.declared import TYPES
 from tacit.mechanisms.mechanism import Interval
 from tacit.query.estimates import estimated
 from tacit.query.plan import Plan
 from tacit.query.run import Noisy
-from tacit.query.scratch import TABLE, TYPES, evaluate
+from tacit.query.scratch import TABLE, evaluate
 
 DRAWS: Final = 1000
 SIMULATED_MAX: Final = 2_000_000

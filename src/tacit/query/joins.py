@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, Place, WrongKind
 from tacit.privacy.tables import Kind
+from tacit.query.conditions import condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, conjuncts
 from tacit.query.relations import Scope, Source
@@ -39,7 +40,7 @@ def joined(
     both = replace(left, sources=(*left.sources, *merged.sources))
     parts = list(conjuncts(on)) if on is not None else []
     bind = binder(both)
-    conditions = [_condition(part, bind, text) for part in parts]
+    conditions = [condition(part, bind, text, "a join's condition") for part in parts]
     equal = [_equal(left, right, name, binder, text) for name in using]
     pairs = [*_pairs(parts, bind), *equal]
     if not side:  # the WHERE of an inner join holds for it as well
@@ -55,9 +56,11 @@ def joined(
             accepted="use an inner join, or keep the private side",
             place=place,
         )
+    multiplies = not _keeps_rows(left, right, pairs)
+    if not multiplies:
+        trees += _as_stored(right if left.unit is not None else left)
     tree = left.tree.copy()
     tree.append("joins", _engine_join(right, trees, side))
-    multiplies = not _keeps_rows(left, right, pairs)
     return Scope(
         _sources(left, merged, side),
         tree,
@@ -77,13 +80,6 @@ def _side(join: exp.Join, text: Text) -> str:
             place=text.place(join),
         )
     return side
-
-
-def _condition(part: exp.Expression, bind: Bind, text: Text) -> Expression:
-    bound = bind(part)
-    if bound.kind is not Kind.BOOLEAN:
-        raise WrongKind(f"a join's condition is true or false, and this is {bound.kind}", place=text.place(part))
-    return bound
 
 
 def _equal(left: Scope, right: Scope, name: str, binder: BinderOf, text: Text) -> tuple[Expression, Expression]:
@@ -176,8 +172,23 @@ def _keeps_rows(left: Scope, right: Scope, pairs: Sequence[tuple[Expression, Exp
     if len(public.sources) != 1 or public.sources[0].table is None:
         return False
     table, fields = public.sources[0].table, public.sources[0].fields
-    own = [one for pair in pairs for one, other in (pair, pair[::-1]) if _owner(private, other) is not None]
+    own = [
+        one
+        for pair in pairs
+        for one, other in (pair, pair[::-1])
+        if one.kind is other.kind and _owner(private, other) is not None  # as doubles, different integers can be equal
+    ]
     return bool(table.identified_by) and all(fields[name.lower()] in own for name in table.identified_by)
+
+
+def _as_stored(public: Scope) -> Iterator[exp.Expression]:
+    """Yield conditions by which rows that clamping made alike do not match: what identifies is as it is stored."""
+    source = public.sources[0]
+    for name in source.table.identified_by if source.table is not None else ():
+        read = source.fields[name.lower()]
+        if not isinstance(read.tree, exp.Column) and read.domain is None:
+            stored = next(read.tree.find_all(exp.Column))
+            yield exp.EQ(this=stored.copy(), expression=read.tree.copy())
 
 
 def _engine_join(right: Scope, trees: Sequence[exp.Expression], side: str) -> exp.Join:

@@ -7,21 +7,24 @@ is in, so that showing a group tells nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import product
 from typing import Final
 
 import numpy as np
 from sqlglot import exp
 
+from tacit.engines.declared import TYPES
 from tacit.privacy.bounds import Categories, Category
 from tacit.privacy.errors import NotInCatalog
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Constant, Expression
 from tacit.query.question import Question
 from tacit.query.relations import Scope
-from tacit.query.scratch import TABLE, TYPES, evaluate
+from tacit.query.scratch import TABLE, evaluate
 
 RANGE_MAX: Final = 10_000
 """How long a range of whole numbers or days may be to count as a list of public values."""
@@ -56,8 +59,10 @@ def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tupl
 
 def public_values(key: Expression) -> tuple[Constant, ...] | None:
     """Return every value that a key can have, where that is public."""
+    if key.listed is not None:
+        return key.listed
     if key.domain is not None:
-        return (*key.domain, None) if key.shows_null else key.domain
+        return key.domain
     if key.kind is Kind.BOOLEAN:
         return (False, True)
     if key.range is None or key.range.upper - key.range.lower >= RANGE_MAX:
@@ -71,20 +76,27 @@ def public_values(key: Expression) -> tuple[Constant, ...] | None:
 
 
 def image(key: Expression, scope: Scope) -> tuple[Constant, ...] | None:
-    """Return what an expression of one column with public values can give, by evaluating it on all of them."""
-    columns = {(one.table, one.name) for one in key.tree.find_all(exp.Column)}
-    if len(columns) != 1:
+    """Return what an expression of columns with public values can give, by evaluating it on all of them."""
+    columns = sorted({(one.table, one.name) for one in key.tree.find_all(exp.Column)})
+    fields = [_field(scope, alias, name) for alias, name in columns]
+    values = [public_values(field) if field is not None else None for field in fields]
+    known = [one for one in values if one is not None]
+    if not columns or len(known) < len(columns) or math.prod(len(one) + 1 for one in known) > RANGE_MAX:
         return None
-    alias, name = columns.pop()
-    field = _field(scope, alias, name)
-    values = public_values(field) if field is not None else None
-    if field is None or values is None:
-        return None
-    given = np.array([*values, None], dtype=object)
-    inner = exp.select(exp.alias_(exp.cast(exp.column("x"), TYPES[field.kind]), exp.to_identifier(name, quoted=True)))
-    source = exp.alias_(exp.Subquery(this=inner.from_(TABLE)), alias, table=True)
-    tree = exp.select(exp.alias_(key.tree.copy(), "v")).distinct().from_(source)
-    found = [row[0] for row in evaluate(tree.sql(dialect="duckdb"), {"x": given})]
+    given = list(product(*((*one, None) for one in known)))
+    table = {
+        f"x{index}": np.array([*column, None], dtype=object)[:-1]
+        for index, column in enumerate(zip(*given, strict=True))
+    }
+
+    def replaced(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        index = columns.index((node.table, node.name))
+        return exp.cast(exp.column(f"x{index}"), TYPES[fields[index].kind])  # type: ignore[union-attr]
+
+    tree = exp.select(exp.alias_(key.tree.transform(replaced), "v")).distinct().from_(TABLE)
+    found = [row[0] for row in evaluate(tree.sql(dialect="duckdb"), table)]
     return tuple(sorted(value for value in found if value is not None))
 
 
@@ -100,4 +112,4 @@ def _field(scope: Scope, alias: str, name: str) -> Expression | None:
 
 def _is_plain(key: Expression) -> bool:
     """Whether a key's values are listed without evaluating anything."""
-    return key.domain is not None or key.kind is Kind.BOOLEAN or isinstance(key.tree, exp.Column)
+    return key.domain is not None or key.listed is not None or isinstance(key.tree, exp.Column)

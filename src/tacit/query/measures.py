@@ -32,6 +32,10 @@ SQUARE_STEPS: Final = 2**12
 """Into how many steps the greatest value is divided: for sums of reals and of whole numbers, for means, for squares."""
 
 
+SHARED_STEPS: Final = 2**24
+"""How many steps a sum may have to be counted on the finer grid of the mean."""
+
+TINY: Final = Fraction(1, 2**60)
 BOUNDED_BELOW: Final = 2**50
 """Ranges that reach further say nothing: noise for them would drown any answer."""
 
@@ -53,13 +57,15 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A value as whole numbers: (value - centre) / step, rounded, which lies between `low` and `high`."""
+    """A value as whole numbers: value / step, rounded, less `shift`, which then lies between `low` and `high`."""
 
     value: Expression
     step: Fraction
-    centre: Fraction
+    shift: int
     low: int
     high: int
+    tree: exp.Expression
+    """The engine's tree of the whole number, before `shift` is taken off."""
 
     @property
     def reach(self) -> int:
@@ -67,9 +73,14 @@ class Steps:
         return max(abs(self.low), abs(self.high))
 
     @property
-    def tree(self) -> exp.Expression:
+    def centre(self) -> Fraction:
+        """The value that is counted as 0."""
+        return self.shift * self.step
+
+    @property
+    def shifted(self) -> exp.Expression:
         """The engine's tree of the whole number."""
-        return steps(self.value, self.step, self.centre)
+        return exp.paren(exp.Sub(this=self.tree.copy(), expression=_whole(self.shift)) if self.shift else self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,8 @@ class Measure:
     """A row's part: a whole number between `low` and `high`, or what is counted; None counts every row."""
     low: int = 0
     high: int = 1
+    shift: int = 0
+    """What is taken off each row's number; `low` and `high` are without it."""
     step: Fraction = Fraction(1)
     """What one step of the whole number is worth, for people."""
     most: int | None = None
@@ -92,7 +105,7 @@ class Measure:
     def key(self) -> str:
         """The measure as text, equal for equal ones."""
         tree = self.tree.sql(dialect="duckdb") if self.tree is not None else ""
-        return f"{self.how} | {tree} | {self.condition.text if self.condition else ''}"
+        return f"{self.how} | {tree} | {self.shift} | {self.condition.text if self.condition else ''}"
 
     def contribution(self, rows: int) -> int:
         """Return the greatest change that one unit makes in one group, with `rows` rows at most."""
@@ -100,7 +113,9 @@ class Measure:
             return 1
         if self.how is How.VALUES and self.most is not None:
             return min(rows, self.most)
-        return rows * max(abs(self.low), abs(self.high))
+        return max(
+            1, rows * max(abs(self.low), abs(self.high))
+        )  # noise has a scale, also where there is nothing to add
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,7 @@ class Measures:
             return Estimate("distinct", (self.add(measure),), (1.0,))
         if aggregate.function == "sum":
             grid = _grid(aggregate.arguments[0], SUM_STEPS, centred=False)
-            measure = Measure(How.SUM, aggregate.label, condition, grid.tree, grid.low, grid.high, grid.step)
+            measure = Measure(How.SUM, aggregate.label, condition, grid.tree, grid.low, grid.high, step=grid.step)
             return Estimate("sum", (self.add(measure),), (1.0,), (grid,))
         counted = aggregate.arguments[0] if len(aggregate.arguments) == 1 and aggregate.arguments[0].nullable else None
         count = self.add(Measure(How.ROWS, f"rows of {aggregate.label}", condition, counted.tree if counted else None))
@@ -166,9 +181,9 @@ class Measures:
         condition = aggregate.condition
         one, other = (_grid(value, SQUARE_STEPS) for value in aggregate.arguments)
         reach = one.reach * other.reach
-        tree = exp.Mul(this=exp.paren(one.tree), expression=exp.paren(other.tree))
+        tree = exp.Mul(this=one.shifted, expression=other.shifted)
         label = f"products of {aggregate.label}"
-        cross = self.add(Measure(How.MEAN, label, condition, tree, -reach, reach, one.step * other.step))
+        cross = self.add(Measure(How.MEAN, label, condition, tree, -reach, reach, step=one.step * other.step))
         places = [count, self._first(one, aggregate), self._first(other, aggregate), cross]
         weights, shifts = [0.5, 0.7, 0.7, 1.0], []
         if aggregate.function == "corr":
@@ -181,35 +196,60 @@ class Measures:
 
     def _first(self, grid: Steps, aggregate: Aggregate) -> int:
         label = f"sum of {aggregate.label} around {_shown(grid.centre)}"
-        return self.add(Measure(How.MEAN, label, aggregate.condition, grid.tree, grid.low, grid.high, grid.step))
+        return self.add(
+            Measure(How.MEAN, label, aggregate.condition, grid.tree, grid.low, grid.high, grid.shift, grid.step)
+        )
 
     def _square(self, grid: Steps, aggregate: Aggregate) -> tuple[int, int]:
         top = grid.reach**2
         shift = top // 2
-        squared = exp.Mul(this=exp.paren(grid.tree), expression=exp.paren(grid.tree))
+        squared = exp.Mul(this=grid.shifted, expression=grid.shifted)
         tree = exp.Sub(this=squared, expression=exp.Literal.number(shift))
         label = f"squares of {aggregate.label} around {_shown(grid.centre)}"
-        measure = Measure(How.MEAN, label, aggregate.condition, tree, -shift, top - shift, grid.step**2)
+        measure = Measure(How.MEAN, label, aggregate.condition, tree, -shift, top - shift, step=grid.step**2)
         return self.add(measure), shift
 
 
 def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
-    """Choose the grid of a value from its declared range alone."""
+    """Choose the grid of a value from its declared range alone: around 0 for sums, around its middle for the others."""
     range_ = require_range(value)
-    whole = value.kind is Kind.INTEGER
-    centre = Fraction(0)
+    size = half = max(abs(range_.lower), abs(range_.upper))
     if centred:
-        middle = range_.middle
-        centre = Fraction(middle.__floor__()) if whole else middle
-    size = max(abs(range_.lower - centre), abs(range_.upper - centre))
-    if whole:
-        most = WHOLE_STEPS if reach == SUM_STEPS else reach
-        step = Fraction(1) if size <= most else 2 * Grid.below(size / most).step
+        half = max((range_.upper - range_.lower) / 2, size / 2**20)
+    if value.kind is Kind.INTEGER:
+        most = reach if centred else WHOLE_STEPS
+        step = Fraction(1) if half <= most else 2 * Grid.below(half / most).step
     else:
-        step = Grid.below(max(size, Fraction(1, 2**60)) / reach).step
-        centre = (centre / step).__round__() * step
-    low, high = round((range_.lower - centre) / step), round((range_.upper - centre) / step)
-    return Steps(value, step, centre, min(low, high), max(low, high, min(low, high)))
+        step = Grid.below(max(half, TINY) / reach).step
+        shared = Grid.below(max((range_.upper - range_.lower) / 2, TINY) / MEAN_STEPS).step
+        if not centred and size / shared <= SHARED_STEPS:
+            step = shared  # the grid of the mean, so that both are sums of one column
+    tree, low, high = _counted(value, range_, step)
+    shift = (low + high) // 2 if centred else 0
+    return Steps(value, step, shift, low - shift, high - shift, tree)
+
+
+def _counted(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Expression, int, int]:
+    """Return the tree of value / step, rounded, and between which numbers it lies."""
+    if value.kind is Kind.REAL and isinstance(value.tree, exp.Column):
+        # Multiplying by a power of two is exact and rounding is monotonic, so the ends are those of the range.
+        scaled = exp.Mul(
+            this=value.tree.copy(), expression=exp.cast(exp.Literal.string(repr(float(1 / step))), "DOUBLE")
+        )
+        tree = exp.cast(exp.Round(this=scaled), "BIGINT")
+        return tree, _half_away(range_.lower / step), _half_away(range_.upper / step)
+    low, high = round(range_.lower / step), round(range_.upper / step)
+    return steps(value, step, Fraction(0)), low, high
+
+
+def _half_away(number: Fraction) -> int:
+    """Round as SQL does: halves away from zero."""
+    size = (abs(number) + Fraction(1, 2)).__floor__()
+    return size if number >= 0 else -size
+
+
+def _whole(number: int) -> exp.Expression:
+    return exp.Literal.number(number) if number >= 0 else exp.paren(exp.Neg(this=exp.Literal.number(-number)))
 
 
 def require_range(value: Expression) -> Range:

@@ -18,6 +18,7 @@ from tacit.privacy.tables import Kind, Schema
 from tacit.query import within
 from tacit.query.after import Field, Outer, outer
 from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
+from tacit.query.conditions import without_window
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, only, parse
 from tacit.query.relations import Aliases, Scope
@@ -233,7 +234,7 @@ class _Reader:
             yield Output(name, self.output(inner))
 
     def _aggregate(self, node: exp.Expression) -> Expression:
-        found = aggregate(node, self.bind, self.text)
+        found = aggregate(node, self.bind, self.scope.is_unit, self.text)
         known = [one.key for one in self.aggregates]
         if found.key not in known:
             self.aggregates.append(found)
@@ -343,7 +344,7 @@ class _Reader:
         return tuple(found)
 
     def _key(self, node: exp.Expression) -> Expression:
-        value = self.bind(node)
+        value = without_window(node, self.bind, self.text, "GROUP BY")
         if value.unit:
             raise self._shows_units(node)
         return value

@@ -34,6 +34,8 @@ class Source:
     """The engine's name for it."""
     hidden: frozenset[str] = frozenset()
     """Fields that USING merged into those of an earlier item."""
+    units: frozenset[str] = frozenset()
+    """Fields that are the unit itself, so different for different units; others that are marked come of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,18 @@ class Scope:
         """The engine's column with the unit of a row, or None if the rows are public."""
         return next((source.unit for source in self.sources if source.unit is not None), None)
 
+    def is_unit(self, value: Expression) -> bool:
+        """Whether a value is the unit of the row itself, and not merely computed from it or missing on some rows."""
+        return any(
+            source.unit is not None and source.fields[name].tree == value.tree
+            for source in self.sources
+            for name in source.units
+        )
+
     def where(self, condition: Expression) -> Scope:
         """Keep the rows for which a condition is true."""
+        if condition.tree == exp.true():
+            return self
         return replace(self, tree=self.tree.where(condition.tree.copy(), copy=True))
 
 
@@ -76,6 +88,8 @@ class Relation:
     """Whether there is a column `_rows`, as `Scope.stored`."""
     datasets: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
+    units: frozenset[int] = frozenset()
+    """The columns that are the unit itself."""
 
 
 class Aliases:

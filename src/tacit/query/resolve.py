@@ -14,15 +14,17 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.engines.declared import ends
 from tacit.engines.protocol import ROWS
-from tacit.privacy.bounds import Categories
+from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, WrongKind
-from tacit.privacy.tables import Kind, Schema, Table
+from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.query import joins
-from tacit.query.expressions import Expression
+from tacit.query.conditions import condition
+from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, conjuncts, only
 from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
-from tacit.query.scalars import Bind, read, scalar
+from tacit.query.scalars import Bind, scalar
 
 Ctes = Mapping[str, Relation]
 NO_CTES: Final[Ctes] = MappingProxyType({})
@@ -83,7 +85,7 @@ class Resolver:
             if isinstance(node, exp.Paren):
                 return bind(node.this)
             if isinstance(node, exp.In) and node.args.get("query") is not None:
-                return self._member(node, bind, ctes)
+                return self._member(node, scope, bind, ctes)
             if isinstance(node, exp.Window):
                 return self.window(node, scope, bind, self.text)
             if isinstance(node, exp.Subquery | exp.Exists | exp.Query):
@@ -104,10 +106,7 @@ class Resolver:
 
     def condition(self, node: exp.Expression, bind: Bind) -> Expression:
         """Return a condition; anything that is not true or false is refused."""
-        bound = bind(node)
-        if bound.kind is not Kind.BOOLEAN:
-            raise WrongKind(f"a condition is true or false, and this is {bound.kind}", place=self.text.place(node))
-        return bound
+        return condition(node, bind, self.text)
 
     def field(self, scope: Scope, node: exp.Column) -> Expression:
         """Return the value of a column, by its name and the name of its table if that is said."""
@@ -169,6 +168,7 @@ class Resolver:
             scope.stored is not None,
             scope.datasets,
             scope.tables,
+            frozenset(index for index, field in enumerate(fields) if scope.is_unit(field)),
         )
 
     def projections(
@@ -195,10 +195,10 @@ class Resolver:
 
     def _item(self, item: exp.Expression, ctes: Ctes) -> Scope:
         """Return one item of a FROM clause as a scope of its own."""
-        alias = self.aliases.next()
         if isinstance(item, exp.Subquery):
             only(item, ("this", "alias", "joins"), self.text)
             inner = self.relation(item.this, self.ctes(item, ctes))
+            alias = self.aliases.next()  # after those inside, as if it stood in a WITH
             return derived(inner, item.alias or alias, alias, _column_names(item, inner))
         if not isinstance(item, exp.Table):
             raise NotAllowed(f"{item.key.upper()} in FROM is not defined", place=self.text.place(item))
@@ -209,12 +209,13 @@ class Resolver:
                 accepted="register the file as a table",
                 place=self.text.place(item),
             )
+        alias = self.aliases.next()
         if item.name.lower() in ctes:
             relation = ctes[item.name.lower()]
             return derived(relation, item.alias_or_name, alias, _column_names(item, relation))
         return base(self.schema.table(item.name), item.alias_or_name, alias)
 
-    def _member(self, node: exp.In, bind: Bind, ctes: Ctes) -> Expression:
+    def _member(self, node: exp.In, scope: Scope, bind: Bind, ctes: Ctes) -> Expression:
         """x IN (SELECT ...): of public values, or of units by their own column."""
         only(node, ("this", "query"), self.text)
         value, inner = bind(node.this), self.relation(node.args["query"], ctes)
@@ -225,7 +226,7 @@ class Resolver:
                 f"IN compares {value.kind} with {inner.fields[0].kind}; CAST one of them", place=self.text.place(node)
             )
         query = inner.tree.copy()
-        if inner.is_private and not (value.unit and inner.fields[0].unit):
+        if inner.is_private and not (scope.is_unit(value) and 0 in inner.units):
             raise MixesUnits(
                 "IN with a private subquery lets rows depend on other units",
                 accepted="compare the unit's column with the unit's column",
@@ -264,24 +265,37 @@ class Resolver:
             False,
             left.datasets | right.datasets,
             left.tables | right.tables,
+            left.units & right.units,
         )
 
 
 def base(table: Table, name: str, alias: str) -> Scope:
     """Return a registered table as a scope."""
-    fields = {}
+    fields, units = {}, set()
     for one in table.columns:
-        value = read(one, column(one.name, alias))
-        if isinstance(one.facts, Categories) and None in one.facts.values:
-            value = replace(value, shows_null=True)
         own = table.unit is not None and table.unit.is_direct and one.name.lower() == table.unit.column.lower()
-        fields[one.name.lower()] = replace(value, unit=True, domain=None, range=None, nullable=False) if own else value
+        value = declared_value(one, column(one.name, alias))
+        if own:
+            # Values that are not the unit's own are never compared with it, so what is declared of them is not used.
+            value = Expression(value.tree, one.kind, nullable=False, unit=True)
+            units |= {one.name.lower()}
+        fields[one.name.lower()] = value
     unit = unit_of(alias) if table.is_private else None
-    source = Source(name, fields, tuple(one.name for one in table.columns), unit, table, alias)
+    names = tuple(one.name for one in table.columns)
+    source = Source(name, fields, names, unit, table, alias, units=frozenset(units))
     datasets = frozenset({table.dataset} if table.is_private else ())
     tree = exp.select().from_(registered(table, alias))
     stored = stored_of(alias) if table.is_private else None
     return Scope((source,), tree, table.limits.rows_per_unit, stored, datasets, frozenset({table.name}))
+
+
+def declared_value(column: Column, reference: exp.Column) -> Expression:
+    """Return a declared column; the engine shows it clamped to its bounds and without NaN."""
+    range_ = None
+    if isinstance(column.facts, Bounds) and (limits := ends(column)) is not None:
+        range_ = Range.of(*limits)
+    listed = column.facts.values if isinstance(column.facts, Categories) else None
+    return Expression(reference, column.kind, range_, nullable=column.nullable, listed=listed)
 
 
 def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
@@ -293,7 +307,8 @@ def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -
         fields[shown.lower()] = replace(value, tree=exp.column(f"c{index}", table=alias))
     unit = unit_of(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
-    source = Source(name, fields, names, unit, None, alias)
+    units = frozenset(names[index].lower() for index in relation.units)
+    source = Source(name, fields, names, unit, None, alias, units=units)
     stored = stored_of(alias) if relation.has_stored else None
     return Scope((source,), tree, relation.rows_per_unit, stored, relation.datasets, relation.tables)
 

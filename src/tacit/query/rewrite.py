@@ -49,6 +49,8 @@ class Grouping:
         items = [exp.alias_(key.tree.copy(), name) for key, name in zip(self.keys, self.names, strict=True)]
         if unit and self.scope.unit is not None:
             items.insert(0, exp.alias_(self.scope.unit.copy(), "u"))
+        if not items and not more:  # a SELECT has at least one item
+            items.append(exp.alias_(exp.Literal.number(1), "one"))
         inner = _from(self.scope.tree.select(*items, *more, copy=True), "r")
         return inner.where(*(exp.column(f"k{index}").is_(exp.null()).not_() for index in self.listed))
 
@@ -216,8 +218,7 @@ def _of_rows(measure: Measure, values: _Values) -> exp.Expression:
         return _filtered(_different("u"), measure, values)
     if measure.how is How.ROWS:
         return _count(measure, values)
-    assert measure.tree is not None
-    return _filtered(exp.Sum(this=values.named(measure.tree, "v")), measure, values)
+    return _sum(measure, values)
 
 
 def _part(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expression:
@@ -227,15 +228,23 @@ def _part(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expressi
         return _least(count, bounding.rows)
     if measure.how is How.UNITS:
         return _least(count, 1)
-    assert measure.tree is not None
-    added = _filtered(exp.Sum(this=values.named(measure.tree, "v")), measure, values)
-    total = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
+    total = _sum(measure, values)
     if measure.how is How.SUM:
         return _clamped(total, bounding.rows * min(measure.low, 0), bounding.rows * max(measure.high, 0))
-    scaled = exp.IntDiv(
-        this=exp.paren(exp.Mul(this=total.copy(), expression=rows)), expression=_greatest(count.copy(), 1)
-    )
+    product = exp.Mul(this=exp.paren(total.copy()), expression=rows)
+    scaled = exp.IntDiv(this=exp.paren(product), expression=_greatest(count.copy(), 1))
     return exp.Case().when(exp.GT(this=count, expression=rows.copy()), scaled).else_(total)
+
+
+def _sum(measure: Measure, values: _Values) -> exp.Expression:
+    """Return the sum of a measure's numbers, 0 where there are none."""
+    assert measure.tree is not None
+    added = _filtered(exp.Sum(this=values.named(measure.tree, "v")), measure, values)
+    total: exp.Expression = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
+    if not measure.shift:
+        return total
+    off = exp.Mul(this=_count(measure, values), expression=exp.paren(_number(measure.shift)))
+    return exp.Sub(this=total, expression=off)
 
 
 def _count(measure: Measure, values: _Values) -> exp.Expression:
@@ -264,7 +273,7 @@ def _total(tree: exp.Expression, name: str) -> exp.Expr:
     """Return a sum as a BIGINT, 0 where there is nothing to add, saturated far beyond anything that is counted."""
     if isinstance(tree, exp.Count) or (isinstance(tree, exp.Filter) and isinstance(tree.this, exp.Count)):
         return exp.alias_(tree, name)
-    whole = exp.Coalesce(this=tree, expressions=[exp.Literal.number(0)])
+    whole = tree if tree.find(exp.Coalesce) else exp.Coalesce(this=tree, expressions=[exp.Literal.number(0)])
     return exp.alias_(exp.cast(_clamped(whole, -SATURATION, SATURATION), "BIGINT"), name)
 
 

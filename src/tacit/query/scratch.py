@@ -9,17 +9,7 @@ from typing import Any, Final
 import duckdb
 from numpy.typing import NDArray
 
-from tacit.privacy.tables import Kind
-
 TABLE: Final = "given"
-TYPES: Final = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.REAL: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIME: "TIMESTAMP",
-}
 _LOCK: Final = threading.Lock()
 
 

@@ -17,11 +17,14 @@ from sqlglot import exp
 from tacit.mechanisms.grid import Grid
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotBounded, NotSQL, WrongKind
 from tacit.privacy.tables import Kind
+from tacit.query.conditions import condition as row_condition
+from tacit.query.conditions import without_window
 from tacit.query.expressions import EXACT_MAX, Expression, Range
 from tacit.query.parse import Text, only
 from tacit.query.relations import Relation, Scope
 from tacit.query.resolve import Ctes, Resolver
 from tacit.query.scalars import Bind, scalar, steps
+from tacit.query.scalars.trees import is_constant
 
 STEPS_IN_RANGE: Final = 2**30
 """How finely a real is put on a grid before a unit's own sum is taken."""
@@ -36,9 +39,9 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
     scope = resolver.scope(select, ctes)
     if scope.unit is None:
         raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
-    bind = resolver.binder(scope, ctes)
+    bind = _windowless(resolver.binder(scope, ctes), text)
     keys = [bind(node) for node in group_nodes(select, text)]
-    if not any(key.unit and key.tree == _unit_field(scope, key) for key in keys):
+    if not any(map(scope.is_unit, keys)):
         raise MixesUnits(
             "this subquery aggregates over several units",
             accepted="group it by the unit's column, or aggregate at the top only",
@@ -53,10 +56,12 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         *(exp.alias_(value.tree.copy(), f"c{index}") for index, (_, value) in enumerate(pairs)),
         exp.alias_(scope.unit.copy(), "_unit"),
     )
-    tree = tree.group_by(*{key.text: key.tree.copy() for key in (Expression(scope.unit, Kind.TEXT), *keys)}.values())
+    # A constant groups nothing, and as a number it would name a column.
+    by = [Expression(scope.unit, Kind.TEXT), *(key for key in keys if not is_constant(key.tree))]
+    tree = tree.group_by(*{key.text: key.tree.copy() for key in by}.values())
     if (having := select.args.get("having")) is not None:
         tree = tree.having(resolver.condition(having.this, output).tree.copy())
-    one_row = all(key.unit for key in keys)
+    one_row = all(map(scope.is_unit, keys))
     return Relation(
         tree,
         tuple(name for name, _ in pairs),
@@ -66,7 +71,12 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         False,
         scope.datasets,
         scope.tables,
+        frozenset(index for index, (_, value) in enumerate(pairs) if scope.is_unit(value)),
     )
+
+
+def _windowless(bind: Bind, text: Text) -> Bind:
+    return lambda node: without_window(node, bind, text, "an aggregate or a window")
 
 
 def group_nodes(select: exp.Select, text: Text) -> list[exp.Expression]:
@@ -98,15 +108,6 @@ def _inner(item: exp.Expression) -> exp.Expression:
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def _unit_field(scope: Scope, key: Expression) -> exp.Expression | None:
-    """Return the tree of the field of the scope that is the unit and equals a key, if there is one."""
-    for source in scope.sources:
-        for field in source.fields.values():
-            if field.unit and field.tree == key.tree:
-                return field.tree
-    return None
-
-
 def _output(keys: list[Expression], scope: Scope, bind: Bind, text: Text) -> Bind:
     """Return what binds an item of the SELECT list: keys, aggregates of the unit's rows, and expressions of both."""
     by_text = {key.text: key for key in keys}
@@ -132,9 +133,9 @@ def _aggregate(node: exp.Expression, scope: Scope, bind: Bind, text: Text) -> Ex
     condition = None
     if isinstance(node, exp.Filter):
         only(node, ("this", "expression"), text)
-        condition, node = bind(node.expression.this), node.this
+        condition, node = row_condition(node.expression.this, bind, text, "FILTER"), node.this
     if isinstance(node, exp.Count):
-        return _count(node, scope, bind, condition)
+        return _count(node, scope, bind, condition, text)
     maker = _AGGREGATES.get(type(node))
     if maker is None:
         raise NotAllowed(
@@ -146,12 +147,16 @@ def _aggregate(node: exp.Expression, scope: Scope, bind: Bind, text: Text) -> Ex
     return maker(bind(node.this), scope.rows_per_unit, condition, node, text)
 
 
-def _count(node: exp.Count, scope: Scope, bind: Bind, condition: Expression | None) -> Expression:
+def _count(node: exp.Count, scope: Scope, bind: Bind, condition: Expression | None, text: Text) -> Expression:
+    only(node, ("this", "big_int"), text)
     argument = node.this
     if isinstance(argument, exp.Star):
         tree: exp.Expression = exp.Count(this=exp.Star())
     elif isinstance(argument, exp.Distinct):
-        tree = exp.Count(this=exp.Distinct(expressions=[bind(one).tree.copy() for one in argument.expressions[:1]]))
+        only(argument, ("expressions",), text)
+        if len(argument.expressions) != 1:
+            raise NotAllowed("COUNT(DISTINCT ...) takes one value", place=text.place(node))
+        tree = exp.Count(this=exp.Distinct(expressions=[bind(argument.expressions[0]).tree.copy()]))
     else:
         tree = exp.Count(this=bind(argument).tree.copy())
     rows = scope.rows_per_unit or EXACT_MAX
@@ -235,8 +240,9 @@ _NEIGHBOURS: Final = (exp.Lag, exp.Lead)
 def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression:
     """Return a window function over the rows of one unit."""
     only(node, ("this", "partition_by", "order", "over"), text)
+    bind = _windowless(bind, text)
     partition = [bind(one) for one in node.args.get("partition_by") or ()]
-    if scope.unit is not None and not any(key.unit for key in partition):
+    if scope.unit is not None and not any(map(scope.is_unit, partition)):
         raise MixesUnits(
             "this window reaches over several units",
             accepted="add the unit's column to PARTITION BY",
@@ -251,7 +257,7 @@ def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression
             raise NotSQL(f"{function.key.upper()} needs ORDER BY in its window", place=text.place(node))
         order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
     units = [scope.unit.copy()] if scope.unit is not None else []
-    keys = [*units, *(key.tree.copy() for key in partition if not key.unit)]
+    keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]
     return replace(value, tree=_over(value.tree, keys, order))
 
 
@@ -262,7 +268,7 @@ def _over(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Orde
         if not isinstance(node, exp.AggFunc | exp.Filter | exp.RowNumber):
             return node
         clause = exp.Order(expressions=[one.copy() for one in order]) if order else None
-        return exp.Window(this=node, partition_by=[key.copy() for key in keys], order=clause)
+        return exp.Window(this=node.copy(), partition_by=[key.copy() for key in keys], order=clause)
 
     return _replaced(tree.copy(), windowed)
 

@@ -1,0 +1,34 @@
+"""What is asked of a row itself: conditions, which are true or false, and values without windows.
+
+A window needs all rows of its unit, so that it stands where SQL has them at hand: in the SELECT list of a subquery.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.expressions import Expression
+from tacit.query.parse import Text
+from tacit.query.scalars import Bind
+
+
+def condition(node: exp.Expression, bind: Bind, text: Text, where: str = "a condition") -> Expression:
+    """Return a condition; anything that is not true or false is refused."""
+    bound = without_window(node, bind, text, where)
+    if bound.kind is not Kind.BOOLEAN:
+        raise WrongKind(f"{where} is true or false, and this is {bound.kind}", place=text.place(node))
+    return bound
+
+
+def without_window(node: exp.Expression, bind: Bind, text: Text, where: str) -> Expression:
+    """Return the value of a node, refusing windows."""
+    bound = bind(node)
+    if bound.tree.find(exp.Window) is not None:
+        raise NotAllowed(
+            f"{where} cannot hold a window",
+            accepted="compute the window in a subquery and use its column",
+            place=text.place(node),
+        )
+    return bound
