@@ -37,6 +37,8 @@ PEER_FACTOR: Final = 10.0
 COLD_GOAL_S: Final = 1.5
 PEER_SECONDS_MAX: Final = 1_500.0
 QUICK_PEERS_S: Final = 48.0
+QUICK_CONTEST_S: Final = 4.0
+CONTEST_S: Final = 60.0
 LARGE_ROWS: Final = 10**8
 
 
@@ -55,40 +57,40 @@ def run(quick: bool) -> Iterator[Result]:
 
 def _size(rows: int, place: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
     """Measure all forms of the question on one table."""
-    repeats, label = 5 if quick or rows > 10**6 else 15, f"{rows:,} rows"
+    repeats, most_s = (5, QUICK_CONTEST_S) if quick else (15, CONTEST_S)
     database, source = str(data.database(rows)), f"{data.events(rows)}/*.parquet"
-    hidden = {"limits": EXACT, "public_keys": False}
-    for form, options in (("prepared", {"limits": PREPARED}), ("exact", {"limits": EXACT}), ("hidden", hidden)):
-        yield from _registered(f"{label}, {form}: registration", place / form, source, options)
     for by, groups in (("grp", data.GROUPS), ("grp_fine", data.FINE_GROUPS)):
+        name = f"{rows:,} rows, {groups:,} groups"
+        for form, limits in (("prepared", PREPARED), ("exact", EXACT)):
+            options = {"limits": limits, "public_keys": by == "grp_fine"}
+            yield from _registered(f"{name}, {form}: registration", place / f"{form} {by}", source, options)
         found = contest(
             {
                 "duckdb": {"kind": "duckdb", "database": database, "sql": plain(by, "events")},
                 "duckdb, Parquet": {"kind": "duckdb", "database": "", "sql": plain(by, f"'{source}'")},
                 "duckdb, bare": {"kind": "duckdb", "database": database, "sql": bare(by, "events")},
-                "prepared": {"kind": "tacit", "folder": str(place / "prepared"), "sql": plain(by, "events")},
-                "exact": {"kind": "tacit", "folder": str(place / "exact"), "sql": plain(by, "events")},
+                "prepared": {"kind": "tacit", "folder": str(place / f"prepared {by}"), "sql": plain(by, "events")},
+                "exact": {"kind": "tacit", "folder": str(place / f"exact {by}"), "sql": plain(by, "events")},
             },
             repeats,
+            most_s=most_s,
         )
-        least = {name: figures.wall_s for name, figures in found.items()}
-        name = f"{label}, {groups:,} groups"
-        limits = {key: found[key] for key in ("duckdb", "duckdb, Parquet")}
-        goal_s = PREPARED_FACTOR * least["duckdb"] + PREPARED_EXTRA_S
-        yield from _lines(f"{name}, prepared", found["prepared"], limits, goal_s)
+        plains = {key: found[key] for key in ("duckdb", "duckdb, Parquet")}
+        goal_s = PREPARED_FACTOR * found["duckdb"].wall_s + PREPARED_EXTRA_S
+        yield from _lines(f"{name}, prepared", found["prepared"], plains, goal_s)
         others: dict[str, Figures | None] = {"duckdb, bare": found["duckdb, bare"]}
         if by == "grp":
             others |= {peer_name: _peer(peer_name, rows, by, groups, deadline) for peer_name in PEERS}
-        yield from _lines(f"{name}, exact", found["exact"], others, EXACT_FACTOR * least["duckdb, bare"])
+        yield from _lines(f"{name}, exact", found["exact"], others, EXACT_FACTOR * found["duckdb, bare"].wall_s)
         yield from _times_as_fast(f"{name}, exact", found["exact"], others)
-    yield from _hidden(rows, place / "hidden", repeats, quick, deadline)
+    yield from _hidden(rows, place / "exact grp", quick, deadline)
 
 
-def _hidden(rows: int, folder: Path, repeats: int, quick: bool, deadline: Deadline) -> Iterator[Result]:
+def _hidden(rows: int, folder: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
     """Measure keys that are not public; with `quick` the peer is left out, since it alone takes seconds."""
     name = f"{rows:,} rows, {data.FINE_GROUPS:,} groups, hidden"
     asked = {"kind": "tacit", "folder": str(folder), "sql": plain("grp_fine", "events"), "delta": tables.DELTA}
-    found = contest({"hidden": asked}, repeats)["hidden"]
+    found = contest({"hidden": asked}, 5, most_s=QUICK_CONTEST_S if quick else CONTEST_S)["hidden"]
     others: dict[str, Figures | None] = {}
     if not quick:
         others["opendp"] = _peer("opendp", rows, "grp_fine", data.FINE_GROUPS, deadline, public=False)

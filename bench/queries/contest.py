@@ -64,8 +64,13 @@ class Deadline:
         return max(1.0, min(most_s, self.at_s - time.monotonic()))
 
 
-def contest(contestants: Mapping[str, Mapping[str, Any]], repeats: int, *, warm: bool = True) -> dict[str, Figures]:
-    """Let the contestants, given by their arguments, answer in turns; `warm` leaves the first turn out."""
+def contest(
+    contestants: Mapping[str, Mapping[str, Any]], repeats: int, *, warm: bool = True, most_s: float = math.inf
+) -> dict[str, Figures]:
+    """Let the contestants, given by their arguments, answer in turns; `warm` leaves the first turn out.
+
+    No turn is begun after `most_s` seconds, and if the first one took longer than that, it is the one that counts.
+    """
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
     opened: dict[str, subprocess.Popen[str]] = {}
     peaks_mb: dict[str, float] = {}
@@ -73,12 +78,13 @@ def contest(contestants: Mapping[str, Mapping[str, Any]], repeats: int, *, warm:
         for name, arguments in contestants.items():
             opened[name] = _open(arguments)
             _read(name, opened[name])
+        started_s = time.monotonic()
         for turn in range(repeats + warm):
+            if turn and time.monotonic() - started_s > most_s:
+                break
             for name, process in opened.items():
                 _tell(process, f"{next(NUMBERS)}\n")
-                record = _read(name, process)
-                if turn >= warm:
-                    taken[name].append(record)
+                taken[name].append(_read(name, process))
         for name, process in opened.items():
             cast(IO[str], process.stdin).close()
             peaks_mb[name] = _read(name, process)["peak_mb"]
@@ -89,10 +95,9 @@ def contest(contestants: Mapping[str, Mapping[str, Any]], repeats: int, *, warm:
                 process.kill()
             process.__exit__(None, None, None)
     return {
-        name: Figures.of(
-            [record["wall_s"] for record in records], [record["cpu_s"] for record in records], peaks_mb[name]
-        )
+        name: Figures.of([one["wall_s"] for one in counted], [one["cpu_s"] for one in counted], peaks_mb[name])
         for name, records in taken.items()
+        if (counted := records[warm:] or records)
     }
 
 
