@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from tacit.engines.protocol import Described, Source
@@ -62,12 +61,11 @@ def describe(source: Source) -> list[Described]:
     """
     from tacit.engines import DuckDBEngine
 
-    with TemporaryDirectory(prefix="tacit-") as place:
-        engine = DuckDBEngine(Path(place), salt=0)
-        try:
-            return engine.describe(source)
-        finally:
-            engine.close()
+    engine = DuckDBEngine(None, salt=0)
+    try:
+        return engine.describe(source)
+    finally:
+        engine.close()
 
 
 def format_of(place: str, stated: str | None) -> str:

@@ -1,0 +1,73 @@
+"""`tacit table` on real files: names and types are found, and what cannot be read is one sentence."""
+
+import gzip
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.cli.app import run
+from tacit.curator.catalog import Catalog
+from tacit.curator.sources import describe
+from tacit.engines.protocol import Source
+from tacit.privacy import Bounds, Categories
+from tacit.privacy.tables import Kind
+
+ROWS = "patient_id,age,sex,day\n1,30,F,2020-01-01\n2,41,M,2021-01-01\n"
+SECRET = "41"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("visits.csv").write_text(ROWS)
+    Path("visits.tsv").write_text(ROWS.replace(",", "\t"))
+    Path("visits.csv.gz").write_bytes(gzip.compress(ROWS.encode()))
+    with duckdb.connect("clinic.duckdb") as connection:
+        connection.execute("CREATE TABLE visits AS FROM 'visits.csv'")
+        connection.execute("COPY visits TO 'visits.parquet'")
+        connection.execute("COPY visits TO 'part-1.parquet'")
+        connection.execute("COPY visits TO 'part-2.parquet'")
+    assert run(["init", "clinic"]) == 0
+    capsys.readouterr()
+    return tmp_path / "clinic"
+
+
+@pytest.mark.parametrize(
+    "source", ["visits.csv", "visits.tsv", "visits.csv.gz", "visits.parquet", "part-*.parquet", "clinic.duckdb#visits"]
+)
+def test_every_kind_of_file_becomes_a_table(folder: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--unit", "patient_id", "--bounds", "age=0:120", "--categories", "sex=F,M", "--folder", "clinic"]
+    assert run(["table", "add", "visits", source, *options]) == 0, capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert SECRET not in out + err + (folder / "catalog.toml").read_text()
+    visits = Catalog.open(folder).schema.table("visits")
+    assert [column.kind for column in visits.columns] == [Kind.INTEGER, Kind.INTEGER, Kind.TEXT, Kind.DATE]
+    assert (visits.column("age").facts, visits.column("sex").facts) == (Bounds(0, 120), Categories(["F", "M"]))
+
+
+def test_odd_names_and_types_are_found_as_they_are(tmp_path: Path) -> None:
+    names = ['a "b".c', "Größe", "x\ny", "tags"]
+    columns = [pa.array([1]), pa.array([1.5]), pa.array(["a"]), pa.array([["a"]])]
+    pq.write_table(pa.table(columns, names=names), tmp_path / "odd.parquet")
+    found = describe(Source("parquet", str(tmp_path / "odd.parquet")))
+    assert [one.name for one in found] == names
+    assert [one.kind for one in found] == [Kind.INTEGER, Kind.REAL, Kind.TEXT, None]
+
+
+@pytest.mark.parametrize(
+    ("source", "content"),
+    [("bad.parquet", b"no parquet"), ("bad.duckdb#visits", b"no database"), ("clinic.duckdb#nowhere", None)],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence_and_leaves_nothing_behind(
+    folder: Path, source: str, content: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        Path(source.partition("#")[0]).write_bytes(content)
+    assert run(["table", "add", "visits", source, "--public", "--folder", "clinic"]) in (2, 4)
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "internal error" not in err
+    assert Catalog.open(folder).tables == {}
