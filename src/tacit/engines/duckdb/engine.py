@@ -1,0 +1,329 @@
+"""The engine: which tables are registered, from which files, in which version.
+
+Small private tables, CSV files, and tables with a limit on the rows of a unit are stored once (`prepared`); all others
+are views over their files, which are read for each question and never loaded. A stored table is used again by every
+process, until its files, its declared columns or the tables it leads to change: `version` notices that from the sizes
+and times of the files, and brings the relation up to date before it answers. So whoever asks for the version before a
+question asks about the rows of that version.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import duckdb
+
+from tacit.engines.duckdb import relations
+from tacit.engines.duckdb.connecting import Connection, attach, connect, detach
+from tacit.engines.duckdb.names import alias, digest, quoted
+from tacit.engines.duckdb.prepared import TABLE, Store
+from tacit.engines.duckdb.reading import Reader
+from tacit.engines.duckdb.relations import Shown
+from tacit.engines.duckdb.running import Runs, answer
+from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
+from tacit.engines.protocol import Columns, Described, Progress, Source
+from tacit.privacy.errors import EngineFailed, InvalidInput, NotInCatalog, SourceMissing
+from tacit.privacy.tables import Table
+
+ROWS_STORED_MAX: Final = 30_000_000
+"""A private table with more rows than that, and no limit on those of a unit, stays in its files."""
+
+FORMAT: Final = 1
+"""Changes with the way rows are stored, so that files of an older way are made anew."""
+
+_ATTEMPTS: Final = 3
+_NUMBERS: Final = count()
+_FAILED: Final = "the engine could not run the question, for want of memory or disk or of a readable file"
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A table as it is shown now; `others` are the tables that were known when it was registered."""
+
+    table: Table
+    source: Source
+    others: Mapping[str, Table]
+    version: str
+    shown: Shown
+    path: Path | None
+    """Where its rows are stored, None for a view over files."""
+
+
+class DuckDBEngine:
+    """DuckDB inside this process, with its prepared rows in `folder`, or in a temporary one.
+
+    `salt` is the secret by which rows of a unit are chosen where a table has a limit on them. `threads` and
+    `memory_limit` (such as "4GB") are those of DuckDB; work that does not fit into memory goes to the folder `spill`.
+    Several threads may use one engine, and several processes one folder.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(
+        self, folder: Path | None, salt: int, threads: int | None = None, memory_limit: str | None = None
+    ) -> None:
+        self._temporary = TemporaryDirectory(prefix="tacit-") if folder is None else None
+        self.folder: Final = Path(self._temporary.name if self._temporary else folder or "").absolute()
+        self._spill = self.folder / "spill" / f"{os.getpid()}-{next(_NUMBERS)}"
+        self._settings: dict[str, Any] = {"temp_directory": str(self._spill)}
+        if threads is not None:
+            self._settings["threads"] = threads
+        if memory_limit is not None:
+            self._settings["memory_limit"] = memory_limit
+        self._salt, self._store, self._runs = salt, Store(self.folder), Runs()
+        self._tables: dict[str, _Registered] = {}
+        self._preparing = threading.RLock()  # held while files are looked at and rows are stored
+        self._reading = threading.Lock()  # held for moments only
+        self._builder: Connection | None = None
+        self._reader: Reader | None = None
+
+    def describe(self, source: Source) -> list[Described]:
+        """Return the columns of a source, without reading more of it than their types need."""
+        with self._preparing:
+            return find(self._building(), source).described
+
+    def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
+        """Show a table as a relation, storing its rows where that makes questions fast.
+
+        The tables that it leads to by foreign keys are registered before it. Nothing is done if all is as it was.
+        """
+        with self._preparing:
+            known = {name.lower(): other for name, other in others.items()}
+            relations.check(table, known)
+            for step in table.unit.through if table.unit else ():
+                self._registered(step.target_table)
+            self._show(table, source, known)
+
+    def forget(self, name: str) -> None:
+        """Take a table away again, with what was stored of it."""
+        with self._preparing:
+            self._tables.pop(name.lower(), None)
+            self._store.forget(name)
+            self._renew()
+
+    def version(self, name: str) -> str:
+        """Return a text that changes whenever the rows of a table may have changed, after bringing them up to date."""
+        with self._preparing:
+            known = self._registered(name)
+            return self._show(known.table, known.source, known.others).version
+
+    def run(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: Progress | None = None,
+    ) -> Columns:
+        """Run one SELECT and return its columns; `progress` is called from another thread."""
+        reader = self._read()
+        with reader.cursor(tells=progress is not None) as cursor:
+            return self._runs.run(
+                cursor,
+                lambda: answer(cursor, sql, parameters),
+                timeout_s=timeout_s,
+                progress=progress,
+                failure=_FAILED,
+            )
+
+    def cancel(self) -> None:
+        """Make whatever runs now in this engine, questions and preparations, raise Cancelled."""
+        self._runs.cancel()
+
+    def close(self) -> None:
+        """Let go of the database; what was stored stays, unless the folder was a temporary one."""
+        self._runs.cancel()
+        with self._preparing:
+            self._tables.clear()
+            self._renew()
+            if self._builder is not None:
+                self._builder.close()
+                self._builder = None
+            shutil.rmtree(self._spill, ignore_errors=True)
+            with suppress(OSError):
+                self._spill.parent.rmdir()
+            if self._temporary is not None:
+                self._temporary.cleanup()
+
+    def _registered(self, name: str) -> _Registered:
+        try:
+            return self._tables[name.lower()]
+        except KeyError:
+            raise NotInCatalog(
+                f"{name} is not registered with the engine; register it first", name="table", value=name
+            ) from None
+
+    def _building(self) -> Connection:
+        if self._builder is None:
+            self._builder = connect(self._settings)
+        return self._builder
+
+    def _read(self) -> Reader:
+        with self._reading:
+            if self._reader is None:
+                shown = {known.table.name: known.shown for known in self._tables.values()}
+                self._reader = Reader(self._settings, shown)
+            return self._reader
+
+    def _renew(self) -> None:
+        with self._reading:
+            self._reader = None
+
+    def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
+        """Show a table in its present version, and return what is shown."""
+        for _ in range(_ATTEMPTS):
+            version = self._current(table, source)
+            known = self._tables.get(table.name.lower())
+            if known is not None and known.version == version and (known.path is None or known.path.exists()):
+                return known
+            shown, path = self._prepared(table, source, version)
+            if self._current(table, source) == version:
+                made = _Registered(table, source, others, version, shown, path)
+                with self._reading:
+                    self._tables[table.name.lower()] = made
+                    self._reader = None
+                return made
+        raise SourceMissing(f"{source.place} is being written while it is read; try again when that is over")
+
+    def _current(self, table: Table, source: Source) -> str:
+        """Return the version of a table's rows now: all that decides what its relation holds."""
+        limit, unit = table.limits.rows_per_unit, table.unit
+        return digest(
+            FORMAT,
+            table.name.lower(),
+            [(column.name, column.kind.value) for column in table.columns],
+            None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
+            [self.version(step.target_table) for step in unit.through] if unit else [],
+            None if limit is None else (limit, digest(self._salt)),
+            fingerprint(source),
+        )
+
+    def _prepared(self, table: Table, source: Source, version: str) -> tuple[Shown, Path | None]:
+        """Return how a version of a table is shown, and where its rows are stored, storing them if they are to be."""
+        path = self._store.path(table.name, version)
+        if path.exists() and self._is_stored(table, path):
+            return _from_file(table, path), path
+        connection = self._building()
+        found = find(connection, source)
+        rows = relations.declared(found, table)
+        if table.unit is not None:
+            self._check_keys(table, version)
+            parents = [self._registered(step.target_table) for step in table.unit.through]
+            rows = relations.with_unit(table, rows, [(one.table, self._whole(one)) for one in parents])
+        self._check_rows(table, source, rows)
+        if not _is_to_be_stored(table, found):
+            return relations.view(table, rows), None
+        path = self._store.make(table.name, version, lambda aside: self._fill(table, rows, source, aside))
+        return _from_file(table, path), path
+
+    def _whole(self, known: _Registered) -> Shown:
+        """Return all rows of a table that others lead to, also those beyond the limit on the rows of a unit."""
+        if known.path is not None and known.table.limits.rows_per_unit is None:
+            columns = (f"{quoted(one.name)} AS c{index}" for index, one in enumerate(known.table.columns))
+            shown = _from_file(known.table, known.path)
+            return Shown(f"SELECT {', '.join(columns)} FROM ({shown.sql})", shown.attached)
+        return relations.declared(find(self._building(), known.source), known.table)
+
+    def _check_keys(self, table: Table, version: str) -> None:
+        """Refuse foreign keys that lead to several rows: a row would belong to several units."""
+        assert table.unit is not None
+        for step in table.unit.through:
+            parent = self._registered(step.target_table)
+            fact = digest("unique", parent.version, step.target_column.lower())
+            if self._store.is_marked(parent.table.name, fact):
+                continue
+            whole, key = self._whole(parent), f"c{relations.place(parent.table, step.target_column)}"
+            sql = f"SELECT COUNT({key}) AS rows, COUNT(DISTINCT {key}) AS keys FROM ({whole.sql})"
+            with opened(self._building(), whole.attached):
+                counted = self._work(lambda sql=sql: answer(self._building(), sql), parent.source)
+            if counted["rows"][0] != counted["keys"][0]:
+                raise InvalidInput(
+                    f"{parent.table.name}.{step.target_column} is not unique, so a row of {table.name} would belong to "
+                    "several units; lead to a column that identifies the rows",
+                    name="unit",
+                )
+            self._store.mark(parent.table.name, fact)
+
+    def _check_rows(self, table: Table, source: Source, rows: Shown) -> None:
+        """Refuse declared kinds that the types of the source cannot be cast to at all."""
+        connection = self._building()
+        with opened(connection, rows.attached):
+            try:
+                connection.execute(f"DESCRIBE {rows.sql}")
+            except duckdb.Error:
+                pass
+            else:
+                return
+        raise InvalidInput(
+            f"a column of {table.name} is declared as a kind that its type in {source.place} cannot be read as",
+            name="columns",
+        )
+
+    def _fill(self, table: Table, rows: Shown, source: Source, aside: str) -> None:
+        """Store the rows of a table in an empty database file."""
+        connection = self._building()
+
+        def store() -> None:
+            from_rows = f"({rows.sql})"
+            if table.is_private and (source.form == "csv" or len(rows.attached) + len(rows.files) > 1):
+                # Rows that are dear to read are read once, although they are counted before they are stored.
+                connection.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {rows.sql}")
+                from_rows = "staged"
+            made = f"{alias(aside)}.{TABLE}"
+            connection.execute(f"CREATE TABLE {made} AS {relations.stored(table, from_rows, self._salt)}")
+
+        with opened(connection, rows.attached):
+            try:
+                attach(connection, aside, write=True)
+                self._work(store, source)
+            except duckdb.Error:
+                raise EngineFailed(f"the prepared rows of {table.name} cannot be written in {self.folder}") from None
+            finally:
+                with suppress(duckdb.Error):
+                    connection.execute("DROP TABLE IF EXISTS temp.staged")
+                detach(connection, aside)
+
+    def _work(self, work: Any, source: Source) -> Any:
+        """Do a part of a preparation, so that it can be cancelled."""
+        return self._runs.run(
+            self._building(),
+            work,
+            failure=f"the rows of {source.place} could not be prepared; check that its files are complete, and that "
+            f"memory and the disk of {self.folder} suffice",
+        )
+
+    def _is_stored(self, table: Table, path: Path) -> bool:
+        """Return whether a prepared file can be opened; one that cannot is made anew."""
+        connection = self._building()
+        try:
+            attach(connection, str(path))
+            connection.execute(f"DESCRIBE {_from_file(table, path).sql}")
+            detach(connection, str(path))
+        except duckdb.Error:
+            with suppress(duckdb.Error):
+                detach(connection, str(path))
+            return False
+        return True
+
+
+def _is_to_be_stored(table: Table, found: Found) -> bool:
+    if found.source.form == "csv" or table.limits.rows_per_unit is not None:
+        return True
+    return table.is_private and found.rows is not None and found.rows <= ROWS_STORED_MAX
+
+
+def _stored(path: Path) -> str:
+    return f"{alias(str(path))}.main.{TABLE}"
+
+
+def _from_file(table: Table, path: Path) -> Shown:
+    return Shown(f"SELECT {relations.from_stored(table)} FROM {_stored(path)}", (str(path),))

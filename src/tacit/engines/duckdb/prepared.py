@@ -1,0 +1,119 @@
+"""Rows stored for questions: one immutable DuckDB file a table and version, in the folder `prepared`.
+
+Promise: a file that is there is complete. It is made aside, flushed to the disk and renamed, and never changed after
+that; a process that dies while it makes one leaves only something that the next one sweeps away. So any number of
+processes can read the same files without locks, and two that make the same one at once make it twice and keep one.
+
+A version is in a file's name; files of other versions of a table are removed when a new one is there. A process that
+still has one of those open keeps it until it lets go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from tacit.engines.duckdb.names import digest
+from tacit.privacy.errors import EngineFailed
+
+FOLDER: Final = "prepared"
+SUFFIX: Final = ".duckdb"
+TABLE: Final = "stored"
+_ASIDE: Final = re.compile(r"\.aside-(\d+)-\d+(\.wal)?$")
+_NUMBERS: Final = count()
+
+
+class Store:
+    """The prepared files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder: Final = folder / FOLDER
+
+    def path(self, name: str, version: str) -> Path:
+        """Return where the rows of a table in a version are, or would be."""
+        return self.folder / f"{_stem(name)}-{version[:32]}{SUFFIX}"
+
+    def make(self, name: str, version: str, fill: Callable[[str], None]) -> Path:
+        """Make the file of a table: `fill` is given the path of an empty place for it, and closes what it writes."""
+        path = self.path(name, version)
+        self._ready()
+        self.sweep()
+        aside = f"{path}.aside-{os.getpid()}-{next(_NUMBERS)}"
+        try:
+            fill(aside)
+            _flush(aside)
+            os.replace(aside, path)
+            _flush(str(self.folder))
+        except OSError:
+            raise EngineFailed(
+                f"the prepared rows of {name} cannot be written in {self.folder}; is the disk full?"
+            ) from None
+        finally:
+            for leftover in (aside, f"{aside}.wal"):
+                with suppress(OSError):
+                    os.unlink(leftover)
+        self.forget(name, but=path)
+        return path
+
+    def forget(self, name: str, but: Path | None = None) -> None:
+        """Remove the files and marks of a table, except one."""
+        for path in self.folder.glob(f"{_stem(name)}-*"):
+            if path != but and not _ASIDE.search(path.name):
+                with suppress(OSError):
+                    path.unlink()
+
+    def sweep(self) -> None:
+        """Remove what processes that are no more have left half made."""
+        for path in self.folder.glob("*.aside-*"):
+            found = _ASIDE.search(path.name)
+            if found and not _alive(int(found[1])):
+                with suppress(OSError):
+                    path.unlink()
+
+    def mark(self, name: str, fact: str) -> None:
+        """Remember that a fact was found to hold; it is named by a digest of all that it depends on."""
+        self._ready()
+        with suppress(OSError):  # it will be looked at again
+            self._mark(name, fact).touch()
+
+    def is_marked(self, name: str, fact: str) -> bool:
+        """Return whether a fact was found to hold."""
+        return self._mark(name, fact).exists()
+
+    def _mark(self, name: str, fact: str) -> Path:
+        return self.folder / f"{_stem(name)}-{fact[:32]}.holds"
+
+    def _ready(self) -> None:
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            raise EngineFailed(
+                f"{self.folder} cannot be made; check that {self.folder.parent} can be written"
+            ) from None
+
+
+def _stem(name: str) -> str:
+    return digest(name.lower())[:16]
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _flush(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,194 @@
+"""The files behind a source: where they are, what columns they hold, and how DuckDB scans them.
+
+Promise: whatever is wrong with a file is a SourceMissing that says what to do, and never repeats what DuckDB said,
+which may quote the data. A glob is resolved to its files, so that a file that comes or goes is a change of the source.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+
+from tacit.engines.duckdb.connecting import Connection, attach, detach
+from tacit.engines.duckdb.csv_files import CsvForm, form_of, scan
+from tacit.engines.duckdb.kinds import cast, kind_of, merged
+from tacit.engines.duckdb.names import alias, digest, listed, quoted
+from tacit.engines.protocol import Described, Source
+from tacit.privacy.errors import InvalidInput, SourceMissing
+from tacit.privacy.tables import Column
+
+FORMS: Final = ("csv", "parquet", "duckdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A FROM item, its columns by name in lower case, and for CSV files their form."""
+
+    sql: str
+    columns: dict[str, Described]
+    form: CsvForm | None = None
+
+    def value(self, column: Column) -> str:
+        """Return SQL for a declared column, which the scan has."""
+        found = self.columns[column.name.lower()]
+        if self.form is None:
+            return cast(quoted(found.name), found.type, column.kind)
+        return cast(quoted(found.name), "VARCHAR", column.kind, self.form.pattern(found.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A source as it is now: its files, the database to attach if it is one, and its scans, one a form of file."""
+
+    source: Source
+    files: tuple[str, ...]
+    scans: tuple[Scan, ...]
+    attached: tuple[str, ...] = ()
+    rows: int | None = None
+    """How many rows there are, where that is known without reading them."""
+
+    @property
+    def described(self) -> list[Described]:
+        """The columns, each with the kind that fits it in every file."""
+        found = dict(self.scans[0].columns)
+        for one in self.scans[1:]:
+            for name in found.keys() & one.columns.keys():
+                mine = found[name]
+                found[name] = Described(mine.name, merged(mine.kind, one.columns[name].kind), mine.type)
+        return list(found.values())
+
+
+def files_of(source: Source) -> tuple[str, ...]:
+    """Return the files of a source in the order of their names, or say what is missing."""
+    if source.form not in FORMS:
+        raise InvalidInput(f"rows come as {', '.join(FORMS)}, not {source.form!r}", name="form", value=source.form)
+    if "://" in source.place:
+        raise InvalidInput(f"rows are read from files, and {source.place} is an address", name="source")
+    place = os.path.abspath(source.place)
+    if os.path.isfile(place):
+        return (place,)
+    if source.form == "duckdb" or not glob.has_magic(place):
+        what = "is not a file" if os.path.exists(place) else "is not there"
+        raise SourceMissing(
+            f"{source.place} {what}; put the rows there again, or register the table from its new place"
+        )
+    files = tuple(sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path)))
+    if not files:
+        raise SourceMissing(f"no file matches {source.place}; put the rows there again, or register the table anew")
+    return files
+
+
+def fingerprint(source: Source) -> str:
+    """Return a digest that changes with every file of a source, from their sizes and times alone."""
+    marks: list[object] = [source.form, source.place, source.table]
+    for path in files_of(source):
+        beside = (f"{path}.wal",) if source.form == "duckdb" and os.path.exists(f"{path}.wal") else ()
+        for one in (path, *beside):
+            try:
+                status = os.stat(one)
+            except OSError:
+                raise SourceMissing(f"{one} cannot be read; check that it is there and its permissions") from None
+            marks += [one, status.st_size, status.st_mtime_ns, status.st_ino]
+    return digest(*marks)
+
+
+def find(connection: Connection, source: Source) -> Found:
+    """Look at a source: which files, which columns, how many rows if that is cheap to know."""
+    files = files_of(source)
+    for path in files:
+        if not os.access(path, os.R_OK):
+            raise SourceMissing(f"{path} may not be read; check its permissions")
+    if source.form == "csv":
+        return Found(source, files, _csv_scans(connection, files))
+    if source.form == "parquet":
+        return _parquet(connection, source, files)
+    return _database(connection, source, files[0])
+
+
+def _csv_scans(connection: Connection, files: tuple[str, ...]) -> tuple[Scan, ...]:
+    by_form: dict[CsvForm, list[str]] = {}
+    for path in files:
+        by_form.setdefault(form_of(connection, path), []).append(path)
+    return tuple(
+        Scan(
+            scan(form, paths),
+            {
+                name.lower(): Described(name, kind_of(type_name), type_name)
+                for name, type_name in zip(form.names, form.types, strict=True)
+            },
+            form,
+        )
+        for form, paths in by_form.items()
+    )
+
+
+def _parquet(connection: Connection, source: Source, files: tuple[str, ...]) -> Found:
+    sql = f"read_parquet({listed(files)})"
+    try:
+        columns = _columns(connection, sql)
+        counted = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({listed(files)})").fetchone()
+    except duckdb.Error:
+        raise SourceMissing(
+            f"{source.place} cannot be read as Parquet; check that its files are complete and have the same columns"
+        ) from None
+    return Found(source, files, (Scan(sql, columns),), rows=int(counted[0]) if counted else None)
+
+
+def _database(connection: Connection, source: Source, path: str) -> Found:
+    with opened(connection, (path,)):
+        schema, name, rows = _inner(connection, source, path)
+        sql = f"{alias(path)}.{quoted(schema)}.{quoted(name)}"
+        try:
+            columns = _columns(connection, sql)
+        except duckdb.Error:
+            raise SourceMissing(f"{source.table} in {source.place} cannot be read; check that it works there") from None
+    return Found(source, (), (Scan(sql, columns),), (path,), rows)
+
+
+@contextmanager
+def opened(connection: Connection, databases: tuple[str, ...]) -> Iterator[None]:
+    """Attach database files for a while."""
+    try:
+        for path in databases:
+            try:
+                attach(connection, path)
+            except duckdb.Error:
+                raise SourceMissing(
+                    f"{path} cannot be opened as a DuckDB database; check that it is one, and that no program has it "
+                    "open for writing"
+                ) from None
+        yield
+    finally:
+        for path in databases:
+            detach(connection, path)
+
+
+def _inner(connection: Connection, source: Source, path: str) -> tuple[str, str, int | None]:
+    """Return the schema and name of the table in a database that a source names, and how many rows it has."""
+    known = connection.execute(
+        f"""SELECT schema_name, table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{alias(path)}'
+        UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views()
+        WHERE database_name = '{alias(path)}' AND NOT internal"""
+    ).fetchall()
+    by_name = {(schema.lower(), name.lower()): (schema, name, rows) for schema, name, rows in known}
+    wanted = source.table.lower()
+    candidates = [("main", wanted)]
+    if "." in wanted:
+        schema, _, name = wanted.partition(".")
+        candidates += [(schema.strip('"'), name.strip('"'))]
+    for candidate in candidates:
+        if candidate in by_name:
+            return by_name[candidate]
+    names = ", ".join(name if schema == "main" else f"{schema}.{name}" for schema, name, _ in known[:20]) or "none"
+    raise SourceMissing(f"{source.place} has no table {source.table}; it has {names}")
+
+
+def _columns(connection: Connection, sql: str) -> dict[str, Described]:
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
+    return {str(row[0]).lower(): Described(str(row[0]), kind_of(str(row[1])), str(row[1])) for row in rows}
