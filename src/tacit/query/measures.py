@@ -102,10 +102,9 @@ class Measure:
     """How many different values there are at all, if that is public."""
 
     @property
-    def key(self) -> str:
-        """The measure as text, equal for equal ones."""
-        tree = self.tree.sql(dialect="duckdb") if self.tree is not None else ""
-        return f"{self.how} | {tree} | {self.shift} | {self.condition.text if self.condition else ''}"
+    def key(self) -> tuple[object, ...]:
+        """What is equal for equal measures, whatever they are called."""
+        return self.how, self.tree, self.shift, self.condition.tree if self.condition else None
 
     def contribution(self, rows: int) -> int:
         """Return the greatest change that one unit makes in one group, with `rows` rows at most."""
@@ -136,17 +135,18 @@ class Measures:
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
         self.list: list[Measure] = []
-        self._by_key: dict[str, int] = {}
+        self._by_key: dict[tuple[object, ...], int] = {}
         self._squared = {
             value.text for one in aggregates if one.function in MOMENTS - {"avg"} for value in one.arguments
         }
 
     def add(self, measure: Measure) -> int:
         """Return the place of a measure, adding it if it is new."""
-        if measure.key not in self._by_key:
-            self._by_key[measure.key] = len(self.list)
+        key = measure.key
+        if key not in self._by_key:
+            self._by_key[key] = len(self.list)
             self.list.append(measure)
-        return self._by_key[measure.key]
+        return self._by_key[key]
 
     def estimate(self, aggregate: Aggregate) -> Estimate:
         """Return how an aggregate of sums is computed, adding the measures that it needs."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from tacit.privacy.bounds import Category
-from tacit.privacy.errors import NotAllowed, TooWide
+from tacit.privacy.errors import NotAllowed, NotSQL, TooWide
 from tacit.privacy.events import Event
 from tacit.privacy.tables import Limits, Schema
 from tacit.query import rewrite
@@ -141,7 +141,10 @@ class Plan:
 
 def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: Settings | None = None) -> Plan:
     """Turn SQL into a priced plan, without touching data."""
-    return plan_of(ask(sql, schema), schema, target, tariff, settings or Settings())
+    try:
+        return plan_of(ask(sql, schema), schema, target, tariff, settings or Settings())
+    except RecursionError:
+        raise NotSQL("the query is nested too deeply; give its parts names with WITH") from None
 
 
 def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from tacit.accounting.conversions import rho_for
@@ -171,12 +171,19 @@ def _for_epsilon(items: Items, epsilon: float, delta: float, tariff: Tariff) -> 
     )
     noises: tuple[Laplace | Gaussian, ...] = laplace
     if tariff.delta and items.measures:
-        summed = sum(dict(zip(items.families, shares.measures, strict=True)).values())
-        rho = rho_for(float(summed) * (1 - 2.0**-40), tariff.delta)
-        gaussian = _gaussians(items, rho)
-        if _narrower(gaussian, laplace):
-            noises = gaussian
+        summed = float(sum(dict(zip(items.families, shares.measures, strict=True)).values())) * (1 - 2.0**-40)
+        if _narrower(_gaussians(items, _at_most_rho(summed, tariff.delta)), laplace):
+            noises = _gaussians(items, rho_for(summed, tariff.delta))
+            noises = noises if _narrower(noises, laplace) else laplace
     return _assembled(items, noises, shares, delta)
+
+
+def _at_most_rho(epsilon: float, delta: float) -> float:
+    """Return a rho that is not below the one for epsilon at delta, found once for all epsilons nearby."""
+    return _rho_of(float(f"{epsilon * 1.01:.2e}"), delta)
+
+
+_rho_of = lru_cache(maxsize=1024)(rho_for)
 
 
 def _for_rho(items: Items, rho: float, delta: float) -> Price:

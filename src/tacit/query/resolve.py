@@ -17,7 +17,7 @@ from sqlglot import exp
 from tacit.engines.declared import ends
 from tacit.engines.protocol import ROWS
 from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, WrongKind
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.query import joins
 from tacit.query.conditions import condition
@@ -27,6 +27,9 @@ from tacit.query.relations import Aliases, Relation, Scope, Source, column, proj
 from tacit.query.scalars import Bind, scalar
 
 Ctes = Mapping[str, Relation]
+RELATION_MAX: Final = 20_000
+"""How many nodes a subquery has at most, after names were replaced by what they stand for."""
+
 NO_CTES: Final[Ctes] = MappingProxyType({})
 
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "distinct", "order")
@@ -300,6 +303,8 @@ def declared_value(column: Column, reference: exp.Column) -> Expression:
 
 def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
     """Return a subquery as a scope: its columns keep their facts and get new trees."""
+    if sum(1 for _ in relation.tree.walk()) > RELATION_MAX:
+        raise TooWide(f"{name} is too large: what is named in WITH is written out wherever it is used")
     fields: dict[str, Expression] = {}
     for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
         if shown.lower() in fields:

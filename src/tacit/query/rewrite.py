@@ -59,28 +59,26 @@ class _Values:
     """The columns of the innermost SELECT: each value and each condition once, under a short name."""
 
     def __init__(self) -> None:
-        self.items: dict[str, tuple[str, exp.Expression]] = {}
+        self.items: dict[exp.Expression, str] = {}
 
     def named(self, tree: exp.Expression, prefix: str) -> exp.Column:
         """Return the column that holds a tree, adding it if it is new."""
-        text = tree.sql(dialect="duckdb")
-        if text not in self.items:
-            taken = sum(name.startswith(prefix) for name, _ in self.items.values())
-            self.items[text] = (f"{prefix}{taken}", tree)
-        return exp.column(self.items[text][0])
+        if tree not in self.items:
+            self.items[tree] = f"{prefix}{sum(name.startswith(prefix) for name in self.items.values())}"
+        return exp.column(self.items[tree])
 
     @property
     def aliased(self) -> list[exp.Expr]:
         """The columns as items of a SELECT."""
-        return [exp.alias_(tree.copy(), name) for name, tree in self.items.values()]
+        return [exp.alias_(tree.copy(), name) for tree, name in self.items.items()]
 
 
 def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) -> exp.Select:
     """Return the statement that adds up measures by group, with the number of units of each group if wanted."""
     values, names = _Values(), grouping.names
-    whole = [exp.alias_(_of_rows(measure, values), f"m{index}") for index, measure in enumerate(measures)]
+    whole = [_of_rows(measure, values) for measure in measures]
     if grouping.bounding.whole_rows is not None:
-        sums = [_total(_of_rows(measure, values), f"m{index}") for index, measure in enumerate(measures)]
+        sums = [_total(tree, f"m{index}") for index, tree in enumerate(whole)]
         counts_units = units or any(measure.how is How.UNITS for measure in measures)
         if units:
             sums.append(_total(_different("u"), UNITS))
@@ -92,7 +90,8 @@ def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) ->
     if units:
         sums.append(_total(exp.Count(this=exp.Star()), UNITS))
     by_unit = units or any(measure.how is How.UNITS for measure in measures)
-    return _grouped(_parts(grouping, values, parts, whole, by_unit=by_unit), names, sums)
+    easy = [exp.alias_(tree, f"m{index}") for index, tree in enumerate(whole)]
+    return _grouped(_parts(grouping, values, parts, easy, by_unit=by_unit), names, sums)
 
 
 def _parts(

@@ -208,7 +208,7 @@ LITERALS: Final[dict[Kind, list[str]]] = {
 
 
 def _lines(text: str) -> list[str]:
-    return [shape.strip() for line in text.strip().splitlines() for shape in line.split(" ; ")]
+    return [shape.strip() for line in text.splitlines() for shape in line.split(" ; ") if shape.strip()]
 
 
 _ANY: Final = """
@@ -284,10 +284,10 @@ GENTLE_LITERALS: Final = _without(_HARSH_LITERALS, LITERALS)
 
 
 @st.composite
-def scalars(draw: st.DrawFn, depth: int = 3, gentle: bool = False) -> str:
+def scalars(draw: st.DrawFn, kind: Kind | None = None, depth: int = 3, gentle: bool = False) -> str:
     """Generate one value's SQL."""
     writer = Writer(lambda choices: draw(st.sampled_from(choices)), gentle=gentle)
-    return writer.write(draw(st.sampled_from(list(Kind))), depth)
+    return writer.write(kind or draw(st.sampled_from(list(Kind))), depth)
 
 
 def fits(value: Any, expression: Expression) -> bool:

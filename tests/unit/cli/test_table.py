@@ -66,7 +66,7 @@ def test_options_state_a_table(folder: Path, capsys: pytest.CaptureFixture[str])
     assert table(*ADD, "--unit", "PATIENT_ID", *FULL) == 0
     out, err = capsys.readouterr()
     assert out == "added visits: 7 columns; protects each patient_id\n"
-    assert err == "hint: give it a budget: tacit budget set hospital --epsilon 1 --folder clinic\n"
+    assert err == "hint: give it a budget: tacit budget set hospital --epsilon 1 --delta 1e-7 --folder clinic\n"
     visits = stated(folder)
     assert (visits.unit, visits.dataset, visits.identified_by) == (Unit("patient_id"), "hospital", ("id",))
     assert visits.limits == Limits(20, 5, 4)

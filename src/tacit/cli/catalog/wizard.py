@@ -125,7 +125,7 @@ class Wizard:
         self._say(
             "For anybody, anywhere: 0 to 120 for an age. I cannot look: what I read off your data I would have to "
             "protect as well. What lies outside is moved to the nearer bound. Enter skips a column; sums and means of "
-            "it can then not be asked for."
+            "it are then less exact, for a part of their cost goes into learning bounds."
         )
         for name, kind in columns:
             self._hint(column_hint(name, kind))

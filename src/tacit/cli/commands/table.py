@@ -148,7 +148,9 @@ def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget
         import shlex
 
         dataset = shlex.quote(table.dataset)
-        hints.append(f"give it a budget: tacit budget set {dataset} --epsilon 1{folder_words(catalog.folder)}")
+        hints.append(
+            f"give it a budget: tacit budget set {dataset} --epsilon 1 --delta 1e-7{folder_words(catalog.folder)}"
+        )
     hinted(screen, hints)
 
 

@@ -126,6 +126,8 @@ def _opposite(tree: Tree) -> Tree:
         return _chained(other, [inner for term in terms for inner in flattened(other, term)])
     if isinstance(tree, exp.Not):
         return trees.bare(tree.this).copy()
+    if type(tree) is exp.Cast and isinstance(tree.this, exp.Null):
+        return tree.copy()
     if isinstance(tree, exp.Boolean):
         return exp.Boolean(this=not tree.this)
     if type(tree) in _OPPOSITES:
