@@ -36,7 +36,8 @@ EXACT_FACTOR: Final = 2.0
 PEER_FACTOR: Final = 10.0
 COLD_GOAL_S: Final = 1.5
 PEER_SECONDS_MAX: Final = 1_500.0
-QUICK_PEERS_S: Final = 48.0
+QUICK_PEERS_S: Final = 42.0
+QUICK_PEER_S: Final = 14.0
 QUICK_CONTEST_S: Final = 4.0
 CONTEST_S: Final = 60.0
 LARGE_ROWS: Final = 10**8
@@ -49,46 +50,54 @@ def run(quick: bool) -> Iterator[Result]:
         place = Path(name)
         for rows in (200_000,) if quick else (10**6, 10**7):
             yield from _size(rows, place / str(rows), quick, deadline)
-        yield from _cold(200_000 if quick else 10**6, place / "cold", 3 if quick else 7)
+        yield from _cold(200_000 if quick else 10**6, place / "cold", 2 if quick else 7)
         if not quick:
             yield from _large(LARGE_ROWS, place / "large")
         yield from accuracy.errors(place / "errors", quick, deadline)
 
 
 def _size(rows: int, place: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
-    """Measure all forms of the question on one table."""
-    repeats, most_s = (5, QUICK_CONTEST_S) if quick else (15, CONTEST_S)
-    database, source = str(data.database(rows)), f"{data.events(rows)}/*.parquet"
+    """Measure all forms of the question on one table; with `quick` the exact form is asked about few groups only."""
+    forms = {"prepared": PREPARED, "exact": EXACT}
     for by, groups in (("grp", data.GROUPS), ("grp_fine", data.FINE_GROUPS)):
-        name = f"{rows:,} rows, {groups:,} groups"
-        for form, limits in (("prepared", PREPARED), ("exact", EXACT)):
-            options = {"limits": limits, "public_keys": by == "grp_fine"}
-            yield from _registered(f"{name}, {form}: registration", place / f"{form} {by}", source, options)
-        found = contest(
-            {
-                "duckdb": {"kind": "duckdb", "database": database, "sql": plain(by, "events")},
-                "duckdb, Parquet": {"kind": "duckdb", "database": "", "sql": plain(by, f"'{source}'")},
-                "duckdb, bare": {"kind": "duckdb", "database": database, "sql": bare(by, "events")},
-                "prepared": {"kind": "tacit", "folder": str(place / f"prepared {by}"), "sql": plain(by, "events")},
-                "exact": {"kind": "tacit", "folder": str(place / f"exact {by}"), "sql": plain(by, "events")},
-            },
-            repeats,
-            most_s=most_s,
-        )
+        if quick and by == "grp_fine":
+            del forms["exact"]
+        name, source = f"{rows:,} rows, {groups:,} groups", f"{data.events(rows)}/*.parquet"
+        for form, limits in forms.items():
+            options = {"source": source, "limits": limits, "fine_keys": by == "grp_fine", "delta": 0.0}
+            yield from _registered(f"{name}, {form}: registration", place / by / form, options)
+        found = _contest(rows, by, {form: place / by / form for form in forms}, quick)
         plains = {key: found[key] for key in ("duckdb", "duckdb, Parquet")}
         goal_s = PREPARED_FACTOR * found["duckdb"].wall_s + PREPARED_EXTRA_S
         yield from _lines(f"{name}, prepared", found["prepared"], plains, goal_s)
-        others: dict[str, Figures | None] = {"duckdb, bare": found["duckdb, bare"]}
-        if by == "grp":
-            others |= {peer_name: _peer(peer_name, rows, by, groups, deadline) for peer_name in PEERS}
-        yield from _lines(f"{name}, exact", found["exact"], others, EXACT_FACTOR * found["duckdb, bare"].wall_s)
-        yield from _times_as_fast(f"{name}, exact", found["exact"], others)
-    yield from _hidden(rows, place / "exact grp", quick, deadline)
+        if "exact" in forms:
+            others: dict[str, Figures | None] = {"duckdb, bare": found["duckdb, bare"]}
+            if by == "grp":
+                others |= {peer_name: _peer(peer_name, rows, by, groups, deadline) for peer_name in PEERS}
+            yield from _lines(f"{name}, exact", found["exact"], others, EXACT_FACTOR * found["duckdb, bare"].wall_s)
+            yield from _times_as_fast(f"{name}, exact", found["exact"], others)
+    yield from _hidden(rows, place / "hidden", quick, deadline)
+
+
+def _contest(rows: int, by: str, folders: Mapping[str, Path], quick: bool) -> dict[str, Figures]:
+    """Let DuckDB by itself, and tacit in each of its forms, answer in turns."""
+    database, source, repeats = str(data.database(rows)), f"'{data.events(rows)}/*.parquet'", 5 if quick else 15
+    contestants: dict[str, dict[str, Any]] = {
+        "duckdb": {"kind": "duckdb", "database": database, "sql": plain(by, "events")},
+        "duckdb, Parquet": {"kind": "duckdb", "database": "", "sql": plain(by, source)},
+    }
+    if "exact" in folders:
+        contestants["duckdb, bare"] = {"kind": "duckdb", "database": database, "sql": bare(by, "events")}
+    for form, folder in folders.items():
+        contestants[form] = {"kind": "tacit", "folder": str(folder), "sql": plain(by, "events")}
+    return contest(contestants, repeats, most_s=QUICK_CONTEST_S if quick else CONTEST_S)
 
 
 def _hidden(rows: int, folder: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
     """Measure keys that are not public; with `quick` the peer is left out, since it alone takes seconds."""
     name = f"{rows:,} rows, {data.FINE_GROUPS:,} groups, hidden"
+    options = {"source": f"{data.events(rows)}/*.parquet", "limits": EXACT}
+    yield from _registered(f"{name}: registration", folder, options)
     asked = {"kind": "tacit", "folder": str(folder), "sql": plain("grp_fine", "events"), "delta": tables.DELTA}
     found = contest({"hidden": asked}, 5, most_s=QUICK_CONTEST_S if quick else CONTEST_S)["hidden"]
     others: dict[str, Figures | None] = {}
@@ -98,9 +107,9 @@ def _hidden(rows: int, folder: Path, quick: bool, deadline: Deadline) -> Iterato
     yield from _times_as_fast(name, found, others)
 
 
-def _registered(metric: str, folder: Path, source: str, options: Mapping[str, Any]) -> Iterator[Result]:
+def _registered(metric: str, folder: Path, options: Mapping[str, Any]) -> Iterator[Result]:
     """Register a table in a process of its own, and say what that took."""
-    arguments = {"kind": "registration", "folder": str(folder), "name": "events", "source": source, **options}
+    arguments = {"kind": "registration", "folder": str(folder), "name": "events", **options}
     figures = contest({"registration": arguments}, 1, warm=False)["registration"]
     yield Result(f"{metric}, wall", figures.wall_s, "s")
     yield Result(f"{metric}, peak memory", figures.peak_mb, "MB")
@@ -109,7 +118,7 @@ def _registered(metric: str, folder: Path, source: str, options: Mapping[str, An
 def _peer(name: str, rows: int, by: str, groups: int, deadline: Deadline, *, public: bool = True) -> Figures | None:
     return peer(
         name,
-        timeout_s=deadline.left_s(PEER_SECONDS_MAX),
+        timeout_s=deadline.left_s(PEER_SECONDS_MAX if rows >= 10**6 else QUICK_PEER_S),
         repeats=2 if rows == 10**6 else 1,
         folder=str(data.events(rows)),
         **question(by=by, groups=groups, public=public, **EXACT),
@@ -120,7 +129,7 @@ def _cold(rows: int, folder: Path, repeats: int) -> Iterator[Result]:
     """Time the command line in a fresh process, from its start to its end, over a registered CSV file."""
     source = str(data.csv(rows))
     for form, limits in (("prepared", PREPARED), ("exact", EXACT)):
-        tables.register(folder / form, name="events", source=source, limits=limits).close()
+        tables.register(folder / form, name="events", source=source, limits=limits, delta=0.0).close()
         taken_s = []
         for _ in range(repeats):
             epsilon = f"{1 + next(NUMBERS) * EPSILON_STEP:.6f}"
@@ -138,7 +147,7 @@ def _large(rows: int, folder: Path) -> Iterator[Result]:
         return
     source = f"{data.events(rows)}/*.parquet"
     name = f"{rows:,} rows in Parquet files, 100 groups, exact"
-    yield from _registered(f"{name}: registration", folder, source, {"limits": EXACT})
+    yield from _registered(f"{name}: registration", folder, {"source": source, "limits": EXACT, "delta": 0.0})
     # one after another, since each may take most of the memory
     duckdbs = {
         peer_name: contest({peer_name: {"kind": "duckdb", "database": "", "sql": sql}}, 2)[peer_name]

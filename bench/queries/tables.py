@@ -18,11 +18,11 @@ DELTA_MAX: Final = 1e-3
 
 
 def register(
-    folder: Path, *, name: str, source: str, limits: dict[str, int], public_keys: bool = True, delta: float = DELTA_MAX
+    folder: Path, *, name: str, source: str, limits: dict[str, int], fine_keys: bool = False, delta: float = DELTA_MAX
 ) -> tacit.Curator:
-    """Open a curator's folder with one table in it; without public keys nothing is said about the fine groups."""
+    """Open a curator's folder with one table in it; with `fine_keys` the fine groups are public, too."""
     columns: dict[str, Any] = {"value": tacit.Bounds(LOWER, UPPER), "grp": tacit.Categories(range(GROUPS))}
-    if name == "events" and public_keys:
+    if fine_keys:
         columns["grp_fine"] = tacit.Categories(range(FINE_GROUPS))
     curator = tacit.Curator(folder)
     curator.add_table(name, source, unit="user_id", columns=columns, limits=tacit.Limits(**limits))
