@@ -8,9 +8,12 @@ composition of randomized responses, which `loss` does.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 from tacit.privacy import events
 from tacit.privacy.events import Event
+from tacit.privacy.numbers import rounded_up
 from tacit.privacy.relations import Relation
 
 
@@ -28,13 +31,13 @@ def pure_epsilon(event: Event) -> float:
         case events.Approximate(epsilon=epsilon, delta=delta):
             return epsilon if delta == 0 else math.inf
         case events.Repeated(inner, count):
-            return _up(count * pure_epsilon(inner))
+            return _summed([(count, pure_epsilon(inner))])
         case events.Composed(several):
-            return _up(math.fsum(pure_epsilon(one) for one in several))
+            return _summed([(1, pure_epsilon(one)) for one in several])
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(pure_epsilon(one) for one in several)
         case events.Grouped(inner, size):
-            return _up(size * pure_epsilon(inner))
+            return _summed([(size, pure_epsilon(inner))])
         case events.Selected(inner, shape, _):
             return _up((2 + shape) * pure_epsilon(inner))
         case events.Sampled(rate, inner) if rate == 1 or event.relation is Relation.ADD_REMOVE:
@@ -53,6 +56,13 @@ def amplified(rate: float, epsilon: float) -> float:
     if epsilon > 700:
         return _up(epsilon + math.log(rate))
     return _up(math.log1p(rate * math.expm1(epsilon)))
+
+
+def _summed(parts: Sequence[tuple[int, float]]) -> float:
+    """Return the sum of multiples, exactly, rounded up once: shares of an epsilon add up to no more than it."""
+    if any(math.isinf(epsilon) for _, epsilon in parts):
+        return math.inf
+    return rounded_up(sum((count * Fraction(epsilon) for count, epsilon in parts), Fraction(0)))
 
 
 def _up(number: float) -> float:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tacit.ledger import Budget, Ledger, LedgerBudget, Store
-from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, WrongType
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Table
@@ -24,10 +24,9 @@ from tacit.privacy.units import Unit
 if TYPE_CHECKING:
     from tacit.curator.catalog import Catalog
     from tacit.curator.road import Asked, Road
-    from tacit.engines.protocol import Engine, Progress
+    from tacit.engines.protocol import Engine, Progress, Source
     from tacit.query import Preview, Release
     from tacit.query.explain import Line
-    from tacit.query.expressions import Constant
 
 
 class PrivacyWarning(UserWarning):
@@ -45,7 +44,7 @@ class Curator:
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._engine: Engine | None = None
-        self._shown: dict[str, Table] = {}
+        self._shown: dict[str, tuple[Table, Source]] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -79,6 +78,7 @@ class Curator:
         It is private with a `unit` (a column, or a Unit with the foreign keys that lead to it) or it is `public`.
         What is known of its columns is stated here and never read off the data.
         """
+        from tacit.curator.catalog import Catalog
         from tacit.curator.sources import source_of
         from tacit.curator.stating import table_of
         from tacit.engines.frames import frame_source, is_frame
@@ -100,9 +100,16 @@ class Curator:
                 dataset=dataset,
                 kinds=kinds,
             )
+            before = dict(catalog.tables), catalog.text
             catalog.add(table, source, replace=replace)
-            self._shown.pop(name.lower(), None)
-            self._ready((name,))
+            try:
+                self._ready((name,))
+            except BaseException:
+                if name.lower() in before[0]:
+                    Catalog.rewrite(self.folder, before[1], catalog.text)
+                else:
+                    catalog.remove(name)
+                raise
             return table
 
     def remove_table(self, name: str) -> None:
@@ -158,7 +165,7 @@ class Curator:
         analyst: str | None = None,
         purpose: str = "",
         limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Constant]] | None = None,
+        keys: Mapping[str, Sequence[Category]] | None = None,
         timeout_s: float | None = None,
         progress: Progress | None = None,
     ) -> Release:
@@ -180,7 +187,7 @@ class Curator:
         delta: object = None,
         analyst: str | None = None,
         limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Constant]] | None = None,
+        keys: Mapping[str, Sequence[Category]] | None = None,
     ) -> Preview:
         """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
         return self._road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, analyst))
@@ -194,7 +201,7 @@ class Curator:
         error: object = None,
         delta: object = None,
         limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Constant]] | None = None,
+        keys: Mapping[str, Sequence[Category]] | None = None,
     ) -> list[Line]:
         """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
         from tacit.query.explain import explain
@@ -242,9 +249,10 @@ class Curator:
                     wanted |= {step.target_table.lower() for step in table.unit.through}
             for table in catalog.ordered():
                 key = table.name.lower()
-                if key in wanted and self._shown.get(key) != table:
-                    engine.register(table, catalog.source(table.name), catalog.tables)
-                    self._shown[key] = table
+                stated = table, catalog.source(table.name)
+                if key in wanted and self._shown.get(key) != stated:
+                    engine.register(*stated, catalog.tables)
+                    self._shown[key] = stated
             return engine
 
     def __enter__(self) -> Self:
@@ -266,7 +274,7 @@ def _asked(
     error: Any,
     delta: Any,
     limits: Limits | None,
-    keys: Mapping[str, Sequence[Constant]] | None,
+    keys: Mapping[str, Sequence[Category]] | None,
     analyst: str | None = None,
     purpose: str = "",
 ) -> Asked:

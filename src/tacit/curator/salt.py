@@ -8,6 +8,7 @@ an analyst could arrange.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,15 +22,24 @@ BITS: Final = 62
 def salt_of(folder: Path) -> int:
     """Return the salt of a folder, making it if there is none; of two processes at once, one makes it for both."""
     path = folder / FILE
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read(path)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(f"{bits(SYSTEM, BITS)}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    if not path.exists():
+        _make(path)
     return _read(path)
+
+
+def _make(path: Path) -> None:
+    """Write a salt aside and link it into place, whole or not at all; a salt that is there already stays."""
+    aside = path.with_name(f"{FILE}.{os.getpid()}.{bits(SYSTEM, 32)}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(f"{bits(SYSTEM, BITS)}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(aside, path)
+    finally:
+        aside.unlink()
 
 
 def _read(path: Path) -> int:

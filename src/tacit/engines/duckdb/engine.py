@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import duckdb
 
+from tacit.engines.declared import ends
 from tacit.engines.duckdb import relations
 from tacit.engines.duckdb.connecting import Connection, attach, connect, detach
 from tacit.engines.duckdb.names import alias, digest, quoted
@@ -31,7 +32,7 @@ from tacit.engines.duckdb.relations import Shown
 from tacit.engines.duckdb.running import Runs, answer
 from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
 from tacit.engines.protocol import Columns, Described, Progress, Source
-from tacit.privacy.errors import EngineFailed, InvalidInput, NotInCatalog, SourceMissing
+from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Table
 
 ROWS_STORED_MAX: Final = 30_000_000
@@ -81,6 +82,7 @@ class DuckDBEngine:
             self._settings["memory_limit"] = memory_limit
         self._salt, self._store, self._runs = salt, Store(self.folder), Runs()
         self._tables: dict[str, _Registered] = {}
+        self._slow: set[str] = set()  # places of CSV files that one thread has to read
         self._preparing = threading.RLock()  # held while files are looked at and rows are stored
         self._reading = threading.Lock()  # held for moments only
         self._builder: Connection | None = None
@@ -89,7 +91,7 @@ class DuckDBEngine:
     def describe(self, source: Source) -> list[Described]:
         """Return the columns of a source, without reading more of it than their types need."""
         with self._preparing:
-            return find(self._building(), source).described
+            return self._find(source).described
 
     def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
         """Show a table as a relation, storing its rows where that makes questions fast.
@@ -200,7 +202,8 @@ class DuckDBEngine:
         return digest(
             FORMAT,
             table.name.lower(),
-            [(column.name, column.kind.value) for column in table.columns],
+            [(column.name, column.kind.value, column.nullable, ends(column)) for column in table.columns],
+            sorted(name.lower() for name in table.identified_by),
             None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
             [self.version(step.target_table) for step in unit.through] if unit else [],
             None if limit is None else (limit, digest(self._salt)),
@@ -212,18 +215,37 @@ class DuckDBEngine:
         path = self._store.path(table.name, version)
         if path.exists() and self._is_stored(table, path):
             return _from_file(table, path), path
-        connection = self._building()
-        found = find(connection, source)
+        try:
+            return self._made(table, source, version)
+        except (Cancelled, SourceMissing):
+            raise
+        except EngineFailed:
+            # Texts over several lines can be read by one thread only, and are not known before.
+            steps = table.unit.through if table.unit else ()
+            read = [source, *(self._registered(one.target_table).source for one in steps)]
+            slow = {one.place for one in read if one.form == "csv"}
+            if slow <= self._slow:
+                raise
+            self._slow |= slow
+        return self._made(table, source, version)
+
+    def _made(self, table: Table, source: Source, version: str) -> tuple[Shown, Path | None]:
+        """Look at the files of a table, check what they lead to, and store its rows or show them where they are."""
+        found = self._find(source)
         rows = relations.declared(found, table)
         if table.unit is not None:
-            self._check_keys(table, version)
+            self._check_keys(table)
             parents = [self._registered(step.target_table) for step in table.unit.through]
             rows = relations.with_unit(table, rows, [(one.table, self._whole(one)) for one in parents])
         self._check_rows(table, source, rows)
+        self._check_identified(table, source, rows)
         if not _is_to_be_stored(table, found):
             return relations.view(table, rows), None
         path = self._store.make(table.name, version, lambda aside: self._fill(table, rows, source, aside))
         return _from_file(table, path), path
+
+    def _find(self, source: Source) -> Found:
+        return find(self._building(), source, parallel=source.place not in self._slow)
 
     def _whole(self, known: _Registered) -> Shown:
         """Return all rows of a table that others lead to, also those beyond the limit on the rows of a unit."""
@@ -231,9 +253,9 @@ class DuckDBEngine:
             columns = (f"{quoted(one.name)} AS c{index}" for index, one in enumerate(known.table.columns))
             shown = _from_file(known.table, known.path)
             return Shown(f"SELECT {', '.join(columns)} FROM ({shown.sql})", shown.attached)
-        return relations.declared(find(self._building(), known.source), known.table)
+        return relations.declared(self._find(known.source), known.table)
 
-    def _check_keys(self, table: Table, version: str) -> None:
+    def _check_keys(self, table: Table) -> None:
         """Refuse foreign keys that lead to several rows: a row would belong to several units."""
         assert table.unit is not None
         for step in table.unit.through:
@@ -267,6 +289,20 @@ class DuckDBEngine:
             f"a column of {table.name} is declared as a kind that its type in {source.place} cannot be read as",
             name="columns",
         )
+
+    def _check_identified(self, table: Table, source: Source, rows: Shown) -> None:
+        """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
+        if table.is_private or not table.identified_by:
+            return
+        keys = ", ".join(f"c{relations.place(table, name)}" for name in table.identified_by)
+        sql = f"SELECT COUNT(*) AS n FROM (SELECT {keys} FROM ({rows.sql}) GROUP BY ALL HAVING COUNT(*) > 1)"
+        with opened(self._building(), rows.attached):
+            counted = self._work(lambda: answer(self._building(), sql), source)
+        if counted["n"][0]:
+            raise InvalidInput(
+                f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
+                name="identified_by",
+            )
 
     def _fill(self, table: Table, rows: Shown, source: Source, aside: str) -> None:
         """Store the rows of a table in an empty database file."""

@@ -1,4 +1,4 @@
-"""The SELECT that shows a table: declared columns in the types of their kinds, the unit of each row, its rows.
+"""The SELECT that shows a table: columns in the types of their kinds and as declared, the unit of each row, its rows.
 
 Promise: `_unit` is a function of the row and of the rows it leads to by foreign keys, the same in every table of a
 unit, and never NULL. A row whose unit cannot be told is left out. With a limit, the rows of a unit that stay are chosen
@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sqlglot import exp
+
+from tacit.engines import declared as values
 from tacit.engines.duckdb.names import quoted
 from tacit.engines.duckdb.sources import Found
 from tacit.engines.protocol import ROWS, UNIT
@@ -48,6 +51,13 @@ def check(table: Table, others: Mapping[str, Table]) -> None:
                 value=step.target_table,
             )
         one, other = here.column(step.column), there.column(step.target_column)
+        for owner, key in ((here, one), (there, other)):
+            if key.facts is not None and not _is_unit(owner, key):
+                raise InvalidInput(
+                    f"{owner.name}.{key.name} leads to the unit, and clamping it to bounds would lead elsewhere; "
+                    "declare it without bounds or categories",
+                    name="unit",
+                )
         if one.kind is not other.kind:
             raise InvalidInput(
                 f"{here.name}.{one.name} is {one.kind} and {there.name}.{other.name} is {other.kind}; "
@@ -56,6 +66,10 @@ def check(table: Table, others: Mapping[str, Table]) -> None:
             )
         here = there
     here.column(table.unit.column)
+
+
+def _is_unit(table: Table, column: Column) -> bool:
+    return table.unit is not None and table.unit.is_direct and table.unit.column.lower() == column.name.lower()
 
 
 def declared(found: Found, table: Table) -> Shown:
@@ -68,9 +82,22 @@ def declared(found: Found, table: Table) -> Shown:
                     f"{found.source.place} has no column {column.name}, which {table.name} was registered with; "
                     "put it back, or register the table anew"
                 )
-        values = ", ".join(f"{scan.value(column)} AS c{index}" for index, column in enumerate(table.columns))
-        parts.append(f"SELECT {values} FROM {scan.sql}")
-    return Shown(" UNION ALL ".join(parts), found.attached, found.files)
+        items = ", ".join(f"{scan.value(column)} AS c{index}" for index, column in enumerate(table.columns))
+        parts.append(f"SELECT {items} FROM {scan.sql}")
+    return Shown(_as_declared(table, " UNION ALL ".join(parts)), found.attached, found.files)
+
+
+def _as_declared(table: Table, rows: str) -> str:
+    """Return the SELECT of rows with their values as declared; the unit's own column stays as it is."""
+    items, kept = [], []
+    for index, column in enumerate(table.columns):
+        reference = exp.column(f"c{index}")
+        value = reference if _is_unit(table, column) else values.declared(column, reference)
+        items.append(f"{value.sql(dialect='duckdb')} AS c{index}")
+        if not column.nullable:
+            kept.append(f"c{index} IS NOT NULL")
+    shown = f"SELECT {', '.join(items)} FROM ({rows}) AS d"
+    return f"SELECT * FROM ({shown}) AS e WHERE {' AND '.join(kept)}" if kept else shown
 
 
 def with_unit(table: Table, rows: Shown, parents: Sequence[tuple[Table, Shown]]) -> Shown:
