@@ -26,7 +26,13 @@ def blocks(language: str, guide: Path = ROOT / "README.md") -> list[str]:
 
 EXPLANATIONS: Final = sorted((ROOT / "docs/explanation").glob("*.md"))
 SHELL_LINES: Final = [line for block in blocks("sh") for line in block.splitlines()]
-EXPLAINED_LINES: Final = [line for page in EXPLANATIONS for block in blocks("sh", page) for line in block.splitlines()]
+COMMAND_BLOCKS: Final = [
+    [line for line in block.splitlines() if line.startswith("tacit ")]
+    for page in (ROOT / "README.md", *EXPLANATIONS)
+    for block in blocks("sh", page)
+    if "tacit " in block
+]
+VISITS: Final = "patient_id,age,sex\n" + "".join(f"{i % 40},{20 + i % 60},{'FM'[i % 2]}\n" for i in range(200))
 
 
 def test_the_readme_shows_every_kind_of_line_that_is_checked_here() -> None:
@@ -52,10 +58,15 @@ def test_every_command_has_a_section_in_the_reference() -> None:
     assert "## tacit account epsilon" in page
 
 
-@pytest.mark.parametrize("line", [line for line in (*SHELL_LINES, *EXPLAINED_LINES) if line.startswith("tacit ")])
-def test_a_tacit_command_of_the_readme_or_an_explanation_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(shlex.split(line)[1:]) == 0
-    assert capsys.readouterr().out
+@pytest.mark.parametrize("lines", COMMAND_BLOCKS, ids=lambda lines: lines[0] if lines else "none")
+def test_the_tacit_commands_of_the_readme_and_the_explanations_work_one_after_another(
+    lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "visits.csv").write_text(VISITS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert run(shlex.split(line)[1:]) == 0, line
+        assert capsys.readouterr().out, line
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL_LINES if line.startswith("make ")])
