@@ -55,8 +55,8 @@ class Road:
         plan = self.plan(asked)
         engine = self.ready(plan.tables)
         known = self.ledger.released(plan.canonical, _version(engine, plan)) is not None
-        cost = NOTHING if known else self._cost(plan, asked)
-        return Preview.of(plan, cost, engine.dialect, is_released=known)
+        cost = self._cost(plan, asked)
+        return Preview.of(plan, NOTHING if known else cost, engine.dialect, is_released=known)
 
     def release(
         self,
@@ -69,10 +69,9 @@ class Road:
         """Answer a question, or raise and charge nothing; `source` is for simulations."""
         plan = self.plan(asked)
         engine = self.ready(plan.tables)
-        version = _version(engine, plan)
+        version, cost = _version(engine, plan), self._cost(plan, asked)
         if not source.simulated and (kept := self.ledger.released(plan.canonical, version)) is not None:
             return Release(plan, Noisy.from_bytes(kept), NOTHING, ())
-        cost = self._cost(plan, asked)
         permits = self._reserve(plan, asked)
         try:
             noisy = run(plan, engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
@@ -93,7 +92,7 @@ class Road:
         return Tariff(relations.pop(), min(Sum.of(cap).slice for cap in caps))
 
     def _cost(self, plan: Plan, asked: Asked) -> Cost:
-        """Return what the ledger would charge, in the budget that it weighs most on."""
+        """Return what the ledger would charge, in the budget that it weighs most on; who may not ask is refused."""
         costs = [self.ledger.preview(name, plan.event, analyst=asked.analyst) for name in plan.datasets]
         return max(costs, key=lambda cost: (cost.epsilon, cost.delta))
 
