@@ -10,8 +10,7 @@ import math
 from fractions import Fraction
 from typing import Final
 
-from scipy.special import erfcx, ndtr
-
+from tacit.accounting.special import erfcx, ndtr
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive
 
 _SMALL_MU: Final = 1e-5

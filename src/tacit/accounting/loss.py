@@ -23,9 +23,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from tacit.accounting.pairs import Floats, Pair
+from tacit.accounting.special import irfft, next_fast_len, rfft
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 

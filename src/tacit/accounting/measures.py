@@ -10,12 +10,12 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import erfinv
 
 from tacit.accounting import renyi as renyi_curves
 from tacit.accounting.gaussian import precision
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.special import erfinv
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation

@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+
+from tacit.accounting.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 NONE: Floats = np.zeros(0)

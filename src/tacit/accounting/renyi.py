@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp
 
 from tacit.accounting.gaussian import precision
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.special import log_ndtr, logsumexp
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation

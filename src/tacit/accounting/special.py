@@ -1,0 +1,66 @@
+"""The special functions that accountants need, loaded when the first of them is called.
+
+Loading SciPy takes longer than pricing a question, and most questions need none of it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+def erfcx(point: Any) -> Any:
+    """e^(x^2) erfc(x)."""
+    return _special().erfcx(point)
+
+
+def erfinv(point: Any) -> Any:
+    """The inverse of the error function."""
+    return _special().erfinv(point)
+
+
+def ndtr(point: Any) -> Any:
+    """The normal distribution function."""
+    return _special().ndtr(point)
+
+
+def ndtri(share: Any) -> Any:
+    """The inverse of the normal distribution function."""
+    return _special().ndtri(share)
+
+
+def log_ndtr(point: Any) -> Any:
+    """The logarithm of the normal distribution function."""
+    return _special().log_ndtr(point)
+
+
+def logsumexp(values: Any, **settings: Any) -> Any:
+    """The logarithm of a sum of exponentials."""
+    return _special().logsumexp(values, **settings)
+
+
+def rfft(values: Any, *arguments: Any, **settings: Any) -> Any:
+    """The Fourier transform of real values."""
+    return _fft().rfft(values, *arguments, **settings)
+
+
+def irfft(values: Any, *arguments: Any, **settings: Any) -> Any:
+    """The real values of a Fourier transform."""
+    return _fft().irfft(values, *arguments, **settings)
+
+
+def next_fast_len(length: int, **settings: Any) -> int:
+    """A length not below the given one, for which transforms are fast."""
+    return int(_fft().next_fast_len(length, **settings))
+
+
+@cache
+def _special() -> ModuleType:
+    return import_module("scipy.special")
+
+
+@cache
+def _fft() -> ModuleType:
+    return import_module("scipy.fft")
