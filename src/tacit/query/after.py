@@ -19,8 +19,9 @@ from sqlglot import exp
 from tacit.engines.declared import TYPES
 from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
 from tacit.privacy.tables import Kind
+from tacit.query.answer_windows import ordered, over_answer
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, only
+from tacit.query.parse import Text, called, only, rows_named
 from tacit.query.scalars import scalar
 from tacit.query.scratch import TABLE, evaluate
 
@@ -85,7 +86,7 @@ class _Reader:
         order = list(self._order(items))
         tree = tree.order_by(*order) if order else tree
         for name in ("limit", "offset"):
-            if (number := self._number(name)) is not None:
+            if (number := rows_named(self.select, name, self.text)) is not None:
                 tree = tree.limit(number) if name == "limit" else tree.offset(number)
         found = Outer(tree, tuple(Field(name, value.kind) for name, value in items))
         self._check(found)
@@ -101,7 +102,7 @@ class _Reader:
                 raise NotInCatalog(f"the answer has no column {node.name}; it has {', '.join(self.by_name)}")
             return Expression(exp.column(f"o{index}"), self.given[index].kind)
         if isinstance(node, exp.Window):
-            return self._window(node)
+            return over_answer(node, self.bind, self.text)
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node)
         return scalar(node, self.bind, self.text.place)
@@ -120,7 +121,11 @@ class _Reader:
         only(node, ("this", "big_int"), self.text)
         whole, same = isinstance(node, _WHOLE), isinstance(node, _SAME)
         if not (whole or same or isinstance(node, _REAL)):
-            raise NotAllowed(f"{node.key.upper()} over an answer is not defined", place=self.text.place(node))
+            raise NotAllowed(
+                f"{called(node)} over an answer is not defined",
+                accepted="COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV and VARIANCE are",
+                place=self.text.place(node),
+            )
         argument = node.this
         if argument is None or isinstance(argument, exp.Star):
             return Expression(
@@ -135,20 +140,6 @@ class _Reader:
             tree = exp.cast(tree, "DOUBLE")
         call = type(node)(this=exp.Distinct(expressions=[tree]) if distinct else tree)
         return Expression(call, Kind.INTEGER if whole else value.kind if same else Kind.REAL)
-
-    def _window(self, node: exp.Window) -> Expression:
-        only(node, ("this", "partition_by", "order", "over"), self.text)
-        function = node.this
-        value = Expression(exp.RowNumber(), Kind.INTEGER)
-        if not isinstance(function, exp.RowNumber):
-            value = self._aggregate(function)
-        clause = node.args.get("order")
-        order = [self._ordered(one, self.bind(one.this)) for one in (clause.expressions if clause else ())]
-        partition = [self.bind(one).tree.copy() for one in node.args.get("partition_by") or ()]
-        tree = exp.Window(
-            this=value.tree, partition_by=partition, order=exp.Order(expressions=order) if order else None
-        )
-        return Expression(tree, value.kind)
 
     def _grouped(self, tree: exp.Select, items: Sequence[tuple[str, Expression]]) -> exp.Select:
         group = self.select.args.get("group")
@@ -165,7 +156,10 @@ class _Reader:
         clause = self.select.args.get("order")
         for one in clause.expressions if clause is not None else ():
             only(one, ("this", "desc", "nulls_first"), self.text)
-            yield self._ordered(one, self._named(one.this, items))
+            if isinstance(one.this, exp.Var) and one.this.name.upper() == "ALL":
+                yield from (ordered(one, value) for _, value in items)
+            else:
+                yield ordered(one, self._named(one.this, items))
 
     def _named(self, node: exp.Expression, items: Sequence[tuple[str, Expression]]) -> Expression:
         """Return what a position or an alias of the SELECT list stands for, or the expression itself."""
@@ -178,18 +172,6 @@ class _Reader:
                 if name.lower() == node.name.lower():
                     return value
         return self.bind(node)
-
-    @staticmethod
-    def _ordered(node: exp.Ordered, value: Expression) -> exp.Ordered:
-        return exp.Ordered(this=value.tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
-
-    def _number(self, name: str) -> int | None:
-        clause = self.select.args.get(name)
-        if clause is None:
-            return None
-        if not (isinstance(clause.expression, exp.Literal) and clause.expression.is_int):
-            raise NotSQL(f"{name.upper()} takes a whole number", place=self.text.place(clause))
-        return int(clause.expression.this)
 
     def _check(self, found: Outer) -> None:
         """Try the SELECT on an answer without rows, so that what the database would refuse is refused now."""

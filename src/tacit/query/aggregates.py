@@ -17,8 +17,8 @@ from tacit.privacy.errors import NotAllowed, NotSQL, Place, ShowsUnits, WrongKin
 from tacit.privacy.tables import Kind
 from tacit.query.conditions import condition as row_condition
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, only
-from tacit.query.scalars import Bind, conjunction, negate, scalar
+from tacit.query.parse import Text, called, only
+from tacit.query.scalars import Bind, conjunction, converted, negate, scalar
 
 MOMENTS: Final = frozenset(
     {"avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"}
@@ -82,7 +82,9 @@ class Aggregate:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate by itself."""
-    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) or (
+        isinstance(node, exp.IgnoreNulls) and is_aggregate(node.this)
+    )
 
 
 def aggregate(node: exp.Expression, bind: Bind, is_unit: Callable[[Expression], bool], text: Text) -> Aggregate:
@@ -136,7 +138,10 @@ def _read(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, tuple[Expr
         only(node, ("this",), text)
         if isinstance(node.this, exp.Distinct | exp.Order | exp.Star):
             raise _unknown(node, text)
-        return name, (bind(node.this),), None
+        value = bind(node.this)
+        if value.kind is Kind.BOOLEAN and name in ("sum", "avg"):
+            value = converted(value, Kind.INTEGER)
+        return name, (value,), None
     raise _unknown(node, text)
 
 
@@ -155,8 +160,15 @@ def _count(
     if isinstance(argument, exp.Distinct):
         only(argument, ("expressions",), text)
         if len(argument.expressions) != 1:
-            raise NotAllowed("COUNT(DISTINCT ...) takes one value", place=place)
+            raise NotAllowed(
+                "COUNT(DISTINCT ...) takes one value",
+                accepted="put texts together with ||, as in a || '/' || b",
+                place=place,
+            )
         argument = argument.expressions[0]
+        met = _condition_of_unit(argument, bind, is_unit, text)
+        if met is not None:
+            return Aggregate("units", (), conjunction([condition, met]) if condition else met, label=label)
     if argument is None or isinstance(argument, exp.Star):
         return Aggregate("count", (), condition, label=label)
     value = bind(argument)
@@ -176,6 +188,21 @@ def _count(
     return Aggregate(function, (value,) if distinct or value.nullable else (), condition, label=label)
 
 
+def _condition_of_unit(
+    node: exp.Expression, bind: Bind, is_unit: Callable[[Expression], bool], text: Text
+) -> Expression | None:
+    """Return the condition of CASE WHEN condition THEN unit END, as units are often counted, None for anything else."""
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return None
+    default = node.args.get("default")
+    if not (default is None or isinstance(default, exp.Null)):
+        return None
+    branch = node.args["ifs"][0]
+    if not isinstance(branch.args["true"], exp.Column) or not is_unit(bind(branch.args["true"])):
+        return None
+    return row_condition(branch.this, bind, text, "WHEN")
+
+
 def _present(value: Expression) -> Expression:
     missing = scalar(exp.Is(this=exp.column("x"), expression=exp.null()), lambda _node: value, lambda _node: None)
     return negate(missing)
@@ -190,7 +217,14 @@ def _check(function: str, value: Expression, place: Place | None) -> None:
         )
     ordered = value.kind.is_number or value.kind in (Kind.DATE, Kind.TIME)
     if function != "mode" and not (value.kind.is_number or (function in RANKED and ordered)):
-        raise WrongKind(f"{function.upper()} takes numbers, not {value.kind}", place=place)
+        takes = "numbers, dates and times" if function in RANKED else "numbers"
+        instead = {
+            Kind.BOOLEAN: "; CAST it AS INTEGER",
+            Kind.DATE: "; MEDIAN, MIN and MAX take dates",
+            Kind.TIME: "; MEDIAN, MIN and MAX take times",
+            Kind.TEXT: "; COUNT(DISTINCT ...) and MODE take texts",
+        }.get(value.kind, "")
+        raise WrongKind(f"{function.upper()} takes {takes}, not {value.kind}{instead}", place=place)
 
 
 def _share(node: exp.Expression | None, text: Text) -> Fraction:
@@ -198,9 +232,13 @@ def _share(node: exp.Expression | None, text: Text) -> Fraction:
         share = Fraction(node.this)
         if 0 <= share <= 1:
             return share
-    raise NotSQL("a quantile is a number from 0 to 1", place=text.place(node) if node is not None else None)
+    place = text.place(node) if node is not None else None
+    raise NotSQL("a quantile is asked for by one number from 0 to 1, such as 0.9", place=place)
 
 
 def _unknown(node: exp.Expression, text: Text) -> NotAllowed:
-    name = node.this.key if isinstance(node, exp.WithinGroup) else node.key
-    return NotAllowed(f"{name.upper()} is not defined in this form", accepted=ACCEPTED, place=text.place(node))
+    inner = node.this
+    if isinstance(inner, exp.Distinct | exp.Order | exp.Star):
+        what = {exp.Distinct: "DISTINCT", exp.Order: "ORDER BY", exp.Star: "*"}[type(inner)]
+        return NotAllowed(f"{called(node)} does not take {what}", accepted="leave it out", place=text.place(node))
+    return NotAllowed(f"{called(node)} has no private meaning", accepted=ACCEPTED, place=text.place(node))

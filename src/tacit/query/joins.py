@@ -41,7 +41,7 @@ def joined(
     parts = list(conjuncts(on)) if on is not None else []
     bind = binder(both)
     conditions = [condition(part, bind, text, "a join's condition") for part in parts]
-    equal = [_equal(left, right, name, binder, text) for name in using]
+    equal = [_equal(left, right, name, binder, text) for name in join.args.get("using") or ()]
     pairs = [*_pairs(parts, bind), *equal]
     if not side:  # the WHERE of an inner join holds for it as well
         pairs += list(_pairs(where, _only_bound(bind)))
@@ -76,16 +76,20 @@ def _side(join: exp.Join, text: Text) -> str:
     if join.method or side == "FULL" or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise NotAllowed(
             f"{' '.join(word for word in (join.method, side, kind) if word)} JOIN is not defined for private rows",
-            accepted="INNER, LEFT and CROSS JOIN are",
+            accepted="INNER, LEFT and CROSS JOIN are, and unit IN (SELECT unit ...)",
             place=text.place(join),
         )
     return side
 
 
-def _equal(left: Scope, right: Scope, name: str, binder: BinderOf, text: Text) -> tuple[Expression, Expression]:
-    one, other = (binder(scope)(exp.column(name)) for scope in (left, right))
+def _equal(
+    left: Scope, right: Scope, name: exp.Identifier, binder: BinderOf, text: Text
+) -> tuple[Expression, Expression]:
+    one, other = (binder(scope)(exp.Column(this=name.copy())) for scope in (left, right))
     if one.kind is not other.kind:
-        raise WrongKind(f"USING ({name}) compares {one.kind} with {other.kind}")
+        raise WrongKind(
+            f"USING ({name.name}) compares {one.kind} with {other.kind}; CAST one of them in ON", place=text.place(name)
+        )
     return one, other
 
 
@@ -127,7 +131,9 @@ def _require_unit(
     place: Place | None,
 ) -> None:
     if side == "RIGHT":
-        raise NotAllowed("RIGHT JOIN of private tables is not defined", accepted="swap the tables and write LEFT JOIN")
+        raise NotAllowed(
+            "RIGHT JOIN of private tables is not defined", accepted="swap the tables and write LEFT JOIN", place=place
+        )
     for first, second in pairs:
         for one, other in ((first, second), (second, first)):
             mine, theirs = _owner(left, one), _owner(right, other)

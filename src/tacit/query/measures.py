@@ -252,11 +252,11 @@ def _whole(number: int) -> exp.Expression:
     return exp.Literal.number(number) if number >= 0 else exp.paren(exp.Neg(this=exp.Literal.number(-number)))
 
 
-def require_range(value: Expression) -> Range:
+def require_range(value: Expression, label: str = "") -> Range:
     """Return the range of a value, or say what would give it one."""
-    if value.range is None or value.range.size >= BOUNDED_BELOW:
+    if value.range is None or (value.kind.is_number and value.range.size >= BOUNDED_BELOW):
         raise NotBounded(
-            f"nothing public limits {value.text}",
+            f"nothing public limits {label or value.text}",
             accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
         )
     return value.range

@@ -19,6 +19,8 @@ from tacit.privacy.errors import NotAllowed, NotSQL, Place
 TEXT_MAX: Final = 50_000
 NODES_MAX: Final = 10_000
 DEPTH_MAX: Final = 100
+WRITTEN: Final = "written"
+"""Where a function of the tree keeps its name as it was written."""
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # what it warns of is refused here, with a sentence
 
@@ -56,7 +58,7 @@ def parse(text: Text) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise NotSQL(f"only SELECT is answered, not {_named(tree)}", place=text.place(tree))
     _measure(tree)
-    return _spelled(tree)
+    return _spelled(tree, text)
 
 
 def only(node: exp.Expression, known: Collection[str], text: Text) -> None:
@@ -64,8 +66,51 @@ def only(node: exp.Expression, known: Collection[str], text: Text) -> None:
     for name, value in node.args.items():
         if name not in known and value not in (None, False, [], ""):
             inner = value[0] if isinstance(value, list) else value
-            place = text.place(inner if isinstance(inner, exp.Expression) else node)
-            raise NotAllowed(f"{name.strip('_').upper()} is not defined for private questions here", place=place)
+            place = text.place(inner if isinstance(inner, exp.Expression) else node) or text.place(node)
+            what, accepted = _PARTS.get(name, (name.strip("_").upper(), "leave it out"))
+            raise NotAllowed(f"{what} is not defined for private questions", accepted=accepted, place=place)
+
+
+_PARTS: Final = {
+    "db": ("a name before a table's name", "write the table's name alone"),
+    "catalog": ("a name before a table's name", "write the table's name alone"),
+    "locks": ("FOR UPDATE", "leave it out"),
+    "windows": ("WINDOW", "write the window in parentheses after OVER"),
+    "pivots": ("PIVOT", "write one SUM(CASE WHEN ... END) or one COUNT(*) FILTER (WHERE ...) for each column"),
+    "laterals": ("LATERAL", "use a plain join"),
+    "spec": ("a frame such as ROWS BETWEEN", "leave it out: the window then reaches from its first row to this one"),
+    "sample": ("a sample of rows", "leave it out: how much of each unit is counted is set by the limits"),
+    "on": ("DISTINCT ON", "use GROUP BY"),
+    "recursive": ("WITH RECURSIVE", "use plain common table expressions"),
+    "qualify": ("QUALIFY", "compute the window in a subquery, and filter its column by WHERE outside"),
+    "rollup": ("WITH ROLLUP", "write GROUP BY ROLLUP (a, b)"),
+    "cube": ("WITH CUBE", "write GROUP BY CUBE (a, b)"),
+    "totals": ("WITH TOTALS", "write GROUP BY ROLLUP (a, b)"),
+    "percent": ("LIMIT in percent", "write a whole number of rows"),
+    "with_ties": ("WITH TIES", "write a whole number of rows"),
+    "operation_modifiers": ("a hint", "leave it out"),
+    "distinct": ("DISTINCT", "leave it out"),
+    "limit": ("LIMIT", "put it at the end of the whole query"),
+    "offset": ("OFFSET", "put it at the end of the whole query"),
+    "default": ("a default", "wrap it in COALESCE"),
+    "alias": ("a name", "leave it out"),
+}
+"""Parts of SQL by the parser's names for them, as people call them, and what to write instead."""
+
+
+def rows_named(query: exp.Query, name: str, text: Text) -> int | None:
+    """Return the number of rows in LIMIT or OFFSET, if a query has it."""
+    clause = query.args.get(name)
+    if clause is None:
+        return None
+    only(clause, ("expression", "count", "direction", "limit_options"), text)
+    options = clause.args.get("limit_options")
+    if options is not None:
+        only(options, ("rows",), text)
+    node = clause.args.get("count") or clause.expression
+    if not (isinstance(node, exp.Literal) and node.is_int):
+        raise NotSQL(f"{name.upper()} takes a whole number", place=text.place(clause))
+    return int(node.this)
 
 
 def conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
@@ -91,12 +136,22 @@ def _measure(tree: exp.Expr) -> None:
         level = [child for node in level for child in node.iter_expressions()]
 
 
-def _spelled(tree: exp.Query) -> exp.Query:
-    """Return the query with other names of aggregates as those that the parser knows."""
-    for node in list(tree.find_all(exp.Anonymous)):
-        if node.name.upper() == "MEAN" and len(node.expressions) == 1:
+def _spelled(tree: exp.Query, text: Text) -> exp.Query:
+    """Return the query with other names of aggregates as those that the parser knows, and each name as written."""
+    for node in list(tree.find_all(exp.Func)):
+        if "start" in node.meta:
+            node.meta[WRITTEN] = text.sql[node.meta["start"] : node.meta["end"] + 1].upper()
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "MEAN" and len(node.expressions) == 1:
             node.replace(exp.Avg(this=node.expressions[0]))
     return tree
+
+
+def called(node: exp.Expr) -> str:
+    """Return the name of a function as it was written, or as the parser knows it."""
+    if isinstance(node, exp.IgnoreNulls | exp.Filter | exp.WithinGroup):
+        return str(node.meta.get(WRITTEN) or called(node.this))
+    name = node.sql_name() if isinstance(node, exp.Func) else node.key.replace("_", " ")
+    return str(node.meta.get(WRITTEN) or name).upper()
 
 
 def _unreadable(error: SqlglotError) -> NotSQL:

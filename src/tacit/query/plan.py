@@ -166,7 +166,9 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
         raise TooWide("quantiles and modes of so many groups are not answered at once", accepted="use fewer groups")
     items = Items(measures, weights, _choices(choices, bounding), known is None, bounding, len(missing))
     if not (measures or choices or known is None):
-        raise NotAllowed("this shows public keys alone and asks nothing of the data")
+        raise NotAllowed(
+            "this shows public keys alone and asks nothing of the data", accepted="add an aggregate such as COUNT(*)"
+        )
     price = priced(items, target, tariff, lambda one: _width(one, answers, missing))
     statements = tuple(_statements(ranged, known, measures, choices, bounding))
     first = tuple(_learning(question, known, missing, bounding))

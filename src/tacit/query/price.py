@@ -35,9 +35,6 @@ LEVEL: Final = 0.95
 LEARNING: Final = 0.5
 """The weight of learning one pair of bounds, beside 1 for a measure."""
 
-ROUNDING: Final = 1 - Fraction(1, 2**46)
-"""Accountants round sums up; what is shared is less by this factor, so that the sum is not above what was asked for."""
-
 EPSILON_MIN, EPSILON_MAX = 1e-6, 1e6
 
 
@@ -222,8 +219,6 @@ def _weights(items: Items) -> list[float]:
 def _shares(items: Items, epsilon: Fraction) -> _Shares:
     weights = [Fraction(weight) for weight in _weights(items)]
     total = sum(weights)
-    if len(weights) > 1 or items.bounding.groups_touched > 1:
-        epsilon *= ROUNDING
     parts = [Fraction(rounded_down(epsilon * weight / total)) for weight in weights]
     if parts:
         parts[-1] = Fraction(rounded_down(epsilon - sum(parts[:-1])))

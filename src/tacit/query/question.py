@@ -13,14 +13,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.privacy.errors import MixesUnits, NotAllowed, NotSQL, ShowsUnits, TooWide
-from tacit.privacy.tables import Kind, Schema
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, ShowsUnits, TooWide
+from tacit.privacy.tables import Schema
 from tacit.query import within
 from tacit.query.after import Field, Outer, outer
 from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
-from tacit.query.conditions import without_window
+from tacit.query.answer_windows import ordered, over_answer
+from tacit.query.conditions import condition, without_window
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, only, parse
+from tacit.query.parse import Text, only, parse, rows_named
 from tacit.query.relations import Aliases, Scope
 from tacit.query.resolve import NO_CTES, Resolver
 from tacit.query.scalars import Bind, scalar
@@ -32,7 +33,6 @@ SETS_MAX: Final = 256
 _SELECT: Final = (
     "expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"
 )  # fmt: skip
-_WINDOWS: Final = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def ask(sql: object, schema: Schema) -> Question:
     if not isinstance(query, exp.Select):
         raise NotAllowed(
             f"{query.key.upper()} at the top is not defined",
-            accepted="put it into FROM and aggregate over it",
+            accepted="ask each question by itself, or put the rows into FROM and aggregate over them",
             place=text.place(query),
         )
     return _asked(query, schema, text)
@@ -123,7 +123,9 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     ctes = resolver.ctes(query, NO_CTES)
     scope = resolver.scope(query, ctes)
     if scope.unit is None:
-        raise NotAllowed("this question is about public tables alone, and needs no privacy")
+        raise NotAllowed(
+            "this question is about public tables alone", accepted="ask the database itself, no privacy is needed"
+        )
     return _Reader(text, scope, resolver.binder(scope, ctes), query).question()
 
 
@@ -165,30 +167,29 @@ class _Reader:
 
     def question(self) -> Question:
         query = self.query
-        outputs = tuple(self._outputs())
-        having = query.args.get("having")
-        condition = self.output(having.this) if having is not None else None
-        if condition is not None and condition.kind is not Kind.BOOLEAN:
-            raise NotSQL("HAVING takes a condition", place=self.text.place(self.query))
-        order = tuple(self._order(outputs))
-        distinct = query.args.get("distinct")
-        if distinct is not None:
-            only(distinct, (), self.text)
-        if not self.keys and not self.aggregates:
+        if not self.keys and not any(map(_has_aggregate, [*query.expressions, *_having(query)])):
             raise ShowsUnits(
                 "this would show rows of single units",
                 accepted="ask for aggregates such as COUNT(*) or AVG(...)",
                 place=self.text.place(query.expressions[0]),
             )
+        outputs = tuple(self._outputs())
+        conditions = [condition(self._meant(node), self.output, self.text, "HAVING") for node in _having(query)]
+        order = tuple(self._order(outputs))
+        distinct = query.args.get("distinct")
+        if distinct is not None:
+            only(distinct, (), self.text)
+            if any(one.this not in [output.value.tree for output in outputs] for one in order):
+                raise NotSQL("SELECT DISTINCT is ordered by what it shows", place=self.text.place(query.args["order"]))
         if len(self.aggregates) > AGGREGATES_MAX or len(self.keys) > KEYS_MAX:
             raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates and {KEYS_MAX} keys")
-        limit, offset = self._number("limit"), self._number("offset")
+        limit, offset = (rows_named(query, name, self.text) for name in ("limit", "offset"))
         return Question(
             self.scope,
             tuple(self.keys),
             tuple(self.aggregates),
             outputs,
-            condition,
+            conditions[0] if conditions else None,
             order,
             limit,
             offset or 0,
@@ -201,7 +202,7 @@ class _Reader:
         if isinstance(node, exp.Paren):
             return self.output(node.this)
         if isinstance(node, exp.Window):
-            return self._window(node)
+            return over_answer(node, self.output, self.text)
         if is_aggregate(node):
             return self._aggregate(node)
         if not any(is_aggregate(part) for part in node.walk()):
@@ -214,7 +215,10 @@ class _Reader:
         if isinstance(node, exp.Column):
             if self.bind(node).unit:
                 raise self._shows_units(node)
-            raise NotSQL(f"{node.sql()} is neither grouped nor aggregated", place=self.text.place(node))
+            raise NotSQL(
+                f"{node.sql()} is neither grouped nor aggregated; add it to GROUP BY, or aggregate it",
+                place=self.text.place(node),
+            )
         return scalar(node, self.output, self.text.place)
 
     def _outputs(self) -> Iterator[Output]:
@@ -247,34 +251,14 @@ class _Reader:
         dropped = any(index not in kept for kept in self.sets)
         return replace(key, tree=exp.column(f"k{index}"), nullable=key.nullable or dropped)
 
-    def _window(self, node: exp.Window) -> Expression:
-        """A window over the rows of the answer, after the noise."""
-        only(node, ("this", "partition_by", "order", "over"), self.text)
-        function = node.this
-        if not isinstance(function, _WINDOWS):
-            raise NotAllowed(f"{function.key.upper()} over the answer is not defined", place=self.text.place(node))
-        only(function, ("this", "big_int"), self.text)
-        argument = function.this
-        inner = None
-        if isinstance(argument, exp.Expression) and not isinstance(argument, exp.Star):
-            inner = self.output(argument)
-        partition = [self.output(one).tree.copy() for one in node.args.get("partition_by") or ()]
-        clause = node.args.get("order")
-        order = [self._ordered(one, self.output(one.this)) for one in (clause.expressions if clause else ())]
-        call: exp.Expression
-        if inner is not None:
-            call = type(function)(this=exp.cast(inner.tree.copy(), "DOUBLE") if inner.kind.is_number else inner.tree)
-        else:
-            call = exp.Count(this=exp.Star()) if isinstance(function, exp.Count) else type(function)()
-        tree = exp.Window(this=call, partition_by=partition, order=exp.Order(expressions=order) if order else None)
-        whole = isinstance(function, exp.Count | exp.RowNumber | exp.Rank | exp.DenseRank)
-        return Expression(tree, Kind.INTEGER if whole else Kind.REAL)
-
     def _order(self, outputs: Sequence[Output]) -> Iterator[exp.Ordered]:
         clause = self.query.args.get("order")
         for one in clause.expressions if clause is not None else ():
             only(one, ("this", "desc", "nulls_first"), self.text)
-            yield self._ordered(one, self._ordered_value(one.this, outputs))
+            if isinstance(one.this, exp.Var) and one.this.name.upper() == "ALL":
+                yield from (ordered(one, output.value) for output in outputs)
+            else:
+                yield ordered(one, self._ordered_value(one.this, outputs))
 
     def _ordered_value(self, node: exp.Expression, outputs: Sequence[Output]) -> Expression:
         if isinstance(node, exp.Literal) and node.is_int:
@@ -285,20 +269,28 @@ class _Reader:
             for output in outputs:
                 if output.name.lower() == node.name.lower():
                     return output.value
-        return self.output(node)
+        return self.output(self._meant(node))
 
-    @staticmethod
-    def _ordered(node: exp.Ordered, value: Expression) -> exp.Ordered:
-        return exp.Ordered(this=value.tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
+    def _meant(self, node: exp.Expression) -> exp.Expression:
+        """Return a node with the aliases in it replaced by what they stand for, unless they name a key."""
+        if is_aggregate(node) or isinstance(node, exp.Window):
+            return node
+        if isinstance(node, exp.Column) and not node.table:
+            items = {item.alias.lower(): item.this for item in self.query.expressions if isinstance(item, exp.Alias)}
+            if node.name.lower() not in items or self._is_key(node):
+                return node
+            return items[node.name.lower()].copy()  # type: ignore[no-any-return]
+        found = node.copy()
+        for child in list(found.iter_expressions()):
+            if (other := self._meant(child)) is not child:
+                child.replace(other)
+        return found
 
-    def _number(self, name: str) -> int | None:
-        clause = self.query.args.get(name)
-        if clause is None:
-            return None
-        node = clause.expression
-        if not (isinstance(node, exp.Literal) and node.is_int):
-            raise NotSQL(f"{name.upper()} takes a whole number", place=self.text.place(clause))
-        return int(node.this)
+    def _is_key(self, node: exp.Column) -> bool:
+        try:
+            return self.bind(node).text in self.by_text
+        except NotInCatalog:
+            return False
 
     def _grouping(self) -> tuple[list[exp.Expression], tuple[tuple[int, ...], ...]]:
         """Return the nodes of all keys, and the grouping sets over them."""
@@ -351,11 +343,22 @@ class _Reader:
 
     def _shows_units(self, node: exp.Expression) -> ShowsUnits:
         return ShowsUnits(
-            "grouping by the unit shows single people",
+            "the unit itself as a key shows single people",
             accepted="group by a column that many share",
             place=self.text.place(node),
         )
 
 
-def _has_aggregate(node: exp.Expression) -> bool:
-    return any(is_aggregate(part) for part in node.walk())
+def _has_aggregate(node: exp.Expr) -> bool:
+    """Whether there is an aggregate in a node, other than the functions of windows."""
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, exp.Window):
+        function, others = node.this, [child for child in node.iter_expressions() if child is not node.this]
+        return any(map(_has_aggregate, [*function.iter_expressions(), *others]))
+    return is_aggregate(node) or any(map(_has_aggregate, node.iter_expressions()))
+
+
+def _having(query: exp.Select) -> list[exp.Expression]:
+    clause = query.args.get("having")
+    return [clause.this] if clause is not None else []

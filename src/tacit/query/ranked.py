@@ -143,7 +143,7 @@ def ranked(aggregate: Aggregate) -> Ranked:
             )
         cells = Cells(Fraction(0), Fraction(1), len(values), value.kind, values)
     else:
-        range_ = require_range(value)
+        range_ = require_range(value, aggregate.label)
         whole = value.kind in (Kind.INTEGER, Kind.DATE)
         if whole and range_.upper - range_.lower < CELLS_MAX:
             cells = Cells(range_.lower, Fraction(1), int(range_.upper - range_.lower) + 1, value.kind)

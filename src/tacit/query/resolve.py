@@ -22,7 +22,7 @@ from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.query import joins
 from tacit.query.conditions import condition
 from tacit.query.expressions import Expression, Range
-from tacit.query.parse import Text, conjuncts, only
+from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
 from tacit.query.scalars import Bind, scalar
 
@@ -91,15 +91,17 @@ class Resolver:
                 return self._member(node, scope, bind, ctes)
             if isinstance(node, exp.Window):
                 return self.window(node, scope, bind, self.text)
-            if isinstance(node, exp.Subquery | exp.Exists | exp.Query):
+            if isinstance(node, exp.Exists):
+                return self._member(self._tied(node), scope, bind, ctes)
+            if isinstance(node, exp.Subquery | exp.Query):
                 raise NotAllowed(
-                    "a subquery inside an expression is not defined",
-                    accepted="join it in FROM, or use column IN (SELECT ...)",
+                    "a subquery as a value is not defined",
+                    accepted="ask for it by itself and write the number here, or join it in FROM",
                     place=self.text.place(node),
                 )
             if isinstance(node, exp.AggFunc):
                 raise NotAllowed(
-                    f"{node.key.upper()} cannot stand here",
+                    f"{called(node)} cannot stand here",
                     accepted="aggregates stand in SELECT, HAVING and ORDER BY",
                     place=self.text.place(node),
                 )
@@ -124,12 +126,14 @@ class Resolver:
         ]
         if len(found) == 1:
             return found[0]
-        place = self.text.place(node)
-        at = f"at {place.line}:{place.column}: " if place else ""
         if found:
-            raise NotInCatalog(f"{at}{node.name} is in several tables; write the table before it", name=node.name)
+            raise NotInCatalog(
+                f"{self._at(node)}{node.name} is in several tables; write the table before it", name=node.name
+            )
         known = sorted({name for source in scope.sources for name in source.names})
-        raise NotInCatalog(f"{at}no column is called {node.sql()}; there is {', '.join(known)}", name=node.name)
+        raise NotInCatalog(
+            f"{self._at(node)}no column is called {node.sql()}; there is {', '.join(known)}", name=node.name
+        )
 
     def relation(self, query: exp.Expression, ctes: Ctes) -> Relation:
         """Return a subquery as rows that belong to units."""
@@ -139,7 +143,11 @@ class Resolver:
         if isinstance(query, exp.Union) and not isinstance(query, exp.Except | exp.Intersect):
             return self._union(query, ctes)
         if not isinstance(query, exp.Select):
-            raise NotAllowed(f"{query.key.upper()} is not defined for private rows", place=self.text.place(query))
+            raise NotAllowed(
+                f"{query.key.upper()} is not defined for private rows",
+                accepted="use SELECT and UNION ALL, with unit IN (SELECT unit ...) or NOT IN",
+                place=self.text.place(query),
+            )
         inner = self.ctes(query, ctes)
         if query.args.get("limit") is not None or query.args.get("offset") is not None:
             raise MixesUnits(
@@ -204,7 +212,11 @@ class Resolver:
             alias = self.aliases.next()  # after those inside, as if it stood in a WITH
             return derived(inner, item.alias or alias, alias, _column_names(item, inner))
         if not isinstance(item, exp.Table):
-            raise NotAllowed(f"{item.key.upper()} in FROM is not defined", place=self.text.place(item))
+            raise NotAllowed(
+                f"{item.key.upper()} in FROM is not defined",
+                accepted="name a table, or put a SELECT in parentheses there",
+                place=self.text.place(item),
+            )
         only(item, ("this", "alias", "joins"), self.text)
         if not isinstance(item.this, exp.Identifier):
             raise NotAllowed(
@@ -216,7 +228,15 @@ class Resolver:
         if item.name.lower() in ctes:
             relation = ctes[item.name.lower()]
             return derived(relation, item.alias_or_name, alias, _column_names(item, relation))
-        return base(self.schema.table(item.name), item.alias_or_name, alias)
+        try:
+            table = self.schema.table(item.name)
+        except NotInCatalog as error:
+            raise NotInCatalog(f"{self._at(item)}{error.message}", name="table", value=item.name) from None
+        return base(table, item.alias_or_name, alias)
+
+    def _at(self, node: exp.Expression) -> str:
+        place = self.text.place(node)
+        return f"at {place.line}:{place.column}: " if place else ""
 
     def _member(self, node: exp.In, scope: Scope, bind: Bind, ctes: Ctes) -> Expression:
         """x IN (SELECT ...): of public values, or of units by their own column."""
@@ -240,6 +260,27 @@ class Resolver:
         tree = exp.In(this=value.tree.copy(), query=exp.Subquery(this=chosen))
         return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit)
 
+    def _tied(self, node: exp.Exists) -> exp.In:
+        """EXISTS (SELECT ... WHERE inner = outer AND ...) as outer IN (SELECT inner ... WHERE ...)."""
+        select = node.this
+        where = select.args.get("where") if isinstance(select, exp.Select) else None
+        parts = list(conjuncts(where.this)) if where is not None else []
+        inner = {one.alias_or_name.lower() for one in (*select.find_all(exp.Table), *select.find_all(exp.Subquery))}
+        for part in parts:
+            sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+            if sides and all(isinstance(side, exp.Column) for side in sides):
+                for own, outer in ((part.this, part.expression), (part.expression, part.this)):
+                    if outer.table and outer.table.lower() not in inner:
+                        rest = [one.copy() for one in parts if one is not part]
+                        query = select.copy().select(own.copy(), append=False)
+                        query.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+                        return exp.In(this=outer.copy(), query=exp.Subquery(this=query))
+        raise NotAllowed(
+            "EXISTS has to tie the unit inside to the unit outside",
+            accepted="write WHERE inner.unit = outer.unit in it, or unit IN (SELECT unit ...)",
+            place=self.text.place(node),
+        )
+
     def _union(self, query: exp.Union, ctes: Ctes) -> Relation:
         if query.args.get("distinct"):
             raise MixesUnits(
@@ -249,11 +290,17 @@ class Resolver:
         inner = self.ctes(query, ctes)
         left, right = self.relation(query.this, inner), self.relation(query.expression, inner)
         if len(left.fields) != len(right.fields) or left.is_private != right.is_private:
-            raise NotSQL("both sides of UNION ALL have the same columns, and are private or public together")
+            raise NotSQL(
+                "both sides of UNION ALL have the same columns, and are private or public together",
+                place=self.text.place(query.expression),
+            )
         fields = []
         for one, other in zip(left.fields, right.fields, strict=True):
             if one.kind is not other.kind:
-                raise WrongKind(f"UNION ALL puts {one.kind} and {other.kind} into one column; CAST one of them")
+                raise WrongKind(
+                    f"UNION ALL puts {one.kind} and {other.kind} into one column; CAST one of them",
+                    place=self.text.place(query.expression),
+                )
             fields.append(_either(one, other))
         rows = None
         if left.rows_per_unit is not None and right.rows_per_unit is not None:

@@ -107,7 +107,7 @@ def _parts(
     rows = grouping.rows(*values.aliased)
 
     def pairs(source: exp.Select) -> exp.Select:
-        return source.select("u", *names, *parts).group_by("u", *names)
+        return source.select(*_columns("u", *names), *parts).group_by(*_columns("u", *names))
 
     few = min(bounding.groups, bounding.rows) if bounding.chooses_groups else bounding.rows
     if by_unit:
@@ -117,12 +117,11 @@ def _parts(
     rows = grouping.rows(exp.alias_(grouping.scope.stored.copy(), "n"), *values.aliased)
     light = exp.LTE(this=exp.column("n"), expression=exp.Literal.number(few))
     heavy = exp.Is(this=exp.paren(light.copy()), expression=exp.true()).not_()
-    kept = _from(limited(grouping, pairs(rows.where(heavy))), "h").select(*names, *_measured(parts))
+    kept = _from(limited(grouping, pairs(rows.where(heavy))), "h").select(*_columns(*names, *_measured(parts)))
     if by_unit:
-        easy = _from(pairs(rows.where(light)), "l").select(*names, *_measured(parts))
+        easy = _from(pairs(rows.where(light)), "l").select(*_columns(*names, *_measured(parts)))
     else:
-        easy = rows.where(light).select(*names, *whole)
-        easy = easy.group_by(*names) if names else easy
+        easy = _summed(rows.where(light), names, whole)
     return exp.union(easy, kept, distinct=False)
 
 
@@ -139,7 +138,7 @@ def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
     if grouping.bounding.whole_rows is not None:
         return _summed(grouping.rows(item, unit=False), names, [counted])
     present = exp.column("x").is_(exp.null()).not_()
-    tree = grouping.rows(item).select("u", *names, "x").where(present).distinct()
+    tree = grouping.rows(item).select(*_columns("u", *names, "x")).where(present).distinct()
     within = [exp.column("u"), *map(exp.column, names)]
     ranked = _ranked(tree, within, [*within, exp.column("x")], grouping.bounding.rows)
     return _grouped(limited(grouping, ranked, dense=True), names, [counted])
@@ -165,11 +164,11 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
         rows = grouping.rows(cell, unit=False).where(present)
         total = _total(exp.Mul(this=exp.Count(this=exp.Star()), expression=weight), "w")
         return _summed(rows, [*names, "cell"], [total])
-    inner = grouping.rows(cell).select("u", *names, "cell", exp.alias_(exp.Count(this=exp.Star()), "n"))
-    inner = inner.where(present).group_by("u", *names, "cell")
+    inner = grouping.rows(cell).select(*_columns("u", *names, "cell"), exp.alias_(exp.Count(this=exp.Star()), "n"))
+    inner = inner.where(present).group_by(*_columns("u", *names, "cell"))
     within = [exp.column("u"), *map(exp.column, names)]
     all_rows = exp.Window(this=exp.Sum(this=exp.column("n")), partition_by=within)
-    counted = _from(inner, "n").select("u", *names, "cell", "n", exp.alias_(all_rows, "rows_all"))
+    counted = _from(inner, "n").select(*_columns("u", *names, "cell", "n"), exp.alias_(all_rows, "rows_all"))
     kept = _from(limited(grouping, counted, dense=True), "c")
     limit = exp.Literal.number(grouping.bounding.rows)
     product = exp.Mul(this=exp.Mul(this=exp.column("n"), expression=limit), expression=weight)
@@ -177,7 +176,7 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     full = exp.Mul(this=exp.column("n"), expression=weight.copy())
     more = exp.GT(this=exp.column("rows_all"), expression=limit.copy())
     part = exp.Case().when(more, scaled).else_(full)
-    counted_parts = kept.select(*names, "cell", exp.alias_(part, "w0"))
+    counted_parts = kept.select(*_columns(*names, "cell"), exp.alias_(part, "w0"))
     return _grouped(counted_parts, [*names, "cell"], [_total(exp.Sum(this=exp.column("w0")), "w")])
 
 
@@ -207,8 +206,8 @@ def _ranked(
         partition_by=[one.copy() for one in within],
         order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
     )
-    numbered = _from(tree, "p").select("*", exp.alias_(window, "place"))
-    return _from(numbered, "q").select("*").where(exp.column("place") <= most)
+    numbered = _from(tree, "p").select(exp.Star(), exp.alias_(window, "place"))
+    return _from(numbered, "q").select(exp.Star()).where(exp.column("place") <= most)
 
 
 def _of_rows(measure: Measure, values: _Values) -> exp.Expression:
@@ -260,8 +259,12 @@ def _grouped(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Expr]) ->
 
 
 def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
-    tree = source.select(*names, *sums)
-    return tree.group_by(*names) if names else tree
+    tree = source.select(*_columns(*names), *sums)
+    return tree.group_by(*_columns(*names)) if names else tree
+
+
+def _columns(*names: str) -> list[exp.Column]:
+    return [exp.column(name) for name in names]
 
 
 def _from(tree: exp.Query, alias: str) -> exp.Select:

@@ -20,10 +20,10 @@ from tacit.privacy.tables import Kind
 from tacit.query.conditions import condition as row_condition
 from tacit.query.conditions import without_window
 from tacit.query.expressions import EXACT_MAX, Expression, Range
-from tacit.query.parse import Text, only
+from tacit.query.parse import Text, called, only
 from tacit.query.relations import Relation, Scope
 from tacit.query.resolve import Ctes, Resolver
-from tacit.query.scalars import Bind, scalar, steps
+from tacit.query.scalars import Bind, converted, scalar, steps
 from tacit.query.scalars.trees import is_constant
 
 STEPS_IN_RANGE: Final = 2**30
@@ -122,7 +122,10 @@ def _output(keys: list[Expression], scope: Scope, bind: Bind, text: Text) -> Bin
             if value.text in by_text or not any(node.find_all(exp.Column)):
                 return by_text.get(value.text, value)
         if isinstance(node, exp.Column):
-            raise NotSQL(f"{node.sql()} is neither grouped nor aggregated", place=text.place(node))
+            raise NotSQL(
+                f"{node.sql()} is neither grouped nor aggregated; add it to GROUP BY, or aggregate it",
+                place=text.place(node),
+            )
         return scalar(node, output, text.place)
 
     return output
@@ -139,8 +142,8 @@ def _aggregate(node: exp.Expression, scope: Scope, bind: Bind, text: Text) -> Ex
     maker = _AGGREGATES.get(type(node))
     if maker is None:
         raise NotAllowed(
-            f"{node.key.upper()} of one unit's rows is not defined",
-            accepted="COUNT, SUM, AVG, MIN and MAX are",
+            f"{called(node)} of one unit's rows is not defined",
+            accepted="COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND and BOOL_OR are",
             place=text.place(node),
         )
     only(node, ("this",), text)
@@ -170,9 +173,27 @@ def _extreme(
     return replace(value, tree=_filtered(tree, condition), nullable=True)
 
 
+def _any_or_all(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    if value.kind is not Kind.BOOLEAN:
+        raise WrongKind(f"{called(node)} takes a condition, not {value.kind}", place=text.place(node))
+    return _extreme(value, _rows, condition, node, text)
+
+
+def _median(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    if not value.kind.is_number:
+        raise WrongKind(f"MEDIAN of one unit's rows takes numbers, not {value.kind}", place=text.place(node))
+    tree = _filtered(exp.Median(this=exp.cast(value.tree.copy(), "DOUBLE")), condition)
+    return Expression(tree, Kind.REAL, value.range, unit=value.unit)
+
+
 def _sum(
     value: Expression, rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
 ) -> Expression:
+    value = converted(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
     tree, step = _whole_sum(value, condition, node, text)
     range_ = None
     if rows is not None and value.range is not None:
@@ -188,6 +209,7 @@ def _sum(
 def _avg(
     value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
 ) -> Expression:
+    value = converted(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
     tree, step = _whole_sum(value, condition, node, text)
     count = exp.func("NULLIF", _filtered(exp.Count(this=value.tree.copy()), condition), exp.Literal.number(0))
     range_ = Range(value.range.lower - step, value.range.upper + step) if value.range else None
@@ -199,12 +221,12 @@ def _whole_sum(
 ) -> tuple[exp.Expression, Fraction]:
     """Return the sum of a value in whole steps, and the step."""
     if value.unit or not value.kind.is_number:
-        raise WrongKind(f"{node.key.upper()} takes numbers, not {value.kind}", place=text.place(node))
+        raise WrongKind(f"{called(node)} takes numbers, not {value.kind}", place=text.place(node))
     if value.kind is Kind.INTEGER:
         return _filtered(exp.Sum(this=value.tree.copy()), condition), Fraction(1)
     if value.range is None:
         raise NotBounded(
-            f"{node.key.upper()} of one unit's rows needs a number with bounds",
+            f"{called(node)} of one unit's rows needs a number with bounds",
             accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
             place=text.place(node),
         )
@@ -231,6 +253,9 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], _Maker]] = {
     exp.Avg: _avg,
     exp.Min: _extreme,
     exp.Max: _extreme,
+    exp.Median: _median,
+    exp.LogicalAnd: _any_or_all,
+    exp.LogicalOr: _any_or_all,
 }
 
 _RANKS: Final = (exp.RowNumber, exp.Rank, exp.DenseRank)
@@ -254,7 +279,7 @@ def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression
     value, needs_ties = _windowed(function, scope, bind, text)
     if needs_ties:
         if not order:
-            raise NotSQL(f"{function.key.upper()} needs ORDER BY in its window", place=text.place(node))
+            raise NotSQL(f"{called(function)} needs ORDER BY in its window", place=text.place(node))
         order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
     units = [scope.unit.copy()] if scope.unit is not None else []
     keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]

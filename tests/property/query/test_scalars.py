@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -142,13 +141,14 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[" is ".join(pair) for pair in PAIRS])
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(scalars(Kind.BOOLEAN, 1), scalars(Kind.BOOLEAN, 1), scalars(Kind.BOOLEAN, 1), st.data())
 def test_two_ways_to_ask_the_same_are_one_text(
     pair: tuple[str, str], p: str, q: str, o: str, data: st.DataObject
 ) -> None:
     x, y, z = (data.draw(scalars(data.draw(st.sampled_from(NUMBERS)), depth=1)) for _ in "xyz")
-    i, d, s = (data.draw(scalars(kind, depth=1)) for kind in (Kind.INTEGER, Kind.DATE, Kind.TEXT))
+    d, s = (data.draw(scalars(kind, depth=1)) for kind in (Kind.DATE, Kind.TEXT))
+    i = data.draw(st.sampled_from(["i", "age", "grade", "debt", "LENGTH(s)", "age + 1", "debt // 7"]))
     texts = [way.format(p=p, q=q, o=o, x=x, y=y, z=z, i=i, d=d, s=s) for way in pair]
     known = understood(texts)
     assert texts[0] in known or texts[1] not in known

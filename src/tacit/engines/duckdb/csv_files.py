@@ -11,7 +11,7 @@ import codecs
 import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -20,8 +20,8 @@ from tacit.engines.duckdb.names import listed, literal
 from tacit.privacy.errors import SourceMissing
 
 LOOKED_AT_BYTES: Final = 1 << 20
-LINE_BYTES_MAX: Final = 16 << 20
-LENIENT: Final = "null_padding = true, ignore_errors = true, strict_mode = false"
+LONG: Final = f"max_line_size = {16 << 20}, buffer_size = {32 << 20}"
+LENIENT: Final = f"{LONG}, null_padding = true, ignore_errors = true, strict_mode = false"
 _NOTHING: Final = ("", "(empty)", None)
 
 
@@ -52,13 +52,10 @@ def form_of(connection: Connection, path: str) -> CsvForm:
     if not begins:
         raise SourceMissing(f"{path} is empty; a CSV file begins with a line of names")
     encoding = _encoding(begins)
-    try:
-        sniffed = connection.execute(
-            'SELECT "Delimiter", "Quote", "Escape", "Comment", "SkipRows", "HasHeader", "Columns", "DateFormat", '
-            f'"TimestampFormat" FROM sniff_csv({literal(path)}, encoding = {literal(encoding)}, {LENIENT})'
-        ).fetchone()
-    except duckdb.Error:
-        sniffed = None
+    sniffed = _sniffed(connection, path, encoding)
+    if sniffed is None or len(sniffed[6]) == 1:  # lines of several lengths look like one long column at first
+        lenient = _sniffed(connection, path, encoding, LENIENT)
+        sniffed = lenient if lenient and not (sniffed and len(lenient[6]) == 1) else sniffed
     if sniffed is None:
         raise SourceMissing(f"{path} cannot be read as CSV; check that it is text with a line a row")
     delimiter, quote, escape, comment, skipped, has_header, columns, date_pattern, time_pattern = sniffed
@@ -78,16 +75,29 @@ def form_of(connection: Connection, path: str) -> CsvForm:
     )
 
 
-def scan(form: CsvForm, paths: Sequence[str]) -> str:
-    """Return the FROM item that reads files of one form, every column as text."""
+def scan(form: CsvForm, paths: Sequence[str], *, parallel: bool = True) -> str:
+    """Return the FROM item that reads files of one form, every column as text.
+
+    In parallel is fast, and fails where a text in quotes goes over several lines.
+    """
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in form.names)
     header = "true" if form.has_header else "false"
     return (
         f"read_csv({listed(paths)}, auto_detect = false, columns = {{{columns}}}, header = {header}, "
         f"delim = {literal(form.delimiter)}, quote = {literal(form.quote)}, escape = {literal(form.escape)}, "
         f"comment = {literal(form.comment)}, skip = {form.skipped}, encoding = {literal(form.encoding)}, "
-        f"max_line_size = {LINE_BYTES_MAX}, {LENIENT})"
+        f"parallel = {'true' if parallel else 'false'}, {LENIENT})"
     )
+
+
+def _sniffed(connection: Connection, path: str, encoding: str, more: str = LONG) -> tuple[Any, ...] | None:
+    try:
+        return connection.execute(
+            'SELECT "Delimiter", "Quote", "Escape", "Comment", "SkipRows", "HasHeader", "Columns", "DateFormat", '
+            f'"TimestampFormat" FROM sniff_csv({literal(path)}, encoding = {literal(encoding)}, {more})'
+        ).fetchone()
+    except duckdb.Error:
+        return None
 
 
 def _encoding(begins: bytes) -> str:

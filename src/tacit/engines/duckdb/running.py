@@ -56,14 +56,16 @@ class Runs:
     ) -> T:
         """Do work on a connection; `failure` is the sentence for whatever goes wrong in the engine."""
         watch = _Watch(connection, timeout_s, progress)
-        error: EngineFailed
+        error: BaseException
         with self._lock:
             self._watches.add(watch)
         watch.start()
         try:
             return work()
-        except (duckdb.Error, RuntimeError, MemoryError):
+        except (duckdb.Error, RuntimeError, MemoryError) as caught:
             error = watch.reason(timeout_s) or EngineFailed(failure)
+            if type(caught) is RuntimeError and not isinstance(error, Cancelled | TimedOut):
+                error = KeyboardInterrupt()  # DuckDB swallows it, and says that the query was interrupted
         finally:
             watch.stop()
             with self._lock:

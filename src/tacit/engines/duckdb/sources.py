@@ -98,26 +98,26 @@ def fingerprint(source: Source) -> str:
     return digest(*marks)
 
 
-def find(connection: Connection, source: Source) -> Found:
+def find(connection: Connection, source: Source, *, parallel: bool = True) -> Found:
     """Look at a source: which files, which columns, how many rows if that is cheap to know."""
     files = files_of(source)
     for path in files:
         if not os.access(path, os.R_OK):
             raise SourceMissing(f"{path} may not be read; check its permissions")
     if source.form == "csv":
-        return Found(source, files, _csv_scans(connection, files))
+        return Found(source, files, _csv_scans(connection, files, parallel))
     if source.form == "parquet":
         return _parquet(connection, source, files)
     return _database(connection, source, files[0])
 
 
-def _csv_scans(connection: Connection, files: tuple[str, ...]) -> tuple[Scan, ...]:
+def _csv_scans(connection: Connection, files: tuple[str, ...], parallel: bool) -> tuple[Scan, ...]:
     by_form: dict[CsvForm, list[str]] = {}
     for path in files:
         by_form.setdefault(form_of(connection, path), []).append(path)
     return tuple(
         Scan(
-            scan(form, paths),
+            scan(form, paths, parallel=parallel),
             {
                 name.lower(): Described(name, kind_of(type_name), type_name)
                 for name, type_name in zip(form.names, form.types, strict=True)

@@ -5,6 +5,7 @@ a function of one row, written in one form for every way to ask the same.
 Not here: names of columns and tables (the caller's `bind`), aggregates, and limits on the text and depth of a query.
 """
 
+from tacit.query.scalars.casts import converted
 from tacit.query.scalars.columns import clamp, read, steps
 from tacit.query.scalars.constants import literal
 from tacit.query.scalars.dispatch import FUNCTION_NAMES, SCALARS, scalar
@@ -19,6 +20,7 @@ __all__ = [
     "Rule",
     "clamp",
     "conjunction",
+    "converted",
     "disjunction",
     "literal",
     "negate",

@@ -7,13 +7,13 @@ rule does not read. Results are limited in size, as guards repeat what they guar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, Place, TooWide, WrongKind
 from tacit.query.expressions import Expression
+from tacit.query.parse import called
 from tacit.query.scalars import (
     arithmetic,
     casts,
@@ -26,6 +26,7 @@ from tacit.query.scalars import (
     texts,
     trees,
 )
+from tacit.query.scalars.refusals import refused
 from tacit.query.scalars.rule import Bind, Locate, Rule
 
 NODES_MAX: Final = 200_000
@@ -52,20 +53,6 @@ FUNCTION_NAMES: Final = tuple(sorted({name for one in (*SCALARS.values(), *NAMED
 _HARMLESS: Final = frozenset({"safe", "coalesce", "ignore_nulls", "date_part_boundary", "typed", "is_string"})
 """Arguments by which the parser notes how DuckDB understands a function; the rules follow DuckDB anyway."""
 
-_CHANGING: Final = "its value is another one each time"
-_REASONS: Final[Mapping[str, str]] = (
-    dict.fromkeys(("RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "SETSEED", "NEXTVAL"), _CHANGING)
-    | dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), "")
-    | dict.fromkeys(("HASH", "MD5", "SHA1", "SHA256", "SHA"), "it would single out values")
-    | dict.fromkeys(("REPEAT", "LPAD", "RPAD", "REPLACE", "PAD"), "its result can be of any length")
-    | dict.fromkeys(("REGEXP_LIKE", "REGEXP_MATCHES", "REGEXP_REPLACE", "REGEXP_EXTRACT"), "it can take any time")
-)
-_INSTEAD: Final[Mapping[str, str]] = {
-    "RANDOM": "leave it out, noise is added to the answer",
-    "RAND": "leave it out, noise is added to the answer",
-    "REGEXP_LIKE": "use LIKE, STARTS_WITH or CONTAINS",
-}
-
 
 def scalar(node: exp.Expression, bind: Bind, locate: Locate) -> Expression:
     """Return the expression for one node of an analyst's SQL; `bind` resolves the nodes below it."""
@@ -81,17 +68,10 @@ def scalar(node: exp.Expression, bind: Bind, locate: Locate) -> Expression:
 
 
 def _rule(node: exp.Expression) -> Rule:
-    name = _name(node)
-    rule = NAMED.get(name) if isinstance(node, exp.Anonymous) else SCALARS.get(type(node))
-    if rule is not None:
-        return rule
-    if name in _REASONS:
-        reason = _REASONS[name] or "its value depends on when it is asked"
-        instead = _INSTEAD.get(name) or ("" if _REASONS[name] else "write the date itself, as DATE '2024-01-31'")
-        raise NotAllowed(f"{name} is not allowed, because {reason}", accepted=instead)
-    near = get_close_matches(name, FUNCTION_NAMES, n=3, cutoff=0.6)
-    accepted = f"near to it there is {' and '.join(near)}" if near else "see the list of functions"
-    raise NotAllowed(f"{name} has no meaning for the value of a row", accepted=accepted)
+    rule = NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else SCALARS.get(type(node))
+    if rule is None:
+        raise refused(node, FUNCTION_NAMES)
+    return rule
 
 
 def _check_arguments(node: exp.Expression, rule: Rule) -> None:
@@ -99,13 +79,7 @@ def _check_arguments(node: exp.Expression, rule: Rule) -> None:
         return
     for name, value in node.args.items():
         if value and name not in rule.takes and name not in _HARMLESS:
-            raise NotAllowed(f"{_name(node)} does not take {name.replace('_', ' ')} here", accepted="leave it out")
-
-
-def _name(node: exp.Expression) -> str:
-    if isinstance(node, exp.Anonymous):
-        return node.name.upper()
-    return node.sql_name().upper() if isinstance(node, exp.Func) else str(node.key).replace("_", " ").upper()
+            raise NotAllowed(f"{called(node)} does not take {name.replace('_', ' ')} here", accepted="leave it out")
 
 
 def _placed(error: WrongKind | NotAllowed | TooWide, place: Place | None) -> WrongKind | NotAllowed | TooWide:
