@@ -14,6 +14,7 @@ from typing import Any, Final
 import duckdb
 
 from tacit.engines.duckdb.names import alias, listed, literal
+from tacit.privacy.errors import EngineFailed
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -29,7 +30,12 @@ CLOSED: Final[Mapping[str, Any]] = {
 
 def connect(settings: Mapping[str, Any]) -> Connection:
     """Open a database in memory that can read local files."""
-    connection = duckdb.connect(":memory:", config={**CLOSED, **settings})
+    try:
+        connection = duckdb.connect(":memory:", config={**CLOSED, **settings})
+    except duckdb.Error:
+        raise EngineFailed(
+            "DuckDB does not open with these settings; threads is a whole number, memory_limit a text such as 4GB"
+        ) from None
     connection.execute("SET TimeZone = 'UTC'")
     with suppress(duckdb.Error):  # older versions do not have it
         # It turns "the first K of each unit" into lists, which takes two to three times as long as the window itself.

@@ -108,9 +108,10 @@ class DuckDBEngine:
     def forget(self, name: str) -> None:
         """Take a table away again, with what was stored of it."""
         with self._preparing:
-            self._tables.pop(name.lower(), None)
+            with self._reading:
+                self._tables.pop(name.lower(), None)
+                self._reader = None
             self._store.forget(name)
-            self._renew()
 
     def version(self, name: str) -> str:
         """Return a text that changes whenever the rows of a table may have changed, after bringing them up to date."""
@@ -145,8 +146,9 @@ class DuckDBEngine:
         """Let go of the database; what was stored stays, unless the folder was a temporary one."""
         self._runs.cancel()
         with self._preparing:
-            self._tables.clear()
-            self._renew()
+            with self._reading:
+                self._tables.clear()
+                self._reader = None
             if self._builder is not None:
                 self._builder.close()
                 self._builder = None
@@ -175,10 +177,6 @@ class DuckDBEngine:
                 shown = {known.table.name: known.shown for known in self._tables.values()}
                 self._reader = Reader(self._settings, shown)
             return self._reader
-
-    def _renew(self) -> None:
-        with self._reading:
-            self._reader = None
 
     def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
         """Show a table in its present version, and return what is shown."""
@@ -310,7 +308,7 @@ class DuckDBEngine:
 
         def store() -> None:
             from_rows = f"({rows.sql})"
-            if table.is_private and (source.form == "csv" or len(rows.attached) + len(rows.files) > 1):
+            if table.unit is not None and (source.form == "csv" or table.unit.through):
                 # Rows that are dear to read are read once, although they are counted before they are stored.
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {rows.sql}")
                 from_rows = "staged"
