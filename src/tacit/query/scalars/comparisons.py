@@ -63,8 +63,12 @@ def compare(kind: type[Tree], a: Expression, b: Expression) -> Expression:
         return null(Kind.BOOLEAN)
     if is_known(a) and is_known(b):
         return literal(_FOLDS[kind](value_of(a), value_of(b)))
-    if not is_known(b) and a.text > b.text:
-        a, b, kind = b, a, _FLIPPED[kind]
+    if not is_known(b):
+        left, right = a.text, b.text
+        if left > right:
+            a, b, kind = b, a, _FLIPPED[kind]
+        elif left == right:  # a value is equal to itself, or NULL
+            kind = exp.EQ if kind in (exp.EQ, exp.LTE, exp.GTE) else exp.NEQ
     if a.kind is Kind.BOOLEAN and is_known(b) and kind in (exp.EQ, exp.NEQ):
         return a if value_of(b) == (kind is exp.EQ) else negate(a)
     return made(compared(kind, a.tree, b.tree), Kind.BOOLEAN, (a, b))
