@@ -166,15 +166,17 @@ class Curator:
         purpose: str = "",
         limits: Limits | None = None,
         keys: Mapping[str, Sequence[Category]] | None = None,
+        other: bool = False,
         timeout_s: float | None = None,
         progress: Progress | None = None,
     ) -> Release:
         """Answer a question privately, or raise and charge nothing.
 
         `epsilon` is what the whole answer costs; or `rho`, or `error` (the wanted half-width of the interval of its
-        first count or sum). `limits` says how much of each unit is counted, `keys` which groups are public.
+        first count or sum). `limits` says how much of each unit is counted, `keys` which groups are public; with
+        `other` the groups whose keys cannot be shown are added up in one more row.
         """
-        asked = _asked(sql, epsilon, rho, error, delta, limits, keys, analyst, purpose)
+        asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose)
         return self._road().release(asked, timeout_s=timeout_s, progress=progress)
 
     def preview(
@@ -188,9 +190,10 @@ class Curator:
         analyst: str | None = None,
         limits: Limits | None = None,
         keys: Mapping[str, Sequence[Category]] | None = None,
+        other: bool = False,
     ) -> Preview:
         """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
-        return self._road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, analyst))
+        return self._road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst))
 
     def explain(
         self,
@@ -202,11 +205,12 @@ class Curator:
         delta: object = None,
         limits: Limits | None = None,
         keys: Mapping[str, Sequence[Category]] | None = None,
+        other: bool = False,
     ) -> list[Line]:
         """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
         from tacit.query.explain import explain
 
-        plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys))
+        plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
         return explain(plan, self._opened().dialect)
 
     def cancel(self) -> None:
@@ -275,10 +279,11 @@ def _asked(
     delta: Any,
     limits: Limits | None,
     keys: Mapping[str, Sequence[Category]] | None,
+    other: bool,
     analyst: str | None = None,
     purpose: str = "",
 ) -> Asked:
     from tacit.curator.road import Asked
     from tacit.query import Settings, Target
 
-    return Asked(sql, Target(epsilon, rho, error, delta), Settings(limits or Limits(), keys), analyst, purpose)
+    return Asked(sql, Target(epsilon, rho, error, delta), Settings(limits or Limits(), keys, other), analyst, purpose)

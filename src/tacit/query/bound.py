@@ -42,6 +42,9 @@ class Bounding:
     relation: Relation = Relation.ADD_REMOVE
     chooses_groups: bool = True
     """Whether a unit may have more groups than are kept, so that the engine must choose."""
+    merges_rest: bool = False
+    """Whether all groups that are not shown become one. Given which are shown, that leaves L1 distances as they are,
+    but a unit may then have all that it brings in one place, so that L2 distances are no less."""
 
     @property
     def _sides(self) -> int:
@@ -72,6 +75,8 @@ class Bounding:
 
     def l2(self, measure: Measure) -> Fraction:
         """Return how far neighbours are apart in a measure, as a Euclidean distance, rounded up."""
+        if self.merges_rest:
+            return Fraction(self.l1(measure))
         one = self.contribution(measure)
         spread = self.groups if self.whole_rows is None or measure.how is How.UNITS else 1
         return self._sides * one * root_up(spread)

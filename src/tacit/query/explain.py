@@ -63,7 +63,8 @@ def _keys(plan: Plan) -> str:
         sizes = " × ".join(f"{len(domain.values):,}" for domain in plan.domains)
         return f"public, {sizes} shown" if len(plan.domains) == 1 else f"public, {sizes} = {plan.groups:,} shown"
     assert plan.price.selection is not None
-    return f"not public: a group is shown from about {plan.price.selection.threshold:,} units on"
+    rest = "; the rest is one row" if plan.bounding.merges_rest else ""
+    return f"not public: a group is shown from about {plan.price.selection.threshold:,} units on{rest}"
 
 
 def one_line(sql: str) -> str:

@@ -41,10 +41,12 @@ CELLS_MAX: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the caller may say beside the question: limits on contributions, and public values of keys by column."""
+    """What the caller may say beside the question: limits on contributions, public values of keys by column, and
+    whether the groups that are not shown are added up in one more row."""
 
     limits: Limits = field(default_factory=Limits)
     keys: Mapping[str, Sequence[Category]] | None = None
+    other: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class Plan:
             else [[_written(value) for value in one.values] for one in self.domains],
             "noise": [[type(noise).__name__, str(noise.sensitivity), str(noise.scale)] for noise in self.price.noises],
             "choices": [one.key for one in self.choices],
+            "bounding": repr(self.bounding),
             "event": self.event.to_dict(),
         }
         text = json.dumps(written, sort_keys=True, separators=(",", ":"))
@@ -157,11 +160,15 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
             accepted="group by fewer or coarser keys",
         )
     bounding = bound(question, groups, _owners(question, schema), settings.limits, tariff.relation)
+    if settings.other and known is None:
+        bounding = replace(bounding, merges_rest=True)
     missing = unbounded(question)
     ranged = with_ranges(question, {one.key: UNKNOWN for one in missing})
     measures, choices, answers, weights = _answers(ranged)
     if question.sets:
         _require_additive(known, measures, choices)
+    if bounding.merges_rest:
+        _require_sums(measures, choices)
     if (groups or 1) * sum(one.cells.count for one in choices) > CELLS_MAX:
         raise TooWide("quantiles and modes of so many groups are not answered at once", accepted="use fewer groups")
     items = Items(measures, weights, _choices(choices, bounding), known is None, bounding, len(missing))
@@ -216,6 +223,11 @@ def _require_additive(known: tuple[Domain, ...] | None, measures: Sequence[Measu
     """Totals of grouping sets are sums of what is shown, so all of it has to be public keys and sums."""
     if known is None:
         raise NotAllowed("ROLLUP, CUBE and GROUPING SETS need public keys", accepted="declare the keys' categories")
+    _require_sums(measures, choices)
+
+
+def _require_sums(measures: Sequence[Measure], choices: Sequence[Ranked]) -> None:
+    """Refuse what does not add up over groups."""
     if choices or any(measure.how in (How.UNITS, How.VALUES) for measure in measures):
         raise NotAllowed(
             "quantiles, modes and COUNT(DISTINCT ...) do not add up over groups",

@@ -140,7 +140,7 @@ def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
     present = exp.column("x").is_(exp.null()).not_()
     tree = grouping.rows(item).select(*_columns("u", *names, "x")).where(present).distinct()
     within = [exp.column("u"), *map(exp.column, names)]
-    ranked = _ranked(tree, within, [*within, exp.column("x")], grouping.bounding.rows)
+    ranked = _ranked(tree, "turn", within, [*within, exp.column("x")], grouping.bounding.rows)
     return _grouped(limited(grouping, ranked, dense=True), names, [counted])
 
 
@@ -185,18 +185,22 @@ def limited(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp
     if not grouping.bounding.chooses_groups:
         return tree
     keys = [exp.column(name) for name in grouping.names]
-    return _ranked(tree, [exp.column("u")], [exp.column("u"), *keys], grouping.bounding.groups, dense=dense)
+    return _ranked(tree, "place", [exp.column("u")], [exp.column("u"), *keys], grouping.bounding.groups, dense=dense)
 
 
 def _ranked(
     tree: exp.Select,
+    name: str,
     within: Sequence[exp.Expression],
     hashed: Sequence[exp.Expression],
     most: int,
     *,
     dense: bool = False,
 ) -> exp.Select:
-    """Keep the first `most` within each part, in the order of a salted hash; equal hashes are told apart by value."""
+    """Keep the first `most` within each part, in the order of a salted hash; equal hashes are told apart by value.
+
+    `name` is the column of the place in that order, and no column of the tree is called so.
+    """
     digest = exp.Anonymous(
         this="hash", expressions=[*(one.copy() for one in hashed), exp.Parameter(this=exp.var(SALT))]
     )
@@ -206,8 +210,8 @@ def _ranked(
         partition_by=[one.copy() for one in within],
         order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
     )
-    numbered = _from(tree, "p").select(exp.Star(), exp.alias_(window, "place"))
-    return _from(numbered, "q").select(exp.Star()).where(exp.column("place") <= most)
+    numbered = _from(tree, "p").select(exp.Star(), exp.alias_(window, name))
+    return _from(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)
 
 
 def _of_rows(measure: Measure, values: _Values) -> exp.Expression:

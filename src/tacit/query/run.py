@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,14 @@ from numpy.typing import NDArray
 from tacit.engines.protocol import Columns, Engine, Progress
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
+from tacit.privacy.tables import Kind
 from tacit.query.expressions import Range
 from tacit.query.learn import learnt
 from tacit.query.plan import Plan, Statement
-from tacit.query.rewrite import SALT, UNITS
+from tacit.query.rewrite import SALT, SATURATION, UNITS
+
+OTHER: Final = "other"
+"""What the groups that are not shown are called together, where keys are texts; other keys are NULL there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> No
         for place, index in enumerate(statement.measures):
             exact = np.zeros(places.count, dtype=np.int64)
             kept = at >= 0
-            exact[at[kept]] = np.asarray(columns[f"m{place}"], dtype=np.int64)[kept]
+            np.add.at(exact, at[kept], np.asarray(columns[f"m{place}"], dtype=np.int64)[kept])
+            np.clip(exact, -SATURATION, SATURATION, out=exact)
             measures[index] = _noisy(plan, index, exact, source)
         if statement.choice is not None:
             choices[statement.choice] = _chosen(plan, statement.choice, columns, at, places.count, source)
@@ -129,14 +134,14 @@ def exact(plan: Plan, found: Sequence[Columns]) -> dict[tuple[Any, ...], list[in
 class _Places:
     """Where each group stands in the answer."""
 
-    def __init__(self, names: Sequence[str], count: int, positions: Mapping[Any, int]) -> None:
-        self.names, self.count, self._positions = names, count, positions
+    def __init__(self, names: Sequence[str], count: int, positions: Mapping[Any, int], rest: int = -1) -> None:
+        self.names, self.count, self._positions, self._rest = names, count, positions, rest
 
     def of(self, columns: Columns) -> NDArray[np.int64]:
-        """Return the place of each row's group, -1 for those that are not shown."""
+        """Return the place of each row's group; for those that are not shown that of the rest, or -1."""
         if not self.names:
             return np.zeros(_length(columns), dtype=np.int64)
-        found = (self._positions.get(key, -1) for key in _tuples(columns, self.names))
+        found = (self._positions.get(key, self._rest) for key in _tuples(columns, self.names))
         return np.fromiter(found, dtype=np.int64, count=_length(columns))
 
 
@@ -185,7 +190,12 @@ def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Plac
         mask = plan.price.selection.release(np.asarray(columns[UNITS], dtype=np.int64), source=source)
         shown = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
     positions = {key: index for index, key in enumerate(shown)}
-    return _Places(names, len(shown), positions), tuple([key[at] for key in shown] for at in range(len(names)))
+    columns_shown = tuple([key[at] for key in shown] for at in range(len(names)))
+    if not plan.bounding.merges_rest:
+        return _Places(names, len(shown), positions), columns_shown
+    for key, column in zip(plan.question.keys, columns_shown, strict=True):
+        column.append(OTHER if key.kind is Kind.TEXT else None)
+    return _Places(names, len(shown) + 1, positions, rest=len(shown)), columns_shown
 
 
 def _noisy(plan: Plan, index: int, values: NDArray[np.int64], source: Source) -> NDArray[np.int64]:

@@ -284,3 +284,17 @@ def test_a_salt_is_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:
     assert (tmp_path / "salt").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["salt"]
     assert 0 <= first < 2**62
+
+
+def test_groups_that_cannot_be_shown_are_one_row_if_that_is_asked(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"u": range(1200), "city": ["big"] * 1000 + [f"hamlet {i}" for i in range(200)]})
+    with tacit.Curator(tmp_path) as curator:
+        curator.add_table("people", rows, unit="u")
+        curator.set_budget("people", epsilon=100.0, delta=1e-6)
+        sql = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
+        answer = {row["city"]: row["n"] for row in curator.sql(sql, epsilon=8.0, other=True).rows}
+        assert set(answer) == {"big", "other"}
+        assert abs(answer["other"] - 200) < 40
+        assert [row["city"] for row in curator.sql(sql, epsilon=8.0).rows] == ["big"]
+        with pytest.raises(QueryRefused):
+            curator.sql("SELECT city, COUNT(DISTINCT u) FROM people GROUP BY city", epsilon=1.0, other=True)

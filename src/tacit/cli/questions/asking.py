@@ -25,6 +25,7 @@ def question(function: Callable[..., None]) -> Callable[..., None]:
     @click.option("--groups-per-unit", type=click.IntRange(1), help="In how many groups each unit counts, at most.")
     @click.option("--rows-per-group", type=click.IntRange(1), help="With how many rows each unit counts in a group.")
     @click.option("--keys", multiple=True, metavar="COLUMN=A,B", help="Which groups are shown, as a public list.")
+    @click.option("--other", is_flag=True, help="Add up the groups whose keys cannot be shown in one more row.")
     @wraps(function)
     def wrapped(
         *arguments: Any,
@@ -33,6 +34,7 @@ def question(function: Callable[..., None]) -> Callable[..., None]:
         groups_per_unit: int | None,
         rows_per_group: int | None,
         keys: tuple[str, ...],
+        other: bool,
         **settings: Any,
     ) -> None:
         from tacit.privacy.tables import Limits
@@ -45,7 +47,7 @@ def question(function: Callable[..., None]) -> Callable[..., None]:
             *arguments,
             sql=text_of(sql),
             folder=folder,
-            asked={**price, "limits": limits, "keys": _keys(keys)},
+            asked={**price, "limits": limits, "keys": _keys(keys), "other": other},
             **settings,
         )
 

@@ -21,6 +21,7 @@ from tacit.query.scalars import intervals, trees
 from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
 from tacit.query.scalars.facts import made, moment, real, shown, time
+from tacit.query.scalars.numbers import DIGITS_MAX, rounded_to_digits
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
@@ -47,7 +48,9 @@ def converted(expression: Expression, kind: Kind) -> Expression:
         return expression
     cast = _CASTS.get((expression.kind, kind))
     if cast is None:
-        raise WrongKind(f"CAST cannot turn {shown(expression.kind)} into {shown(kind)}")
+        dates = expression.kind in (Kind.DATE, Kind.TIME) and kind.is_number
+        instead = "; EXTRACT, DATE_DIFF and EPOCH make numbers of dates" if dates else ""
+        raise WrongKind(f"CAST cannot turn {shown(expression.kind)} into {shown(kind)}{instead}")
     return cast(expression)
 
 
@@ -148,10 +151,19 @@ _CASTS: Final[dict[tuple[Kind, Kind], Callable[[Expression], Expression]]] = {
 } | {(kind, Kind.TEXT): _to_text for kind in Kind if kind is not Kind.TEXT}
 
 
+def _decimal(operand: Expression, type_: exp.DataType) -> Expression:
+    """Return a number as DECIMAL(p, s): a real, rounded to s digits after the point."""
+    parameters = [int(one.this.name) for one in type_.expressions]
+    digits = parameters[1] if len(parameters) > 1 else 0
+    return real(rounded_to_digits(converted(operand, Kind.REAL), min(digits, DIGITS_MAX)))
+
+
 def _cast(node: Tree, bind: Bind) -> Expression:
+    if node.args["to"].this is _Type.DECIMAL:
+        return _decimal(bind(node.this), node.args["to"])
     kind = _KIND_OF.get(node.args["to"].this)
     if kind is None or (node.args["to"].expressions and kind is not Kind.TEXT):
-        accepted = "cast to BOOLEAN, BIGINT, DOUBLE, VARCHAR, DATE or TIMESTAMP"
+        accepted = "cast to BOOLEAN, BIGINT, DOUBLE, DECIMAL, VARCHAR, DATE or TIMESTAMP"
         raise NotAllowed(f"CAST to {node.args['to'].sql(dialect='duckdb')} has no meaning here", accepted=accepted)
     return converted(bind(node.this), kind)
 

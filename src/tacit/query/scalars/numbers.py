@@ -88,6 +88,11 @@ def round_(node: Tree, bind: Bind) -> Expression:
     digits = 0
     if decimals is not None:
         digits = whole_literal(bind(decimals), "ROUND takes a known number of digits", -DIGITS_MAX, DIGITS_MAX)
+    return rounded_to_digits(a, digits)
+
+
+def rounded_to_digits(a: Expression, digits: int) -> Expression:
+    """Return a number rounded to so many digits after the point, halves away from zero."""
     if is_null(a) or (a.kind is Kind.INTEGER and digits >= 0):
         return a
     if digits == 0:
