@@ -1,0 +1,129 @@
+"""`tacit sql` and `tacit preview`: answers for people and programs, and refusals with the right exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tacit.cli.app import run
+
+BY_SEX = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> str:
+    rows = "".join(f"{i % 400},{20 + i % 60},{'FM'[i % 2]},{'abc'[i % 3]}\n" for i in range(1200))
+    (tmp_path / "visits.csv").write_text(f"patient,age,sex,ward\n{rows}", encoding="utf-8")
+    folder = str(tmp_path / "clinic")
+    for words in (
+        ["init", folder],
+        f"table add visits {tmp_path}/visits.csv --unit patient --bounds age=0:120 --categories sex=F,M "
+        f"--folder {folder}".split(),
+        ["budget", "set", "visits", "--epsilon", "50", "--delta", "1e-6", "--folder", folder],
+    ):
+        assert run(words) == 0
+    return folder
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_an_answer_in_a_pipe_is_one_line_a_row(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, "sql", BY_SEX, "--epsilon", "10", "--folder", clinic)
+    assert code == 0
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["F", "M"]
+    assert "±" in out
+
+
+def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, "sql", BY_SEX, "--epsilon", "10", "--folder", clinic, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert [row["sex"] for row in answer["rows"]] == ["F", "M"]
+    low, high = answer["intervals"][0]["n"]
+    assert low <= answer["rows"][0]["n"] <= high
+    assert answer["cost"]["epsilon"] == pytest.approx(10)
+    assert answer["remaining"]["visits"]["epsilon"] == pytest.approx(40)
+    assert answer["permit"]
+    again = json.loads(asked(capsys, "sql", BY_SEX, "--epsilon", "10", "--folder", clinic, "--json")[1])
+    assert again["rows"] == answer["rows"]
+    assert again["cost"]["epsilon"] == 0
+
+
+def test_a_preview_says_the_price_and_the_widths_and_spends_nothing(
+    clinic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--epsilon", "0.5", "--folder", clinic)
+    _, out, _ = asked(capsys, "preview", BY_SEX, *words, "--json")
+    preview = json.loads(out)
+    assert preview["cost"]["epsilon"] == pytest.approx(0.5)
+    assert preview["widths"]["n"] > 0
+    assert any("FROM tacit_data.visits" in line["text"] for line in preview["explained"])
+    code, out, _ = asked(capsys, "preview", BY_SEX, *words, "--explain")
+    assert code == 0
+    assert "engine\tSELECT" in out
+    _, out, _ = asked(capsys, "ledger", "show", "--folder", clinic, "--json")
+    assert json.loads(out)["budgets"][0]["epsilon_spent"] == 0
+
+
+def test_sql_comes_from_a_file_or_from_standard_input(
+    clinic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "q.sql").write_text(BY_SEX, encoding="utf-8")
+    code, out, _ = asked(capsys, "sql", f"@{tmp_path / 'q.sql'}", "--epsilon", "1", "--folder", clinic)
+    assert code == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(BY_SEX))
+    assert asked(capsys, "sql", "-", "--epsilon", "1", "--folder", clinic)[1] == out
+    code, _, err = asked(capsys, "sql", "@missing.sql", "--epsilon", "1", "--folder", clinic)
+    assert code == 2
+    assert "missing.sql" in err
+
+
+def test_keys_limits_and_the_rest_are_said_by_options(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+    code, out, _ = asked(capsys, "sql", sql, "--epsilon", "9", "--folder", clinic, "--keys", "ward=a,b,z")
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["a", "b", "z"]
+    code, out, _ = asked(capsys, "sql", sql, "--epsilon", "9", "--folder", clinic, "--other", "--groups-per-unit", "1")
+    assert code == 0
+    assert out.splitlines()[-1].startswith("other\t")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ((BY_SEX,), 2, "--epsilon"),
+        ((BY_SEX, "--epsilon", "-1"), 2, "T101"),
+        ((BY_SEX, "--epsilon", "1", "--rho", "1"), 2, "exactly one"),
+        (("SELECT * FROM visits", "--epsilon", "1"), 3, "T203"),
+        (("SELECT AVG(nothing) FROM visits", "--epsilon", "1"), 2, "T131"),
+        (("SELEC", "--epsilon", "1"), 2, "T130"),
+        (("SELECT COUNT(*) FROM elsewhere", "--epsilon", "1"), 2, "T131"),
+        ((BY_SEX, "--epsilon", "51"), 3, "T300"),
+        ((BY_SEX, "--epsilon", "1", "--analyst", "nobody"), 3, "T400"),
+    ],
+)
+def test_what_cannot_be_answered_has_a_code_a_sentence_and_costs_nothing(
+    clinic: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, says: str
+) -> None:
+    found, out, err = asked(capsys, "sql", *words, "--folder", clinic)
+    assert (found, out) == (code, "")
+    assert says in err
+    assert "Traceback" not in err
+    spent = json.loads(asked(capsys, "ledger", "show", "--folder", clinic, "--json")[1])["budgets"][0]["epsilon_spent"]
+    assert spent == 0
+
+
+def test_a_folder_that_nobody_made_is_not_made_by_a_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = asked(capsys, "sql", BY_SEX, "--epsilon", "1", "--folder", str(tmp_path / "nowhere"))
+    assert code == 2
+    assert "tacit init" in err
+    assert not (tmp_path / "nowhere").exists()
