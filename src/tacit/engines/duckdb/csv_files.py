@@ -22,6 +22,7 @@ from tacit.privacy.errors import SourceMissing
 LOOKED_AT_BYTES: Final = 1 << 20
 LONG: Final = f"max_line_size = {16 << 20}, buffer_size = {32 << 20}"
 LENIENT: Final = f"{LONG}, null_padding = true, ignore_errors = true, strict_mode = false"
+_COLUMNS: Final = 6
 _NOTHING: Final = ("", "(empty)", None)
 
 
@@ -52,10 +53,13 @@ def form_of(connection: Connection, path: str) -> CsvForm:
     if not begins:
         raise SourceMissing(f"{path} is empty; a CSV file begins with a line of names")
     encoding = _encoding(begins)
-    sniffed = _sniffed(connection, path, encoding)
-    if sniffed is None or len(sniffed[6]) == 1:  # lines of several lengths look like one long column at first
-        lenient = _sniffed(connection, path, encoding, LENIENT)
-        sniffed = lenient if lenient and not (sniffed and len(lenient[6]) == 1) else sniffed
+    sniffed = None
+    for way in (f"{LONG}, quote = '\"'", LONG, LENIENT):  # an apostrophe is seldom a quote; lines may differ in length
+        found = _sniffed(connection, path, encoding, way)
+        if found is not None and (sniffed is None or len(found[_COLUMNS]) > len(sniffed[_COLUMNS])):
+            sniffed = found
+        if sniffed is not None and len(sniffed[_COLUMNS]) > 1:
+            break
     if sniffed is None:
         raise SourceMissing(f"{path} cannot be read as CSV; check that it is text with a line a row")
     delimiter, quote, escape, comment, skipped, has_header, columns, date_pattern, time_pattern = sniffed
@@ -90,11 +94,11 @@ def scan(form: CsvForm, paths: Sequence[str], *, parallel: bool = True) -> str:
     )
 
 
-def _sniffed(connection: Connection, path: str, encoding: str, more: str = LONG) -> tuple[Any, ...] | None:
+def _sniffed(connection: Connection, path: str, encoding: str, way: str) -> tuple[Any, ...] | None:
     try:
         return connection.execute(
             'SELECT "Delimiter", "Quote", "Escape", "Comment", "SkipRows", "HasHeader", "Columns", "DateFormat", '
-            f'"TimestampFormat" FROM sniff_csv({literal(path)}, encoding = {literal(encoding)}, {more})'
+            f'"TimestampFormat" FROM sniff_csv({literal(path)}, encoding = {literal(encoding)}, {way})'
         ).fetchone()
     except duckdb.Error:
         return None

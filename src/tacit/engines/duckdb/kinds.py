@@ -1,7 +1,7 @@
 """Types of DuckDB as kinds, and casts that never fail: what cannot be cast is NULL.
 
-Dates and times outside of the years 1 to 9999 are NULL too, infinite ones among them, because no program above the
-engine could hold them. A time with a zone becomes UTC; a time without one is taken as UTC.
+A time with a zone becomes UTC; a time without one is taken as UTC. Infinite dates and times stay so here.
+Not here: bounds, and the years that a program above the engine can hold (`engines.declared`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ _KINDS: Final = {
     "DATE": Kind.DATE,
 }
 
-_EARLIEST: Final = {Kind.DATE: "DATE '0001-01-01'", Kind.TIME: "TIMESTAMP '0001-01-01 00:00:00'"}
-_LATEST: Final = {Kind.DATE: "DATE '9999-12-31'", Kind.TIME: "TIMESTAMP '9999-12-31 23:59:59.999999'"}
-
 
 def kind_of(type_name: str) -> Kind | None:
     """Return the kind that fits a type, None if no question can be about it."""
@@ -55,25 +52,17 @@ def merged(one: Kind | None, other: Kind | None) -> Kind | None:
 
 def cast(value: str, type_name: str, kind: Kind, pattern: str = "") -> str:
     """Return SQL for a value of a type as a kind; `pattern` is how dates or times are written in texts."""
-    if kind in (Kind.DATE, Kind.TIME):
-        found = _moment(value, type_name, kind, pattern)
-        return f"CASE WHEN {found} BETWEEN {_EARLIEST[kind]} AND {_LATEST[kind]} THEN {found} END"
+    if kind in (Kind.DATE, Kind.TIME) and type_name == "VARCHAR":
+        return _moment(value, kind, pattern)
     return value if type_name == TYPES[kind] else f"TRY_CAST({value} AS {TYPES[kind]})"
 
 
-def _moment(value: str, type_name: str, kind: Kind, pattern: str) -> str:
-    if type_name == TYPES[kind]:
-        return value
-    if type_name != "VARCHAR":
-        return f"TRY_CAST({value} AS {TYPES[kind]})"
+def _moment(value: str, kind: Kind, pattern: str) -> str:
+    """Return SQL for a text as a date or time."""
     # A text with an offset is a moment only as a time with a zone; cast to TIMESTAMP, the offset would be dropped.
-    found = (
-        f"TRY_CAST(TRY_CAST({value} AS TIMESTAMPTZ) AS TIMESTAMP)"
-        if kind is Kind.TIME
-        else f"TRY_CAST({value} AS DATE)"
-    )
-    if pattern:
-        written = f"TRY_STRPTIME({value}, {literal(pattern)})"
-        zoned = "%z" in pattern or "%Z" in pattern
-        found = f"COALESCE(TRY_CAST({written} AS {TYPES[kind]}), {found})" if not zoned or kind is Kind.TIME else found
-    return found
+    usual = f"TRY_CAST(TRY_CAST({value} AS TIMESTAMPTZ) AS {TYPES[kind]})"
+    if kind is Kind.DATE:
+        usual = f"TRY_CAST({value} AS DATE)"
+    if not pattern:
+        return usual
+    return f"COALESCE(TRY_CAST(TRY_STRPTIME({value}, {literal(pattern)}) AS {TYPES[kind]}), {usual})"

@@ -132,7 +132,9 @@ class _Watch:
 
 
 def answer(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:
-    """Run one SELECT and return its columns."""
+    """Run one SELECT and return its columns; anything else is an error, as from the engine itself."""
+    if [one.type for one in connection.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
+        raise duckdb.NotSupportedError("one SELECT")
     cursor = connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
     described = [(str(column[0]), str(column[1])) for column in cursor.description or ()]
     if all(kind in _PLAIN for _, kind in described):
