@@ -105,6 +105,11 @@ class Release:
         return self._plan.datasets
 
     @property
+    def counted(self) -> str:
+        """How much of each unit is counted, in words; what a unit has beyond that is left out."""
+        return self._plan.bounding.in_words
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return self._plan.question.columns

@@ -38,6 +38,7 @@ def command(screen: Screen, sql: str, folder: Path, asked: dict[str, Any], analy
         )
         return
     facts = [Fact("cost", showing.cost_in_words(preview), True)]
+    facts += [Fact("counted", f"at most {line.text}") for line in preview.lines if line.label == "bounds"]
     for name, width in preview.widths.items():
         facts.append(Fact(name, f"± {width:,.4g} (95 %)" if width is not None else "depends on the data"))
     if explain:

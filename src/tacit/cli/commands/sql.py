@@ -60,6 +60,7 @@ def command(
                     "cost": showing.cost_object(release.cost),
                     "remaining": {name: showing.cost_object(cost) for name, cost in remaining.items()},
                     "permit": release.permit.id if release.permit is not None else None,
+                    "counted": release.counted,
                     "card": release.card,
                 }
             )

@@ -72,6 +72,9 @@ def cell(value: Any, span: Any = None) -> str:
 
 def after(release: Release, remaining: Mapping[str, Cost]) -> list[Fact]:
     """Return what is said below an answer: what it cost and what is left."""
-    facts = [Fact("cost", cost_in_words(release.cost), True)]
+    facts = [
+        Fact("counted", f"at most {release.counted}; what a unit has beyond that is left out"),
+        Fact("cost", cost_in_words(release.cost), True),
+    ]
     facts += [Fact("left", f"ε {at_most(cost.epsilon)} on {name}") for name, cost in remaining.items()]
     return facts
