@@ -99,7 +99,9 @@ class _Reader:
         if isinstance(node, exp.Column):
             index = self.by_name.get(node.name.lower())
             if index is None:
-                raise NotInCatalog(f"the answer has no column {node.name}; it has {', '.join(self.by_name)}")
+                place = self.text.place(node)
+                at = f"at {place.line}:{place.column}: " if place else ""
+                raise NotInCatalog(f"{at}the answer has no column {node.name}; it has {', '.join(self.by_name)}")
             return Expression(exp.column(f"o{index}"), self.given[index].kind)
         if isinstance(node, exp.Window):
             return over_answer(node, self.bind, self.text)

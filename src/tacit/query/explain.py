@@ -54,7 +54,8 @@ def noise_in_words(plan: Plan, index: int) -> str:
     law = "Laplace" if isinstance(noise, Laplace) else "Gaussian"
     sensitivity = plan.bounding.l1(measure) if isinstance(noise, Laplace) else plan.bounding.l2(measure)
     step = measure.step
-    scale, width = at_most(float(noise.scale * float(step))), at_most(plan.price.half_width(index) * float(step))
+    scale = at_most(float(f"{float(noise.scale) * float(step):.9g}"))  # without what shares are rounded by
+    width = at_most(plan.price.half_width(index) * float(step))
     return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {LEVEL:.0%}"
 
 

@@ -38,6 +38,8 @@ class Groups:
     measures: tuple[NDArray[np.int64], ...]
     choices: tuple[list[Any], ...]
     added: NDArray[np.int64]
+    totals: tuple[NDArray[np.int64], ...] = ()
+    """For each key, 1 where the group is a total over it, as GROUPING says; only where there are grouping sets."""
 
 
 def groups_of(plan: Plan, noisy: Noisy) -> Groups:
@@ -48,7 +50,7 @@ def groups_of(plan: Plan, noisy: Noisy) -> Groups:
     shape = tuple(len(domain.values) for domain in plan.domains or ())
     keys: list[list[Any]] = [[] for _ in shape]
     measures: list[list[NDArray[np.int64]]] = [[] for _ in noisy.measures]
-    added = []
+    added, totals = [], [list[NDArray[np.int64]]() for _ in shape]
     for kept in sets:
         dropped = tuple(axis for axis in range(len(shape)) if axis not in kept)
         for index, column in enumerate(noisy.measures):
@@ -57,9 +59,10 @@ def groups_of(plan: Plan, noisy: Noisy) -> Groups:
         places = np.indices([shape[axis] if axis in kept else 1 for axis in range(len(shape))]).reshape(len(shape), -1)
         for axis, domain in enumerate(plan.domains or ()):
             keys[axis] += [domain.values[at] if axis in kept else None for at in places[axis]]
+            totals[axis].append(np.full(size, int(axis not in kept), dtype=np.int64))
         added.append(np.full(size, int(np.prod(shape, dtype=np.int64)) // size, dtype=np.int64))
     joined = tuple(np.concatenate(column) for column in measures)
-    return Groups(tuple(keys), joined, (), np.concatenate(added))
+    return Groups(tuple(keys), joined, (), np.concatenate(added), tuple(map(np.concatenate, totals)))
 
 
 def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
@@ -108,6 +111,7 @@ def intervals(plan: Plan, noisy: Noisy, places: Sequence[int], level: float) -> 
 
 def _columns(plan: Plan, groups: Groups) -> dict[str, Any]:
     columns: dict[str, Any] = {f"k{index}": column for index, column in enumerate(groups.keys)}
+    columns |= {f"g{index}": column for index, column in enumerate(groups.totals)}
     for index, (answer, aggregate) in enumerate(zip(plan.answers, plan.question.aggregates, strict=True)):
         if answer.choice is not None:
             columns[f"a{index}"] = groups.choices[answer.choice]
@@ -186,6 +190,7 @@ def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -
         redrawn,
         tuple(column * draws for column in groups.choices),
         np.tile(groups.added, draws),
+        tuple(np.tile(column, draws) for column in groups.totals),
     )
     table = {name: _array(column) for name, column in _columns(plan, again).items()}
     table[ROW] = np.tile(np.arange(count), draws)

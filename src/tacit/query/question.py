@@ -14,17 +14,17 @@ from typing import Final
 from sqlglot import exp
 
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, ShowsUnits, TooWide
-from tacit.privacy.tables import Schema
+from tacit.privacy.tables import Kind, Schema
 from tacit.query import within
 from tacit.query.after import Field, Outer, outer
 from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
 from tacit.query.answer_windows import ordered, over_answer
 from tacit.query.conditions import condition, without_window
-from tacit.query.expressions import Expression
+from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, only, parse, rows_named
 from tacit.query.relations import Aliases, Scope
 from tacit.query.resolve import NO_CTES, Resolver
-from tacit.query.scalars import Bind, scalar
+from tacit.query.scalars import Bind, literal, scalar
 
 AGGREGATES_MAX: Final = 100
 KEYS_MAX: Final = 16
@@ -130,7 +130,10 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
 
 
 def _only_source(query: exp.Select) -> exp.Select | None:
-    """Return the aggregating SELECT that is all of a query's FROM, with the common table expressions before it."""
+    """Return the SELECT that is all of a query's FROM, with the common table expressions before it.
+
+    None if it has no answer: if it neither aggregates nor reads from one that does.
+    """
     clause, with_ = query.args.get("from_"), query.args.get("with_")
     if clause is None or query.args.get("joins"):
         return None
@@ -143,16 +146,15 @@ def _only_source(query: exp.Select) -> exp.Select | None:
             return None
         place = names.index(item.name.lower())
         inner, before = before[place].this, before[:place]
-    if not isinstance(inner, exp.Select) or not (
-        inner.args.get("group") or any(map(_has_aggregate, inner.expressions))
-    ):
+    if not isinstance(inner, exp.Select):
         return None
     found = inner.copy()
     if before:
         own = found.args.get("with_")
         listed = [*(one.copy() for one in before), *(own.expressions if own is not None else [])]
         found.set("with_", exp.With(expressions=listed))
-    return found
+    aggregates = inner.args.get("group") or any(map(_has_aggregate, inner.expressions))
+    return found if aggregates or _only_source(found) is not None else None
 
 
 class _Reader:
@@ -203,6 +205,8 @@ class _Reader:
             return self.output(node.this)
         if isinstance(node, exp.Window):
             return over_answer(node, self.output, self.text)
+        if isinstance(node, exp.Grouping):
+            return self._is_total(node)
         if is_aggregate(node):
             return self._aggregate(node)
         if not any(is_aggregate(part) for part in node.walk()):
@@ -245,6 +249,15 @@ class _Reader:
             known.append(found.key)
         tree = exp.column(f"a{known.index(found.key)}")
         return Expression(tree, found.kind, nullable=found.function not in ("count", "units", "distinct", "sum"))
+
+    def _is_total(self, node: exp.Grouping) -> Expression:
+        """GROUPING(key): 1 where a row is a total over the key, else 0."""
+        place = self.by_text.get(self.bind(node.expressions[0]).text) if len(node.expressions) == 1 else None
+        if place is None:
+            raise NotSQL("GROUPING takes one key of GROUP BY", place=self.text.place(node))
+        if not self.sets:
+            return literal(0)
+        return Expression(exp.column(f"g{place}"), Kind.INTEGER, Range.of(0, 1), nullable=False)
 
     def _key_column(self, index: int) -> Expression:
         key = self.keys[index]

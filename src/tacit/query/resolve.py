@@ -272,6 +272,7 @@ class Resolver:
                 for own, outer in ((part.this, part.expression), (part.expression, part.this)):
                     if outer.table and outer.table.lower() not in inner:
                         rest = [one.copy() for one in parts if one is not part]
+                        self._require_inside(rest, inner)
                         query = select.copy().select(own.copy(), append=False)
                         query.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
                         return exp.In(this=outer.copy(), query=exp.Subquery(this=query))
@@ -280,6 +281,15 @@ class Resolver:
             accepted="write WHERE inner.unit = outer.unit in it, or unit IN (SELECT unit ...)",
             place=self.text.place(node),
         )
+
+    def _require_inside(self, parts: list[exp.Expression], inner: set[str]) -> None:
+        for node in (one for part in parts for one in part.find_all(exp.Column)):
+            if node.table and node.table.lower() not in inner:
+                raise NotAllowed(
+                    "EXISTS is tied to the outside by the unit alone",
+                    accepted="join the tables instead, and use COUNT(DISTINCT unit)",
+                    place=self.text.place(node),
+                )
 
     def _union(self, query: exp.Union, ctes: Ctes) -> Relation:
         if query.args.get("distinct"):

@@ -5,6 +5,7 @@
 
     -- the title of a case
     -- limits groups_per_unit=2                  what holds for this case alone
+    -- unlike the database: ...                  why the answer differs from that of the database, noise aside
     SELECT ...
     >> bounds  ...                               what is expected, in the words of a preview
 
@@ -31,6 +32,7 @@ from tacit.query.question import Question
 
 FOLDER: Final = Path(__file__).parents[2] / "fixtures" / "query"
 MARK: Final = ">> "
+DIFFERS: Final = "-- unlike the database: "
 _SETTING: Final = re.compile(r"-- (schema|epsilon|rho|error|delta|limits|keys|relation)\b ?(.*)")
 _BETWEEN: Final = re.compile(r"^(==|<>)$", re.MULTILINE)
 
@@ -62,6 +64,13 @@ class Setup:
         values = tuple(_value(one.strip()) for one in listed.split(","))
         return replace(self, keys=(*self.keys, (column.strip(), values)))
 
+    def almost_without_noise(self) -> Setup:
+        """Return the same with a cost and limits that leave everybody's rows as they are, almost without noise."""
+        delta = self.tariff.delta and 1e-3
+        return replace(
+            self, target=Target(epsilon=1e10), tariff=replace(self.tariff, delta=delta), limits=Limits(None, 64, 64)
+        )
+
     def plan(self, sql: str, schema: Schema) -> Plan:
         """Plan a question."""
         settings = Settings(self.limits, dict(self.keys) or None)
@@ -87,6 +96,11 @@ class Case:
     def name(self) -> str:
         """The name of the test."""
         return f"{self.file.stem}: {self.title}"
+
+    @property
+    def differs(self) -> bool:
+        """Whether the case says that its answer is another one than that of the database, and why."""
+        return any(line.startswith(DIFFERS) for line in self.head)
 
     @property
     def queries(self) -> list[tuple[str, str]]:
