@@ -69,8 +69,8 @@ class Road:
         """Answer a question, or raise and charge nothing; `source` is for simulations."""
         plan = self.plan(asked)
         engine = self.ready(plan.tables)
-        version, cost = _version(engine, plan), self._cost(plan, asked)
-        if not source.simulated and (kept := self.ledger.released(plan.canonical, version)) is not None:
+        digest, version, cost = plan.canonical, _version(engine, plan), self._cost(plan, asked)
+        if not source.simulated and (kept := self.ledger.released(digest, version)) is not None:
             return Release(plan, Noisy.from_bytes(kept), NOTHING, ())
         permits = self._reserve(plan, asked)
         try:
@@ -79,8 +79,9 @@ class Road:
             for permit in permits:
                 self.ledger.annotate(permit, f"the run failed: {error.code}")
             raise
+        answer = noisy.to_bytes()
         for permit in permits:
-            self.ledger.commit(permit, noisy.to_bytes(), plan.canonical, version)
+            self.ledger.commit(permit, answer, digest, version)
         return Release(plan, noisy, cost, permits)
 
     def _tariff(self, question: Question) -> Tariff:
