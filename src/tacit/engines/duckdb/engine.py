@@ -274,19 +274,15 @@ class DuckDBEngine:
             self._store.mark(parent.table.name, fact)
 
     def _check_rows(self, table: Table, source: Source, rows: Shown) -> None:
-        """Refuse declared kinds that the types of the source cannot be cast to at all."""
-        connection = self._building()
+        """Refuse rows that DuckDB cannot even begin to read."""
+        connection, readable = self._building(), True
         with opened(connection, rows.attached):
             try:
                 connection.execute(f"DESCRIBE {rows.sql}")
             except duckdb.Error:
-                pass
-            else:
-                return
-        raise InvalidInput(
-            f"a column of {table.name} is declared as a kind that its type in {source.place} cannot be read as",
-            name="columns",
-        )
+                readable = False
+        if not readable:
+            raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it anew")
 
     def _check_identified(self, table: Table, source: Source, rows: Shown) -> None:
         """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
