@@ -74,13 +74,13 @@ class DuckDBEngine:
     ) -> None:
         self._temporary = TemporaryDirectory(prefix="tacit-") if folder is None else None
         self.folder: Final = Path(self._temporary.name if self._temporary else folder or "").absolute()
-        self._spill = self.folder / "spill" / f"{os.getpid()}-{next(_NUMBERS)}"
+        self._salt, self._store, self._runs = salt, Store(self.folder), Runs()
+        self._spill = self._store.spill / f"{os.getpid()}-{next(_NUMBERS)}"
         self._settings: dict[str, Any] = {"temp_directory": str(self._spill)}
         if threads is not None:
             self._settings["threads"] = threads
         if memory_limit is not None:
             self._settings["memory_limit"] = memory_limit
-        self._salt, self._store, self._runs = salt, Store(self.folder), Runs()
         self._tables: dict[str, _Registered] = {}
         self._slow: set[str] = set()  # places of CSV files that one thread has to read
         self._preparing = threading.RLock()  # held while files are looked at and rows are stored
@@ -168,6 +168,7 @@ class DuckDBEngine:
 
     def _building(self) -> Connection:
         if self._builder is None:
+            self._store.sweep()
             self._builder = connect(self._settings)
         return self._builder
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -22,6 +23,8 @@ from tacit.engines.duckdb.names import digest
 from tacit.privacy.errors import EngineFailed
 
 FOLDER: Final = "prepared"
+SPILL: Final = "spill"
+"""Where work goes that does not fit into memory, in a folder a process and engine."""
 SUFFIX: Final = ".duckdb"
 TABLE: Final = "stored"
 _ASIDE: Final = re.compile(r"\.aside-(\d+)-\d+(\.wal)?$")
@@ -33,6 +36,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder / FOLDER
+        self.spill: Final = folder / SPILL
 
     def path(self, name: str, version: str) -> Path:
         """Return where the rows of a table in a version are, or would be."""
@@ -42,7 +46,6 @@ class Store:
         """Make the file of a table: `fill` is given the path of an empty place for it, and closes what it writes."""
         path = self.path(name, version)
         self._ready()
-        self.sweep()
         aside = f"{path}.aside-{os.getpid()}-{next(_NUMBERS)}"
         try:
             fill(aside)
@@ -68,12 +71,16 @@ class Store:
                     path.unlink()
 
     def sweep(self) -> None:
-        """Remove what processes that are no more have left half made."""
+        """Remove what processes that are no more have left: files half made, and rows that did not fit into memory."""
         for path in self.folder.glob("*.aside-*"):
             found = _ASIDE.search(path.name)
             if found and not _alive(int(found[1])):
                 with suppress(OSError):
                     path.unlink()
+        for path in self.spill.glob("*-*"):
+            owner = path.name.partition("-")[0]
+            if owner.isdigit() and not _alive(int(owner)):
+                shutil.rmtree(path, ignore_errors=True)
 
     def mark(self, name: str, fact: str) -> None:
         """Remember that a fact was found to hold; it is named by a digest of all that it depends on."""
