@@ -1,4 +1,4 @@
-"""A plain DuckDB connection that keeps what an engine promises: tables in `tacit_data` with canonical types and `_unit`.
+"""A plain DuckDB connection that keeps what an engine promises: tables in `tacit_data`, canonical types, `_unit`.
 
 Rows are given by the test, together with their unit; nothing is cast, limited or checked. Good for tests of everything
 above the engine.

@@ -21,7 +21,7 @@ from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
 from tacit.privacy.tables import Kind
 from tacit.query.answer_windows import ordered, over_answer
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, called, only, rows_named
+from tacit.query.parse import Text, called, only, rows_named, written
 from tacit.query.scalars import scalar
 from tacit.query.scratch import TABLE, evaluate
 
@@ -117,7 +117,7 @@ class _Reader:
             else:
                 inner = item.this if isinstance(item, exp.Alias) else item
                 named = isinstance(item, exp.Alias | exp.Column)
-                yield item.alias_or_name if named else inner.sql(dialect="duckdb"), self.bind(inner)
+                yield item.alias_or_name if named else written(inner), self.bind(inner)
 
     def _aggregate(self, node: exp.Expression) -> Expression:
         only(node, ("this", "big_int"), self.text)

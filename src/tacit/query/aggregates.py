@@ -17,7 +17,7 @@ from tacit.privacy.errors import NotAllowed, NotSQL, Place, ShowsUnits, WrongKin
 from tacit.privacy.tables import Kind
 from tacit.query.conditions import condition as row_condition
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, called, only
+from tacit.query.parse import Text, called, only, written
 from tacit.query.scalars import Bind, conjunction, converted, negate, scalar
 
 MOMENTS: Final = frozenset(
@@ -89,7 +89,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def aggregate(node: exp.Expression, bind: Bind, is_unit: Callable[[Expression], bool], text: Text) -> Aggregate:
     """Read an aggregate; `bind` gives the values of rows, and `is_unit` says which of them are the unit itself."""
-    place, label = text.place(node), node.sql(dialect="duckdb")
+    place, label = text.place(node), written(node)
     condition = None
     if isinstance(node, exp.Filter):
         only(node, ("this", "expression"), text)

@@ -41,11 +41,14 @@ def _lines(plan: Plan, dialect: str) -> Iterator[Line]:
     for index, measure in enumerate(plan.measures):
         yield Line("noise", f"{measure.label}: {noise_in_words(plan, index)}")
     for choice, chooser in zip(plan.choices, plan.price.choices, strict=True):
-        text = f"{choice.label}: exponential mechanism over {choice.cells.count:,} candidates"
+        candidates = f"{choice.cells.count:,} candidates" if plan.is_ranged else "candidates within the bounds"
+        text = f"{choice.label}: exponential mechanism over {candidates}"
         yield Line("choice", f"{text}, epsilon {at_most(float(chooser.epsilon))} a group")
     yield Line("event", notation.write(plan.event))
-    for statement in (*plan.learning, *plan.statements):
+    for statement in plan.learning:
         yield Line("engine", statement.sql(dialect))
+    for statement in plan.statements:
+        yield Line("engine" if plan.is_ranged else "then", statement.sql(dialect))
 
 
 def noise_in_words(plan: Plan, index: int) -> str:
@@ -54,6 +57,9 @@ def noise_in_words(plan: Plan, index: int) -> str:
     law = "Laplace" if isinstance(noise, Laplace) else "Gaussian"
     sensitivity = plan.bounding.l1(measure) if isinstance(noise, Laplace) else plan.bounding.l2(measure)
     step = measure.step
+    if index in plan.waiting:
+        factor = at_most(float(f"{float(noise.scale / float(sensitivity)):.9g}"))
+        return f"{law} noise of scale {factor} times its sensitivity, which depends on the bounds"
     scale = at_most(float(f"{float(noise.scale) * float(step):.9g}"))  # without what shares are rounded by
     width = at_most(plan.price.half_width(index) * float(step))
     return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {LEVEL:.0%}"

@@ -62,7 +62,7 @@ def public_values(key: Expression) -> tuple[Constant, ...] | None:
     if key.listed is not None:
         return key.listed
     if key.domain is not None:
-        return key.domain
+        return key.domain or (None,)  # what has no value is always NULL
     if key.kind is Kind.BOOLEAN:
         return (False, True)
     if key.range is None or key.range.upper - key.range.lower >= RANGE_MAX:
@@ -97,7 +97,7 @@ def image(key: Expression, scope: Scope) -> tuple[Constant, ...] | None:
 
     tree = exp.select(exp.alias_(key.tree.transform(replaced), "v")).distinct().from_(TABLE)
     found = [row[0] for row in evaluate(tree.sql(dialect="duckdb"), table)]
-    return tuple(sorted(value for value in found if value is not None))
+    return tuple(sorted(value for value in found if value is not None)) or (None,)
 
 
 def _field(scope: Scope, alias: str, name: str) -> Expression | None:

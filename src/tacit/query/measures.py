@@ -36,6 +36,9 @@ SHARED_STEPS: Final = 2**24
 """How many steps a sum may have to be counted on the finer grid of the mean."""
 
 TINY: Final = Fraction(1, 2**60)
+HALVES_BELOW: Final = 16
+"""Up to here a short range of whole numbers is counted in halves where its middle is not a whole number."""
+
 BOUNDED_BELOW: Final = 2**50
 """Ranges that reach further say nothing: noise for them would drown any answer."""
 
@@ -219,6 +222,8 @@ def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
     if value.kind is Kind.INTEGER:
         most = reach if centred else WHOLE_STEPS
         step = Fraction(1) if half <= most else 2 * Grid.below(half / most).step
+        if centred and half <= HALVES_BELOW and half.denominator == 2:
+            step = Fraction(1, 2)  # so that 0 and 1 lie half a unit from their middle
     else:
         step = Grid.below(max(half, TINY) / reach).step
         shared = Grid.below(max((range_.upper - range_.lower) / 2, TINY) / MEAN_STEPS).step
@@ -239,6 +244,8 @@ def _counted(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Expr
         tree = exp.cast(exp.Round(this=scaled), "BIGINT")
         return tree, _half_away(range_.lower / step), _half_away(range_.upper / step)
     low, high = round(range_.lower / step), round(range_.upper / step)
+    if step == Fraction(1, 2) and value.kind is Kind.INTEGER:
+        return exp.Mul(this=exp.paren(value.tree.copy()), expression=exp.Literal.number(2)), low, high
     return steps(value, step, Fraction(0)), low, high
 
 

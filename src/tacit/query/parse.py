@@ -146,6 +146,12 @@ def _spelled(tree: exp.Query, text: Text) -> exp.Query:
     return tree
 
 
+def written(node: exp.Expr) -> str:
+    """Return an expression about as it was written, on one line and without comments."""
+    dialect = None if node.find(exp.WithinGroup) else "duckdb"  # which has another place for WITHIN GROUP
+    return node.sql(dialect=dialect, comments=False)
+
+
 def called(node: exp.Expr) -> str:
     """Return the name of a function as it was written, or as the parser knows it."""
     if isinstance(node, exp.IgnoreNulls | exp.Filter | exp.WithinGroup):

@@ -89,6 +89,18 @@ class Plan:
     missing: tuple[Learnt, ...]
     asked: Question
     """The question before bounds were put in the place of missing ones."""
+    is_ranged: bool = True
+    """Whether all bounds are known; otherwise `ranged` has to put those that are learnt in the place of -1 and 1."""
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """The measures whose noise is known only when bounds have been learnt."""
+        if self.is_ranged:
+            return frozenset()
+        wider = self.ranged([Range(2 * UNKNOWN.lower, 2 * UNKNOWN.upper) for _ in self.missing])
+        pairs = zip(self.measures, wider.measures, strict=True)
+        reaches = [(one.contribution(1) * one.step, other.contribution(1) * other.step) for one, other in pairs]
+        return frozenset(index for index, (one, other) in enumerate(reaches) if one != other)
 
     def ranged(self, ranges: Sequence[Range]) -> Plan:
         """Return the plan with the learnt ranges: the same event, noise and statements to fit them."""
@@ -103,6 +115,7 @@ class Plan:
             answers=answers,
             price=self.price.scaled(measures, _choices(choices, self.bounding), self.bounding),
             statements=tuple(_statements(question, self.domains, measures, choices, self.bounding)),
+            is_ranged=True,
         )
 
     @property
@@ -179,7 +192,9 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
     price = priced(items, target, tariff, lambda one: _width(one, answers, missing))
     statements = tuple(_statements(ranged, known, measures, choices, bounding))
     first = tuple(_learning(question, known, missing, bounding))
-    return Plan(ranged, known, measures, choices, answers, bounding, price, statements, first, missing, question)
+    return Plan(
+        ranged, known, measures, choices, answers, bounding, price, statements, first, missing, question, not missing
+    )
 
 
 def _choices(choices: Sequence[Ranked], bounding: Bounding) -> tuple[Choice, ...]:

@@ -21,7 +21,7 @@ from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
 from tacit.query.answer_windows import ordered, over_answer
 from tacit.query.conditions import condition, without_window
 from tacit.query.expressions import Expression, Range
-from tacit.query.parse import Text, only, parse, rows_named
+from tacit.query.parse import Text, only, parse, rows_named, written
 from tacit.query.relations import Aliases, Scope
 from tacit.query.resolve import NO_CTES, Resolver
 from tacit.query.scalars import Bind, literal, scalar
@@ -163,8 +163,8 @@ class _Reader:
     def __init__(self, text: Text, scope: Scope, bind: Bind, query: exp.Select) -> None:
         self.text, self.scope, self.bind, self.query = text, scope, bind, query
         self.aggregates: list[Aggregate] = []
-        nodes, self.sets = self._grouping()
-        self.keys = [self._key(node) for node in nodes]
+        self.nodes, self.sets = self._grouping()
+        self.keys = [self._key(node) for node in self.nodes]
         self.by_text = {key.text: index for index, key in reversed(list(enumerate(self.keys)))}
 
     def question(self) -> Question:
@@ -212,7 +212,8 @@ class _Reader:
         if not any(is_aggregate(part) for part in node.walk()):
             has_columns = any(node.find_all(exp.Column))
             value = self.bind(node)
-            if has_columns and value.text in self.by_text:
+            is_key = isinstance(node, exp.Column) or not self.sets or node in self.nodes  # a total has no key's value
+            if has_columns and value.text in self.by_text and is_key:
                 return self._key_column(self.by_text[value.text])
             if not has_columns:
                 return value
@@ -235,7 +236,7 @@ class _Reader:
                     place=self.text.place(item),
                 )
             inner = item.this if isinstance(item, exp.Alias) else item
-            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else inner.sql(dialect="duckdb")
+            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else written(inner)
             seen[name] = seen.get(name, 0) + 1
             if seen[name] > 1:
                 name = f"{name}_{seen[name]}"
@@ -314,7 +315,7 @@ class _Reader:
             return [], ()
         special = (exp.Rollup, exp.Cube, exp.GroupingSets)
         if not any(isinstance(one, special) for one in group.expressions):
-            return within.group_nodes(self.query, self.text), ()
+            return within.group_nodes(self.query, self.scope, self.text), ()
         nodes: list[exp.Expression] = []
         factors = [self._sets_of(one, nodes) for one in group.expressions]
         sets = [tuple(sorted({index for part in choice for index in part})) for choice in product(*factors)]
@@ -340,7 +341,7 @@ class _Reader:
         )
         found = []
         for item in inner:
-            one = within.meant(item, self.query, self.text)
+            one = within.meant(item, self.query, self.scope, self.text)
             texts = [known.sql() for known in nodes]
             if one.sql() not in texts:
                 nodes.append(one)

@@ -59,6 +59,10 @@ class Scope:
         """The engine's column with the unit of a row, or None if the rows are public."""
         return next((source.unit for source in self.sources if source.unit is not None), None)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a column of this name, in any case."""
+        return any(name.lower() in source.fields for source in self.sources)
+
     def is_unit(self, value: Expression) -> bool:
         """Whether a value is the unit of the row itself, and not merely computed from it or missing on some rows."""
         return any(

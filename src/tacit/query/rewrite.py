@@ -131,9 +131,8 @@ def _measured(parts: Sequence[exp.Expr]) -> list[str]:
 
 def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
     """Return the statement that counts the different values in each group, so many of each unit at most."""
-    assert measure.tree is not None
     grouping, names = grouping.where(measure.condition), grouping.names
-    item = exp.alias_(measure.tree.copy(), "x")
+    item = exp.alias_(_part_of_row(measure).copy(), "x")
     counted = _total(_different("x"), "m0")
     if grouping.bounding.whole_rows is not None:
         return _summed(grouping.rows(item, unit=False), names, [counted])
@@ -240,13 +239,17 @@ def _part(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expressi
 
 def _sum(measure: Measure, values: _Values) -> exp.Expression:
     """Return the sum of a measure's numbers, 0 where there are none."""
-    assert measure.tree is not None
-    added = _filtered(exp.Sum(this=values.named(measure.tree, "v")), measure, values)
+    added = _filtered(exp.Sum(this=values.named(_part_of_row(measure), "v")), measure, values)
     total: exp.Expression = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
     if not measure.shift:
         return total
     off = exp.Mul(this=_count(measure, values), expression=exp.paren(_number(measure.shift)))
     return exp.Sub(this=total, expression=off)
+
+
+def _part_of_row(measure: Measure) -> exp.Expression:
+    assert measure.tree is not None  # measures of sums and of different values have one
+    return measure.tree
 
 
 def _count(measure: Measure, values: _Values) -> exp.Expression:

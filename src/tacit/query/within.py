@@ -40,7 +40,7 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
     if scope.unit is None:
         raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
     bind = _windowless(resolver.binder(scope, ctes), text)
-    keys = [bind(node) for node in group_nodes(select, text)]
+    keys = [bind(node) for node in group_nodes(select, scope, text)]
     if not any(map(scope.is_unit, keys)):
         raise MixesUnits(
             "this subquery aggregates over several units",
@@ -79,7 +79,7 @@ def _windowless(bind: Bind, text: Text) -> Bind:
     return lambda node: without_window(node, bind, text, "an aggregate or a window")
 
 
-def group_nodes(select: exp.Select, text: Text) -> list[exp.Expression]:
+def group_nodes(select: exp.Select, scope: Scope, text: Text) -> list[exp.Expression]:
     """Return the expressions of a GROUP BY, with positions and aliases replaced by what they stand for."""
     group = select.args.get("group")
     if group is None:
@@ -87,17 +87,17 @@ def group_nodes(select: exp.Select, text: Text) -> list[exp.Expression]:
     if group.args.get("all"):
         return [_inner(item) for item in select.expressions if not any(item.find_all(exp.AggFunc))]
     only(group, ("expressions",), text)
-    return [meant(node, select, text) for node in group.expressions]
+    return [meant(node, select, scope, text) for node in group.expressions]
 
 
-def meant(node: exp.Expression, select: exp.Select, text: Text) -> exp.Expression:
-    """Return what an item of GROUP BY stands for: a position or an alias names an item of SELECT."""
+def meant(node: exp.Expression, select: exp.Select, scope: Scope, text: Text) -> exp.Expression:
+    """Return what an item of GROUP BY stands for: a position or an alias names an item of SELECT, columns go first."""
     if isinstance(node, exp.Literal) and not node.is_string:
         items = select.expressions
         if not (node.is_int and 1 <= int(node.this) <= len(items)):
             raise NotSQL(f"GROUP BY {node.this} names no item of SELECT", place=text.place(node))
         return _inner(items[int(node.this) - 1])
-    if isinstance(node, exp.Column) and not node.table:
+    if isinstance(node, exp.Column) and not node.table and not scope.has(node.name):
         for item in select.expressions:
             if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
                 return _inner(item)

@@ -29,7 +29,7 @@ def test_empty_bins_pass_as_rarely_as_was_promised() -> None:
     empty = np.zeros(8, dtype=np.int64)
     empty[4] = 10**6
     kept = sum(EXAMPLE.release(empty, source=source) == (0, 1) for _ in range(4000))
-    assert 3520 < kept
+    assert kept > 3520
     half = ApproximateBounds(1, 2, bins=4, success=0.9)  # half the noise under the old threshold would keep far more
     assert half.threshold < EXAMPLE.threshold
 

@@ -21,6 +21,7 @@ from tacit.engines.duckdb.sources import Found
 from tacit.engines.protocol import ROWS, UNIT
 from tacit.privacy.errors import InvalidInput, NameTaken, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
+from tacit.privacy.units import Unit
 
 RESERVED: Final = (UNIT, ROWS)
 
@@ -102,14 +103,14 @@ def _as_declared(table: Table, rows: str) -> str:
 
 def with_unit(table: Table, rows: Shown, parents: Sequence[tuple[Table, Shown]]) -> Shown:
     """Return the SELECT of a private table's rows and their `_unit`; `parents` are where its foreign keys lead."""
-    assert table.unit is not None
+    unit = _unit(table)
     items = ", ".join(f"r.c{index} AS c{index}" for index in range(len(table.columns)))
     joins, alias, here = "", "r", table
-    for number, (step, (there, shown)) in enumerate(zip(table.unit.through, parents, strict=True)):
+    for number, (step, (there, shown)) in enumerate(zip(unit.through, parents, strict=True)):
         on = f"{alias}.c{place(here, step.column)} = p{number}.c{place(there, step.target_column)}"
         joins += f" JOIN ({shown.sql}) AS p{number} ON {on}"
         alias, here = f"p{number}", there
-    column = here.column(table.unit.column)
+    column = here.column(unit.column)
     value = f"{alias}.c{place(here, column.name)}"
     known = f"{value} IS NOT NULL"
     if column.kind is Kind.REAL:
@@ -167,9 +168,14 @@ def place(table: Table, name: str) -> int:
 
 def _doubled(table: Table) -> Column | None:
     """Return the column that `_unit` repeats, if there is one."""
-    assert table.unit is not None
-    column = table.column(table.unit.column) if table.unit.is_direct else None
+    unit = _unit(table)
+    column = table.column(unit.column) if unit.is_direct else None
     return column if column is not None and column.kind is not Kind.REAL else None
+
+
+def _unit(table: Table) -> Unit:
+    assert table.unit is not None  # these statements are about private tables
+    return table.unit
 
 
 def _renamed(table: Table, but: Column | None = None) -> str:

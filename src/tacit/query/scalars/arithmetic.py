@@ -46,8 +46,10 @@ def subtract(node: Tree, bind: Bind) -> Expression:
     if isinstance(right, exp.Interval):
         return durations.shifted(bind(left), right, sign=-1)
     a, b = bind(left), bind(right)
-    if a.kind in (Kind.DATE, Kind.TIME):
-        return durations.days_later(a, b, sign=-1) if b.kind.is_number else durations.days_between(a, b)
+    if a.kind in (Kind.DATE, Kind.TIME) and b.kind.is_number:
+        return durations.days_later(a, b, sign=-1)
+    if {a.kind, b.kind} & {Kind.DATE, Kind.TIME}:
+        return durations.days_between(a, b)
     a, b = number(a, "-"), number(b, "-")
     if is_known(b):
         return plus(a, negative(b))

@@ -54,8 +54,7 @@ def is_known(expression: Expression) -> bool:
 
 def value_of(expression: Expression) -> Constant:
     """Return the value of an expression that is known."""
-    assert expression.domain is not None
-    return expression.domain[0]
+    return expression.domain[0] if expression.domain else None
 
 
 def _known(value: str | int | float | date, kind: Kind) -> Expression:

@@ -72,7 +72,8 @@ def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
 
 def days_between(a: Expression, b: Expression) -> Expression:
     """Return a - b in days."""
-    if a.kind is Kind.TIME or temporal(b, "-").kind is Kind.TIME:
+    a, b = temporal(a, "-"), temporal(b, "-")
+    if Kind.TIME in (a.kind, b.kind):
         raise WrongKind("- takes two dates; the time between two times is DATE_DIFF('second', start, end)")
     return difference("DAY", b, a)
 

@@ -73,6 +73,8 @@ def _joined(kind: type[Tree], parts: Sequence[Expression]) -> Expression:
     left = [part for part in checked if not is_known(part)]
     if not left:
         return literal(neutral)
+    if len(left) == 1 or all(is_null(part) for part in left):
+        return left[0]
     terms = [term for part in left for term in flattened(kind, part.tree)]
     return made(_chained(kind, terms), Kind.BOOLEAN, left)
 

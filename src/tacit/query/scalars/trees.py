@@ -82,6 +82,8 @@ def negative(tree: Tree) -> Tree:
 
 def chain(kind: type[Tree], parts: list[Tree]) -> Tree:
     """Return AND or OR of several trees, without recursion."""
+    if len(parts) == 1:
+        return parts[0].copy()
     result = _term(parts[0])
     for part in parts[1:]:
         result = kind(this=result, expression=_term(part))
