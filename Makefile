@@ -45,7 +45,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.made $(WHAT_IS_INSTALLED)
-	@echo "installing tacit and the four libraries that it needs"
+	@echo "installing tacit and the seven libraries that it needs"
 	@$(INSTALL) --editable .
 	@touch $@
 
