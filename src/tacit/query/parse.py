@@ -156,6 +156,8 @@ def called(node: exp.Expr) -> str:
     """Return the name of a function as it was written, or as the parser knows it."""
     if isinstance(node, exp.IgnoreNulls | exp.Filter | exp.WithinGroup):
         return str(node.meta.get(WRITTEN) or called(node.this))
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper()
     name = node.sql_name() if isinstance(node, exp.Func) else node.key.replace("_", " ")
     return str(node.meta.get(WRITTEN) or name).upper()
 

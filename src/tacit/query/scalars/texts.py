@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.expressions import Constant, Expression, Range
+from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
 from tacit.query.scalars import trees
 from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.conditionals import first_present
@@ -22,6 +22,9 @@ from tacit.query.scalars.facts import made, of_kind, whole_literal
 from tacit.query.scalars.logic import negate
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
+
+ANY_LENGTH: Final = Range.of(0, EXACT_MAX)
+"""How long any text is."""
 
 WILDCARDS_MAX: Final = 4
 _DOMAIN_MAX: Final = 10_000
@@ -109,10 +112,10 @@ def length(node: Tree, bind: Bind) -> Expression:
     a = of_kind(bind(node.this), Kind.TEXT, "LENGTH")
     if is_null(a):
         return null(Kind.INTEGER)
-    lengths = _images(a.domain, lambda text: "x" * len(text))
-    range_ = Range.of(min(len(str(one)) for one in lengths), max(len(str(one)) for one in lengths)) if lengths else None
-    if is_known(a) and range_ is not None:
-        return literal(int(range_.lower))
+    lengths = [len(str(text)) for text in _images(a.domain, lambda text: text) or ()]
+    if is_known(a) and lengths:
+        return literal(lengths[0])
+    range_ = Range.of(min(lengths), max(lengths)) if lengths else ANY_LENGTH
     return made(trees.call(exp.Length, a.tree), Kind.INTEGER, (a,), range=range_)
 
 
@@ -121,7 +124,8 @@ def position(node: Tree, bind: Bind) -> Expression:
     a, b = of_kind(bind(node.this), Kind.TEXT, "STRPOS"), of_kind(bind(node.args["substr"]), Kind.TEXT, "STRPOS")
     if is_null(a) or is_null(b):
         return null(Kind.INTEGER)
-    return made(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), Kind.INTEGER, (a, b))
+    tree = trees.call(exp.StrPosition, a.tree, substr=b.tree.copy())
+    return made(tree, Kind.INTEGER, (a, b), range=ANY_LENGTH)
 
 
 def joined(a: Expression, b: Expression) -> Expression:
