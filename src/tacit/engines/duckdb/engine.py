@@ -235,7 +235,7 @@ class DuckDBEngine:
         if table.unit is not None:
             self._check_keys(table)
             parents = [self._registered(step.target_table) for step in table.unit.through]
-            rows = relations.with_unit(table, table.unit, rows, [(one.table, self._whole(one)) for one in parents])
+            rows = relations.with_unit(table, rows, [(one.table, self._whole(one)) for one in parents])
         self._check_rows(table, source, rows)
         self._check_identified(table, source, rows)
         if not _is_to_be_stored(table, found):

@@ -22,7 +22,6 @@ from tacit.engines.protocol import ROWS, UNIT
 from tacit.privacy.errors import InvalidInput, NameTaken, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
-from tacit.privacy.units import Unit
 
 RESERVED: Final = (UNIT, ROWS)
 
