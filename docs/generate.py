@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference that are made from the code: `python -m docs.generate`.
+"""Write the pages of docs that are made from the code, or show what it prints: `python -m docs.generate`.
 
 A test fails when a page is not what this script would write.
 """
@@ -11,6 +11,8 @@ from typing import Final
 
 import click
 
+from docs.sql_reference import sql_page
+from docs.worked_examples import worked_pages
 from tacit.cli.app import app
 from tacit.cli.commands.errors import error_entries
 
@@ -21,7 +23,12 @@ NOTICE: Final = "<!-- Made by `make docs`; change the code instead. -->"
 
 def pages() -> dict[Path, str]:
     """Return the text of every generated page."""
-    return {REFERENCE / "commands.md": commands_page(), REFERENCE / "errors.md": errors_page()}
+    return {
+        REFERENCE / "commands.md": commands_page(),
+        REFERENCE / "errors.md": errors_page(),
+        REFERENCE / "sql.md": sql_page(NOTICE),
+        **worked_pages(),
+    }
 
 
 def errors_page() -> str:
@@ -79,7 +86,7 @@ def main() -> None:
     for path, text in pages().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-            click.echo(f"wrote docs/reference/{path.name}")
+            click.echo(f"wrote docs/{path.parent.name}/{path.name}")
 
 
 if __name__ == "__main__":
