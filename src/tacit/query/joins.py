@@ -150,12 +150,15 @@ def _require_unit(
 
 
 def _leads(child: Source, key: Expression, parent: Source, target: Expression) -> bool:
-    """Whether `key` of the child is the declared foreign key to `target` of the parent."""
+    """Whether `key` of the child is the declared foreign key to `target` of the parent, and both have the same unit."""
     if child.table is None or parent.table is None or child.table.unit is None or not child.table.unit.through:
         return False
-    step = child.table.unit.through[0]
+    step, parents = child.table.unit.through[0], parent.table.unit
     return (
         step.target_table.lower() == parent.table.name.lower()
+        and parents is not None
+        and parents.column.lower() == child.table.unit.column.lower()
+        and parents.through == child.table.unit.through[1:]
         and child.fields.get(step.column.lower()) == key
         and parent.fields.get(step.target_column.lower()) == target
     )
