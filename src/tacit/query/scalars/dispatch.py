@@ -29,7 +29,7 @@ from tacit.query.scalars import (
 from tacit.query.scalars.refusals import refused
 from tacit.query.scalars.rule import Bind, Locate, Rule
 
-NODES_MAX: Final = 200_000
+NODES_MAX: Final = 20_000
 """How many nodes the tree of one expression has at most."""
 
 SCALARS: Final[Mapping[type[exp.Expression], Rule]] = {

@@ -29,6 +29,11 @@ TYPES: Final = {
 }
 """The type by which an engine holds each kind; engines show their tables in exactly these."""
 
+_MARK: Final = "tacit"
+_GUARD: Final = "not NaN"
+_CLAMP: Final = "clamped"
+_CLAMP_REAL: Final = "clamped real"
+
 
 def constant(value: Constant) -> Tree:
     """Return a literal for one value."""
@@ -113,16 +118,12 @@ def case(*branches: tuple[Tree, Tree], otherwise: Tree | None = None) -> Tree:
 def not_nan(tree: Tree) -> Tree:
     """Return a real with NULL in the place of NaN; DuckDB, PostgreSQL and Spark hold NaN equal to itself."""
     inner = unguarded(tree)
-    return case((_is_a_number(inner), inner))
+    return _marked(_GUARD, (_is_a_number(inner), inner.copy()))
 
 
 def unguarded(tree: Tree) -> Tree:
     """Return what `not_nan` was put around, for functions that give NaN for NaN and are guarded again."""
-    if isinstance(tree, exp.Case) and len(tree.args["ifs"]) == 1 and tree.args.get("default") is None:
-        inner: Tree = tree.args["ifs"][0].args["true"]
-        if tree == case((_is_a_number(inner), inner)):
-            return inner.copy()
-    return tree
+    return tree.args["ifs"][0].args["true"] if _mark(tree) == _GUARD else tree
 
 
 def not_a_number() -> Tree:
@@ -149,33 +150,36 @@ def between(kind: type[Tree], left: Tree, right: Tree, *, finite: bool, away_fro
 
 def without_zero(tree: Tree) -> Tree:
     """Return a number with NULL in the place of zero, to divide by."""
-    return case((binary(exp.NEQ, tree, constant(0)), tree))
+    return exp.Case(ifs=[exp.If(this=binary(exp.NEQ, tree, constant(0)), true=tree.copy())])
 
 
 def clamped(tree: Tree, lower: Tree, upper: Tree, *, real: bool) -> Tree:
     """Return what lies below or above moved to the ends; NULL stays NULL, and so becomes NaN."""
-    below = binary(exp.LT, tree, lower)
+    below = binary(exp.LT, tree, lower), lower.copy()
     if real:  # NaN is neither below nor within, and may not count as above
-        within = binary(exp.LTE, tree, upper)
-        return case((below, lower), (within, tree), (_is_a_number(tree), upper))
-    return case((below, lower), (binary(exp.GT, tree, upper), upper), otherwise=tree)
+        within = binary(exp.LTE, tree, upper), tree.copy()
+        return _marked(_CLAMP_REAL, below, within, (_is_a_number(tree), upper.copy()))
+    return _marked(_CLAMP, below, (binary(exp.GT, tree, upper), upper.copy()), otherwise=tree.copy())
 
 
 def unclamped(tree: Tree) -> tuple[Tree, Tree, Tree] | None:
     """Return what `clamped` was put around, with NaN still as NULL, and both ends; None for any other tree."""
-    if not isinstance(tree, exp.Case):
+    if (mark := _mark(tree)) not in (_CLAMP, _CLAMP_REAL):
         return None
-    ifs, default = tree.args["ifs"], tree.args.get("default")
-    if len(ifs) == 2 and default is not None:
-        inner, real = default, False
-    elif len(ifs) == 3 and default is None:
-        inner, real = ifs[1].args["true"], True
-    else:
-        return None
-    lower, upper = ifs[0].args["true"], ifs[-1].args["true"]
-    if not (is_constant(lower) and is_constant(upper)) or tree != clamped(inner, lower, upper, real=real):
-        return None
-    return (not_nan(inner) if real else inner.copy()), lower, upper
+    ifs = tree.args["ifs"]
+    inner = tree.args["default"] if mark == _CLAMP else not_nan(ifs[1].args["true"])
+    return inner, ifs[0].args["true"], ifs[-1].args["true"]
+
+
+def _marked(mark: str, *branches: tuple[Tree, Tree], otherwise: Tree | None = None) -> Tree:
+    """Return a CASE of trees that nobody else owns; copies of it keep the mark, by which it is known again."""
+    tree = exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise)
+    tree.meta[_MARK] = mark
+    return tree
+
+
+def _mark(tree: Tree) -> object:
+    return tree.meta.get(_MARK) if isinstance(tree, exp.Case) else None
 
 
 def is_constant(tree: Tree) -> bool:
@@ -203,8 +207,16 @@ def value(tree: Tree) -> str | int | float | bool | date:
 
 
 def nodes(tree: Tree) -> int:
-    """Return how many nodes a tree has."""
-    return sum(1 for _ in tree.walk())
+    """Return how many nodes a tree has; a list of constants counts as one, for it is written once and looked up."""
+    count, waiting = 0, [tree]
+    while waiting:
+        node = waiting.pop()
+        count += 1
+        if isinstance(node, exp.In):
+            waiting.append(node.this)
+        else:
+            waiting += node.iter_expressions()
+    return count
 
 
 def bare(node: Tree) -> Tree:
