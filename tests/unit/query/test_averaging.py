@@ -1,4 +1,4 @@
-"""Averaging by asking one question in many ways: asked again it is the same question, and its answer the same answer."""
+"""Averaging by asking one question in many ways: asked again it is the same one, and its answer the same answer."""
 
 from __future__ import annotations
 
