@@ -211,8 +211,8 @@ def _present(value: Expression) -> Expression:
 def _check(function: str, value: Expression, place: Place | None) -> None:
     if value.unit:
         raise ShowsUnits(
-            "an aggregate of the unit's own value would be about single units",
-            accepted="COUNT(DISTINCT unit) counts units",
+            "an aggregate of what is made of the unit's own column would be about single units",
+            accepted="COUNT(DISTINCT unit) counts units, and WHERE may compare them",
             place=place,
         )
     ordered = value.kind.is_number or value.kind in (Kind.DATE, Kind.TIME)
@@ -241,4 +241,4 @@ def _unknown(node: exp.Expression, text: Text) -> NotAllowed:
     if isinstance(inner, exp.Distinct | exp.Order | exp.Star):
         what = {exp.Distinct: "DISTINCT", exp.Order: "ORDER BY", exp.Star: "*"}[type(inner)]
         return NotAllowed(f"{called(node)} does not take {what}", accepted="leave it out", place=text.place(node))
-    return NotAllowed(f"{called(node)} has no private meaning", accepted=ACCEPTED, place=text.place(node))
+    return NotAllowed(f"{called(node)} is not defined for private questions", accepted=ACCEPTED, place=text.place(node))

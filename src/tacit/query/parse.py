@@ -158,6 +158,8 @@ def called(node: exp.Expr) -> str:
         return str(node.meta.get(WRITTEN) or called(node.this))
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
+    if isinstance(node, exp.GroupConcat):
+        return "STRING_AGG"
     name = node.sql_name() if isinstance(node, exp.Func) else node.key.replace("_", " ")
     return str(node.meta.get(WRITTEN) or name).upper()
 

@@ -357,8 +357,8 @@ class _Reader:
 
     def _shows_units(self, node: exp.Expression) -> ShowsUnits:
         return ShowsUnits(
-            "the unit itself as a key shows single people",
-            accepted="group by a column that many share",
+            "what is made of the unit's own column tells single people apart",
+            accepted="use a column that many share",
             place=self.text.place(node),
         )
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tacit.privacy.errors import NotAllowed
 from tacit.query.parse import called
 
-NEAR: Final = 0.7
+NEAR: Final = 0.75
 """How alike two names are at least, for one to be taken for a slip of the other."""
 
 _CHANGES: Final = ("its value is another one each time", "leave it out, noise is added to the answer")
