@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlglot import exp
@@ -21,7 +22,7 @@ from sqlglot import exp
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import NotAllowed, NotSQL, TooWide
 from tacit.privacy.events import Event
-from tacit.privacy.tables import Limits, Schema
+from tacit.privacy.tables import Kind, Limits, Schema
 from tacit.query import rewrite
 from tacit.query.aggregates import RANKED
 from tacit.query.bound import Bounding, bound
@@ -145,7 +146,7 @@ class Plan:
             "statements": [statement.sql("duckdb") for statement in (*self.learning, *self.statements)],
             "keys": None
             if self.domains is None
-            else [[_written(value) for value in one.values] for one in self.domains],
+            else [_digest(one.values, key.kind) for one, key in zip(self.domains, self.question.keys, strict=True)],
             "noise": [[type(noise).__name__, str(noise.sensitivity), str(noise.scale)] for noise in self.price.noises],
             "choices": [one.key for one in self.choices],
             "bounding": repr(self.bounding),
@@ -316,5 +317,7 @@ def _listed(key: Expression, domain: Domain) -> Expression:
     return disjunction([inside, missing]) if None in domain.values else inside
 
 
-def _written(value: Constant) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+@lru_cache(maxsize=256)
+def _digest(values: tuple[Constant, ...], kind: Kind) -> str:
+    """Return a digest of public values, which are the same in many questions; False and 0 are of different kinds."""
+    return hashlib.sha256("\0".join([kind, *map(repr, values)]).encode()).hexdigest()
