@@ -232,11 +232,20 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_one_answered(pla
 
 def test_a_question_can_be_cancelled_from_another_thread(place: Place) -> None:
     long(place)
-    timer = threading.Timer(0.2, place.engine.cancel)
-    timer.start()
-    with pytest.raises(Cancelled):
-        place.engine.run(ENDLESS, timeout_s=20)
-    timer.join()
+    ended = threading.Event()
+
+    def cancel() -> None:
+        while not ended.wait(0.2):  # again and again: the first time the question may not have begun
+            place.engine.cancel()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    try:
+        with pytest.raises(Cancelled):
+            place.engine.run(ENDLESS, timeout_s=60)
+    finally:
+        ended.set()
+        canceller.join()
     assert one_row(place, "SELECT COUNT(*) AS c FROM tacit_data.long") == (400,)
 
 

@@ -173,9 +173,20 @@ def test_a_time_limit_ends_a_question_and_the_next_one_is_answered(crowded: taci
 
 
 def test_a_question_can_be_cancelled_from_another_thread(crowded: tacit.Curator) -> None:
-    threading.Timer(0.5, crowded.cancel).start()
-    with pytest.raises(Cancelled):
-        crowded.sql(SLOW, epsilon=0.1)
+    ended = threading.Event()
+
+    def cancel() -> None:
+        while not ended.wait(0.3):  # again and again: the first time the question may not have begun
+            crowded.cancel()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    try:
+        with pytest.raises(Cancelled):
+            crowded.sql(SLOW, epsilon=0.1, timeout_s=60)
+    finally:
+        ended.set()
+        canceller.join()
     assert crowded.sql("SELECT COUNT(*) FROM t", epsilon=0.1).rows
 
 
