@@ -19,6 +19,11 @@ age < 0                          | [age] <= -1
 age <= 120                       | [age] <= 120
 age > 119                        | age >= 120
 age = 120                        | [age] = 120
+age = 0                          | [age] = 0
+age <> 0                         | [age] <> 0
+age <= 0                         | age <= 0
+age > 0                          | age >= 1
+age >= 0                         | [age] >= 0
 age = 7.0                        | age = 7
 age = 7.5                        | CAST([age] AS DOUBLE) = 7.5e0
 n < 1e30                         | CAST(n AS DOUBLE) < 1e+30
@@ -27,6 +32,12 @@ kg > 300                         | [kg] > 300e0
 x > y                            | [x] > [y]
 y < x                            | [x] > [y]
 NOT y < x                        | [x] <= [y]
+NOT x < y                        | [x] >= [y]
+NOT x < 1                        | [x] >= 1e0
+NOT x >= 1                       | [x] < 1e0
+NOT x <= 1                       | [x] > 1e0
+NOT x > 1                        | [x] <= 1e0
+NOT x = 1                        | [x] <> 1e0
 x <> 1                           | [x] <> 1e0
 1 != x                           | [x] <> 1e0
 x < x                            | [x] <> [x]
