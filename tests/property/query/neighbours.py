@@ -27,7 +27,6 @@ from tacit.query import Plan, Target, compile_
 from tacit.query.expressions import Range
 from tacit.query.finish import finished
 from tacit.query.learn import BINS
-from tacit.query.plan import Statement
 from tacit.query.run import release
 from tests.property.query.questions import Asked, question
 from tests.property.query.worlds import SHUFFLED, World, world
@@ -66,7 +65,7 @@ class Tally:
         )
 
 
-def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUESTIONS, neighbours: int = 4) -> Tally:
+def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUESTIONS, neighbours: int = 12) -> Tally:
     """Put some questions to one world and its neighbours."""
     held, tally = world(seed), Tally()
     held.load(connection)
@@ -86,28 +85,37 @@ def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUE
         tally.features["learnt bounds"] += bool(plan.missing)
         names = pairs[asked.tariff.relation]
         try:
-            tally.tight = max(tally.tight, check(plan, connection, [name for name, _ in names]))
+            apart = check(plan, connection, [name for name, _ in names], thorough=number % 4 == 0)
         except Violated as error:
             raise Violated(_told(error, held, asked, plan, names)) from error.__cause__
+        tally.tight = max(tally.tight, apart)
         tally.pairs += len(names)
     return tally
 
 
-def check(plan: Plan, connection: duckdb.DuckDBPyConnection, neighbours: Sequence[str]) -> float:
-    """Raise `Violated` unless the plan's promise holds; return how near to the limit the furthest neighbour came."""
+def check(
+    plan: Plan, connection: duckdb.DuckDBPyConnection, neighbours: Sequence[str], *, thorough: bool = True
+) -> float:
+    """Raise `Violated` unless the plan's promise holds; return how near to the limit the furthest neighbour came.
+
+    With `thorough` the rows are read in another order as well, and an answer is released and finished.
+    """
     tight = 0.0
-    bins = {name: [_run(connection, one, name) for one in plan.learning] for name in (SCHEMA, *neighbours)}
+    learning = [one.sql("duckdb") for one in plan.learning]
+    bins = {name: [_run(connection, one, name) for one in learning] for name in (SCHEMA, *neighbours)}
     for name in neighbours:
         _check_bins(plan, bins[SCHEMA], bins[name])
     ranged = plan.ranged(_ranges(plan, bins[SCHEMA])) if plan.missing else plan
-    whole = [_run(connection, one, SCHEMA) for one in ranged.statements]
-    other_order = [_run(connection, one, SHUFFLED) for one in ranged.statements]
-    for here, there in zip(whole, other_order, strict=True):
-        _require(_by_group(here) == _by_group(there), "the answer depends on the order of rows")
+    statements = [one.sql("duckdb") for one in ranged.statements]
+    whole = [_run(connection, one, SCHEMA) for one in statements]
     for name in neighbours:
-        found = [_run(connection, one, name) for one in ranged.statements]
+        found = [_run(connection, one, name) for one in statements]
         tight = max(tight, _Pair(ranged, whole, found, bins[SCHEMA], bins[name]).check())
-    _check_release(ranged, whole)
+    if thorough:
+        other_order = [_run(connection, one, SHUFFLED) for one in statements]
+        for here, there in zip(whole, other_order, strict=True):
+            _require(_by_group(here) == _by_group(there), "the answer depends on the order of rows")
+        _check_release(ranged, whole)
     return tight
 
 
@@ -212,8 +220,8 @@ def _neighbours(
     return names
 
 
-def _run(connection: duckdb.DuckDBPyConnection, statement: Statement, schema: str) -> dict[str, list[Any]]:
-    sql = statement.sql("duckdb").replace(f"{SCHEMA}.", f"{schema}.")
+def _run(connection: duckdb.DuckDBPyConnection, statement: str, schema: str) -> dict[str, list[Any]]:
+    sql = statement.replace(f"{SCHEMA}.", f"{schema}.")
     try:
         cursor = connection.execute(sql, {"salt": SALT} if "$salt" in sql else {})
         described = cursor.description or []

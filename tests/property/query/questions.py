@@ -83,9 +83,10 @@ class _Writer:
         if rng.random() < 0.1:
             self.features.add("having")
             sql += f" HAVING {rng.choice(values)} > 2"
-        limits = Limits(
-            groups_per_unit=rng.choice([None, None, 1, 2, 3]), rows_per_group=rng.choice([None, None, 1, 2, 3])
-        )
+        limits = Limits()
+        if rng.random() < 0.5:
+            self.features.add("limits")
+            limits = Limits(groups_per_unit=rng.choice([None, 1, 2, 3]), rows_per_group=rng.choice([None, 1, 2, 3]))
         relation = Relation.REPLACE_ONE if rng.random() < 0.3 else Relation.ADD_REMOVE
         self.features.add(relation.value)
         tariff = Tariff(relation, rng.choice([0.0, 1e-6, 1e-3]) if not keys else 1e-4)
@@ -173,7 +174,7 @@ class _Writer:
         roll = self.rng.random()
         if roll < 0.3:
             keys.append(self.value(inner))
-        elif roll < 0.45:  # comes of the unit, but is not the same on all of its rows
+        elif roll < 0.6:  # comes of the unit, but is not the same on all of its rows
             condition = self.condition(inner)
             keys.append(Item(f"CASE WHEN {condition} THEN {unit} END", keys[0].kind, unit=True))
         made = [self.inner_aggregate(inner) for _ in range(self.rng.randint(1, 3))]
@@ -280,13 +281,22 @@ class _Writer:
     def bounded(self, source: From) -> str:
         known = [one for one in source.of(*NUMBERS) if one.bounded]
         roll = self.rng.random()
-        if known and roll < 0.6:
+        if known and roll < 0.45:
             return self.rng.choice(known).sql
+        if known and roll < 0.65:
+            return self.reckoned(source, known)
         if roll < 0.95:
             inner = self.of_kind(source, self.rng.choice(NUMBERS)).sql
             low, high = sorted(self.rng.choices([-3, -1, 0, 1, 4, 10], k=2))
             return f"LEAST(GREATEST({inner}, {low}), {high})"
         return self.of_kind(source, self.rng.choice(NUMBERS)).sql
+
+    def reckoned(self, source: From, known: Sequence[Item]) -> str:
+        """Return a number that has bounds because it is reckoned from numbers that have them."""
+        a, b = self.rng.choice(known).sql, self.rng.choice(known).sql
+        made = [f"{a} + {b}", f"{a} - {b}", f"{a} * {b}", f"3 * {a}", f"ABS({a})", f"-{a}", f"{a} / 4", f"{a} % 3"]
+        made.append(f"CASE WHEN {self.condition(source)} THEN {a} ELSE 2 * {b} END")
+        return self.rng.choice(made)
 
     def whole(self, source: From) -> Item:
         rng = self.rng

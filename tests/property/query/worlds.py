@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -166,11 +166,9 @@ def quoted(name: str) -> str:
 
 
 def _private(rng: random.Random, name: str, units: Sequence[str], unit_kind: Kind, parent: Rows | None) -> Rows:
-    limits = Limits(
-        rows_per_unit=rng.choice([None, None, 1, 2, 3, 5]),
-        groups_per_unit=rng.choice([None, None, None, 1, 2]),
-        rows_per_group=rng.choice([None, None, None, 1, 3]),
-    )
+    limits = Limits(rows_per_unit=rng.choice([None, None, 1, 2, 3, 5]))
+    if rng.random() < 0.3:
+        limits = replace(limits, groups_per_unit=rng.choice([None, 1, 2]), rows_per_group=rng.choice([None, 1, 3]))
     columns = list(rng.sample(_COLUMNS, rng.randint(4, 8)))
     leads = parent is not None and rng.random() < 0.3
     columns.insert(0, Column("visit", Kind.INTEGER) if leads else Column("id", Kind.INTEGER))

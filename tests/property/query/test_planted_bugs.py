@@ -1,0 +1,112 @@
+"""The check of neighbours is itself put to the test: it must notice bugs that were planted on purpose.
+
+Each of them is one that an engine like this could have, and some of them are ones that it had.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from tacit.mechanisms import Laplace
+from tacit.query import bound, disjoint, measures, relations, rewrite
+from tacit.query.scalars import intervals
+from tests.property.query.neighbours import Violated, trial
+from tests.property.query.parts import database
+
+WORLDS = 12
+"""In how many worlds at most a planted bug must show itself."""
+
+
+def noticed(first: int = 0, worlds: int = WORLDS) -> str:
+    """Return the first line of what the check says; `first` is a world in which it is known to say something."""
+    connection = database()
+    for seed in (first, *range(worlds)):
+        try:
+            trial(seed, connection, neighbours=3)
+        except Violated as error:
+            return str(error).partition("\n")[0]
+    pytest.fail("nothing was noticed")
+
+
+def test_a_forgotten_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite, "_least", lambda tree, _number: tree)
+    assert "moves" in noticed()
+
+
+def test_a_forgotten_limit_on_groups_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite, "limited", lambda _grouping, tree, **_options: tree)
+    assert "moves" in noticed()
+
+
+def test_one_column_for_two_limits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = rewrite._ranked
+    monkeypatch.setattr(rewrite, "_ranked", lambda tree, _name, *rest, **more: ranked(tree, "place", *rest, **more))
+    assert "COUNT(DISTINCT" in noticed(first=4)
+
+
+def test_a_bound_that_outlives_its_column_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "added", lambda one, _other: one)
+    monkeypatch.setattr(intervals, "multiplied", lambda one, _other: one)
+    assert "moves" in noticed()
+
+
+def test_rows_counted_as_one_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    contribution = measures.Measure.contribution
+
+    def wrong(self: measures.Measure, rows: int) -> int:
+        return contribution(self, 1)
+
+    monkeypatch.setattr(measures.Measure, "contribution", wrong)
+    assert "moves" in noticed()
+
+
+def test_a_euclidean_distance_without_its_root_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound, "root_up", lambda _number: 1)
+    assert "L2" in noticed()
+
+
+def test_an_exchange_that_is_charged_as_a_removal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound.Bounding, "_sides", property(lambda _self: 1))
+    assert "moves" in noticed()
+
+
+def test_whatever_comes_of_the_unit_taken_for_the_unit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relations.Scope, "is_unit", lambda _self, value: value.unit)
+    assert "moves" in noticed(first=8, worlds=3 * WORLDS)
+
+
+def test_conditions_wrongly_held_apart_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disjoint, "_apart", lambda _one, _other: True)
+    assert "was spent" in noticed()
+
+
+def test_a_choice_that_is_too_sharp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound.Bounding, "per_group", lambda _self, contribution: max(1, contribution // 2))
+    assert re.search("score|weights|more than", noticed())
+
+
+def test_units_with_few_rows_that_are_not_few_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlimited(grouping: Any, values: Any, parts: Any, whole: Any, *, by_unit: bool) -> exp.Query:
+        wide = replace(grouping, bounding=replace(grouping.bounding, rows=10**6))
+        return original(wide, values, parts, whole, by_unit=by_unit)
+
+    original = rewrite._parts
+    monkeypatch.setattr(rewrite, "_parts", unlimited)
+    assert "moves" in noticed()
+
+
+def test_noise_for_half_the_distance_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Laplace.__post_init__
+
+    def halved(self: Laplace) -> None:
+        made(self)
+        object.__setattr__(self, "sensitivity", Fraction(self.sensitivity) / 2)
+
+    monkeypatch.setattr(Laplace, "__post_init__", halved)
+    assert "the noise is for" in noticed()
