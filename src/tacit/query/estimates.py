@@ -25,10 +25,10 @@ def estimated(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Nu
     if estimate.function in ("count", "units", "distinct"):
         return chosen[0]
     if estimate.function == "sum":
-        step = estimate.grids[0].step
-        if kind is Kind.INTEGER:
-            return chosen[0] * int(step)
-        return chosen[0] * float(step)
+        grid, total = estimate.grids[0], chosen[-1]
+        if len(chosen) == 2:  # shared with a mean: the sum around the centre, and the rows, each of them a centre more
+            total = total + grid.shift * chosen[0]
+        return total * int(grid.step) if kind is Kind.INTEGER else total * float(grid.step)
     return _MOMENTS[estimate.function](estimate, [one.astype(np.float64) for one in chosen])
 
 

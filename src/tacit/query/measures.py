@@ -142,6 +142,9 @@ class Measures:
         self._squared = {
             value.text for one in aggregates if one.function in MOMENTS - {"avg"} for value in one.arguments
         }
+        self._averaged = {
+            _subject(one) for one in aggregates if one.function in MOMENTS and len(one.arguments) == 1
+        }  # their sums follow from what is measured for their means, and need no noise of their own
 
     def add(self, measure: Measure) -> int:
         """Return the place of a measure, adding it if it is new."""
@@ -163,16 +166,17 @@ class Measures:
             most = len(value.domain) if value.domain else None
             measure = Measure(How.VALUES, aggregate.label, condition, value.tree, most=most)
             return Estimate("distinct", (self.add(measure),), (1.0,))
-        if aggregate.function == "sum":
+        if aggregate.function == "sum" and _subject(aggregate) not in self._averaged:
             grid = _grid(aggregate.arguments[0], SUM_STEPS, centred=False)
             measure = Measure(How.SUM, aggregate.label, condition, grid.tree, grid.low, grid.high, step=grid.step)
             return Estimate("sum", (self.add(measure),), (1.0,), (grid,))
         counted = aggregate.arguments[0] if len(aggregate.arguments) == 1 and aggregate.arguments[0].nullable else None
         count = self.add(Measure(How.ROWS, f"rows of {aggregate.label}", condition, counted.tree if counted else None))
-        if aggregate.function == "avg":
+        if aggregate.function in ("avg", "sum"):
             value = aggregate.arguments[0]
             grid = _grid(value, SQUARE_STEPS if value.text in self._squared else MEAN_STEPS)
-            return Estimate("avg", (count, self._first(grid, aggregate)), (0.5, 1.0), (grid,))
+            weights = (0.5, 1.0) if aggregate.function == "avg" else (0.8, 1.0)
+            return Estimate(aggregate.function, (count, self._first(grid, aggregate)), weights, (grid,))
         if aggregate.function in ("covar_pop", "covar_samp", "corr"):
             return self._second_of_two(aggregate, count)
         grid = _grid(aggregate.arguments[0], SQUARE_STEPS)
@@ -211,6 +215,11 @@ class Measures:
         label = f"squares of {aggregate.label} around {_shown(grid.centre)}"
         measure = Measure(How.MEAN, label, aggregate.condition, tree, -shift, top - shift, step=grid.step**2)
         return self.add(measure), shift
+
+
+def _subject(aggregate: Aggregate) -> tuple[str, str]:
+    """What an aggregate of one value is about: the value, and the rows."""
+    return aggregate.arguments[0].text, aggregate.condition.text if aggregate.condition else ""
 
 
 def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
