@@ -9,6 +9,7 @@ from typing import Any, Final
 import tacit
 from bench.queries.data import FINE_GROUPS, GROUPS, LOWER, UPPER
 from tacit.curator import PrivacyWarning
+from tacit.privacy import Column, Kind
 
 DELTA: Final = 1e-6
 """What a question with hidden keys may spend besides epsilon."""
@@ -21,7 +22,9 @@ def register(
     folder: Path, *, name: str, source: str, limits: dict[str, int], fine_keys: bool = False, delta: float = DELTA_MAX
 ) -> tacit.Curator:
     """Open a curator's folder with one table in it; with `fine_keys` the fine groups are public, too."""
-    columns: dict[str, Any] = {"value": tacit.Bounds(LOWER, UPPER), "grp": tacit.Categories(range(GROUPS))}
+    # No value is missing, which the peers take for granted.
+    value = Column("value", Kind.REAL, tacit.Bounds(LOWER, UPPER), nullable=False)
+    columns: dict[str, Any] = {"value": value, "grp": tacit.Categories(range(GROUPS))}
     if fine_keys:
         columns["grp_fine"] = tacit.Categories(range(FINE_GROUPS))
     curator = tacit.Curator(folder)
