@@ -67,6 +67,11 @@ class Statement:
     measures: tuple[int, ...] = ()
     choice: int | None = None
 
+    @property
+    def is_salted(self) -> bool:
+        """Whether the salt is a parameter of the statement."""
+        return self.tree.find(exp.Parameter) is not None
+
     def sql(self, dialect: str) -> str:
         """Return the statement in an engine's dialect."""
         return self.tree.sql(dialect=dialect)

@@ -85,10 +85,14 @@ def run(
     """Run the statements of a plan and release their results with noise."""
 
     def found(statements: Sequence[Statement]) -> list[Columns]:
-        texts = [statement.sql(engine.dialect) for statement in statements]
         return [
-            engine.run(sql, {SALT: salt} if f"${SALT}" in sql else None, timeout_s=timeout_s, progress=progress)
-            for sql in texts
+            engine.run(
+                statement.sql(engine.dialect),
+                {SALT: salt} if statement.is_salted else None,
+                timeout_s=timeout_s,
+                progress=progress,
+            )
+            for statement in statements
         ]
 
     ranges = tuple(

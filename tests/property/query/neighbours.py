@@ -18,12 +18,13 @@ import duckdb
 import numpy as np
 
 from tacit.engines.protocol import SCHEMA
+from tacit.ledger.accounts import Measured, Sum
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, QueryRefused, TacitError
 from tacit.privacy.relations import Relation
-from tacit.query import Plan, Target, compile_
+from tacit.query import Plan, compile_
 from tacit.query.expressions import Range
 from tacit.query.finish import finished
 from tacit.query.learn import BINS
@@ -74,7 +75,7 @@ def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUE
         asked = question(seed * 1_000 + number, held.schema)
         tally.questions += 1
         try:
-            plan = compile_(asked.sql, held.schema, Target(epsilon=asked.epsilon), asked.tariff, asked.settings)
+            plan = compile_(asked.sql, held.schema, asked.target, asked.tariff, asked.settings)
         except (QueryRefused, InvalidInput):
             tally.refused += 1
             continue
@@ -83,8 +84,10 @@ def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUE
         tally.features["selection"] += plan.price.selection is not None
         tally.features["whole rows"] += plan.bounding.whole_rows is not None
         tally.features["learnt bounds"] += bool(plan.missing)
-        names = pairs[asked.tariff.relation]
+        tally.features["rest"] += plan.bounding.merges_rest
+        names = pairs[asked.cap.relation]
         try:
+            _check_price(asked, plan)
             apart = check(plan, connection, [name for name, _ in names], thorough=number % 4 == 0)
         except Violated as error:
             raise Violated(_told(error, held, asked, plan, names)) from error.__cause__
@@ -204,6 +207,16 @@ class _Pair:
             apart = int(np.abs(scores[0] - scores[1]).max())
             _require(apart <= mechanism.sensitivity, f"a score of {choice.label} moves by {apart}")
         _require(touched <= bounding.groups_touched, f"{choice.label} moves in {touched} groups")
+
+
+def _check_price(asked: Asked, plan: Plan) -> None:
+    """Require that a ledger charges no more than was asked for."""
+    if asked.target.rho is not None:
+        charged = Measured(plan.event).concentrated[0]
+        _require(charged <= asked.target.rho * (1 + 1e-9), f"rho {charged} is charged for {asked.target.rho}")
+    else:
+        charged = Sum.of(asked.cap).approximate(Measured(plan.event))[0]
+        _require(charged <= (asked.target.epsilon or 0) * (1 + 1e-9), f"epsilon {charged} is charged: {asked.target}")
 
 
 def _neighbours(

@@ -19,11 +19,11 @@ ANSWERED: Final = 0.6
 
 OFTEN: Final = (
     *("add-remove", "replace-one", "where", "filter", "subquery", "per unit", "window", "union", "having"),
-    *("unit join", "left join", "public join", "gaussian", "selection", "whole rows", "learnt bounds"),
+    *("unit join", "left join", "public join", "gaussian", "selection", "whole rows", "learnt bounds", "limits", "rho"),
     *("rows", "present", "units", "values", "sum", "avg", "var", "stddev", "covar", "corr"),
     *("median", "quantile", "min", "max", "mode", "count_if", *(f"key {kind}" for kind in Kind)),
 )
-SELDOM: Final = ("in units", "in public", "grouping sets", "foreign key")
+SELDOM: Final = ("in units", "in public", "exists", "grouping sets", "foreign key", "rest")
 
 
 def database() -> duckdb.DuckDBPyConnection:

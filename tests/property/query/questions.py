@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tacit.ledger import Budget
+from tacit.ledger.accounts import Sum
+from tacit.ledger.caps import Cap
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Kind, Limits, Schema, Table
-from tacit.query import Settings, Tariff
+from tacit.query import Settings, Target, Tariff
 from tests.property.query.worlds import quoted
 
 NUMBERS: Final = (Kind.INTEGER, Kind.REAL)
@@ -48,9 +51,14 @@ class Asked:
 
     sql: str
     settings: Settings
-    tariff: Tariff
-    epsilon: float
+    cap: Cap
+    target: Target
     features: set[str] = field(default_factory=set)
+
+    @property
+    def tariff(self) -> Tariff:
+        """What the budget allows a question."""
+        return Tariff(self.cap.relation, Sum.of(self.cap).slice)
 
 
 def question(seed: int, schema: Schema) -> Asked:
@@ -89,8 +97,15 @@ class _Writer:
             limits = Limits(groups_per_unit=rng.choice([None, 1, 2, 3]), rows_per_group=rng.choice([None, 1, 2, 3]))
         relation = Relation.REPLACE_ONE if rng.random() < 0.3 else Relation.ADD_REMOVE
         self.features.add(relation.value)
-        tariff = Tariff(relation, rng.choice([0.0, 1e-6, 1e-3]) if not keys else 1e-4)
-        return Asked(sql, Settings(limits), tariff, rng.choice([0.1, 1.0, 1.0, 30.0]), self.features)
+        budget = Budget(epsilon=1e4, delta=rng.choice([1e-6, 0.5] if keys else [0.0, 1e-6, 0.5]), relation=relation)
+        other = rng.random() < 0.2
+        return Asked(sql, Settings(limits, other=other), budget.cap, self.target(), self.features)
+
+    def target(self) -> Target:
+        if self.rng.random() < 0.25:
+            self.features.add("rho")
+            return Target(rho=self.rng.choice([0.001, 0.1, 3.0]))
+        return Target(epsilon=self.rng.choice([0.1, 1.0, 1.0, 30.0]))
 
     def alias(self) -> str:
         self.names += 1
@@ -225,6 +240,11 @@ class _Writer:
             return inner
         self.features.add("in units")
         roll = self.rng.random()
+        if roll > 0.7:
+            no = self.rng.choice(["", "NOT "])
+            condition = f"{no}EXISTS (SELECT 1 FROM {other.sql} WHERE {theirs} = {mine} AND ({self.condition(other)}))"
+            self.features.add("exists")
+            return replace(inner, where=(*inner.where, condition))
         if roll < 0.1:
             theirs = f"CASE WHEN {self.condition(other)} THEN {theirs} ELSE {theirs} END"
         elif roll < 0.2:

@@ -68,7 +68,7 @@ def test_rows_counted_as_one_are_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_euclidean_distance_without_its_root_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bound, "root_up", lambda _number: 1)
-    assert "L2" in noticed()
+    assert "L2" in noticed(first=4)
 
 
 def test_an_exchange_that_is_charged_as_a_removal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
