@@ -12,7 +12,7 @@ from sqlglot import exp
 from tacit.privacy.errors import NotAllowed
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, called, only
+from tacit.query.parse import DISTANCE_MAX, Text, called, only
 from tacit.query.scalars import Bind
 
 _WHOLE: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
@@ -76,7 +76,7 @@ def _frame(node: exp.Expression | None, text: Text) -> exp.WindowSpec | None:
 
 
 def _number(node: object, text: Text) -> exp.Literal:
-    if isinstance(node, exp.Literal) and node.is_int:
+    if isinstance(node, exp.Literal) and node.is_int and int(node.this) <= DISTANCE_MAX:
         return node
     place = text.place(node) if isinstance(node, exp.Expression) else None
     raise NotAllowed("a window counts its rows by whole numbers", accepted="write a number such as 6", place=place)

@@ -18,6 +18,12 @@ from tacit.privacy.errors import NotAllowed, NotSQL, Place
 
 TEXT_MAX: Final = 50_000
 NODES_MAX: Final = 10_000
+ROWS_MAX: Final = 2**62
+"""No answer has more rows; a greater LIMIT or OFFSET says the same."""
+
+DISTANCE_MAX: Final = 10**9
+"""How far a window looks back or ahead at most."""
+
 DEPTH_MAX: Final = 100
 WRITTEN: Final = "written"
 """Where a function of the tree keeps its name as it was written."""
@@ -110,7 +116,7 @@ def rows_named(query: exp.Query, name: str, text: Text) -> int | None:
     node = clause.args.get("count") or clause.expression
     if not (isinstance(node, exp.Literal) and node.is_int):
         raise NotSQL(f"{name.upper()} takes a whole number", place=text.place(clause))
-    return int(node.this)
+    return min(int(node.this), ROWS_MAX)
 
 
 def conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:

@@ -86,7 +86,8 @@ class Question:
     def shows_all(self) -> bool:
         """Whether the answer is simply the noisy columns, in their own order."""
         plain = all(output.column for output in self.outputs)
-        return plain and self.having is None and not self.order and self.limit is None and not self.distinct
+        whole = self.limit is None and not self.offset and not self.distinct
+        return plain and whole and self.having is None and not self.order
 
 
 def ask(sql: object, schema: Schema) -> Question:

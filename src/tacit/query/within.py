@@ -20,7 +20,7 @@ from tacit.privacy.tables import Kind
 from tacit.query.conditions import condition as row_condition
 from tacit.query.conditions import without_window
 from tacit.query.expressions import EXACT_MAX, Expression, Range
-from tacit.query.parse import Text, called, only
+from tacit.query.parse import DISTANCE_MAX, Text, called, only
 from tacit.query.relations import Relation, Scope
 from tacit.query.resolve import Ctes, Resolver
 from tacit.query.scalars import Bind, converted, scalar, steps
@@ -319,8 +319,12 @@ def _windowed(function: exp.Expression, scope: Scope, bind: Bind, text: Text) ->
     if isinstance(function, _NEIGHBOURS):
         only(function, ("this", "offset"), text)
         value, offset = bind(function.this), function.args.get("offset")
-        if offset is not None and not (isinstance(offset, exp.Literal) and offset.is_int):
-            raise NotAllowed("the distance of LAG and LEAD is a whole number", place=text.place(function))
+        if offset is not None and not (
+            isinstance(offset, exp.Literal) and offset.is_int and int(offset.this) <= DISTANCE_MAX
+        ):
+            raise NotAllowed(
+                f"the distance of LAG and LEAD is a whole number up to {DISTANCE_MAX:,}", place=text.place(function)
+            )
         tree = type(function)(this=value.tree.copy(), offset=offset.copy() if offset is not None else None)
         return replace(value, tree=tree, nullable=True), True
     return _aggregate(function, scope, bind, text), False

@@ -465,3 +465,22 @@ def test_a_comment_or_a_quote_changes_nothing_about_a_question() -> None:
     tricky = planned("SELECT COUNT(*) FROM people WHERE s = 'a'' OR 1=1; --'")
     assert tricky.canonical != plain.canonical
     assert numbers(tricky, engine(person(1), person(2, s="a' OR 1=1; --")))[()] == [1]
+
+
+@pytest.mark.parametrize("more", ["LIMIT 99999999999999999999", "OFFSET 99999999999999999999", "LIMIT 1 OFFSET 1"])
+def test_a_limit_of_any_size_is_answered(more: str) -> None:
+    plan = planned(f"SELECT sex, COUNT(*) FROM people GROUP BY sex {more}")
+    shown = finished(plan, released(plan, engine()))[0]
+    assert len(shown) == {"L": 2, "O": 0}[more[0]] - ("OFFSET" in more and more[0] == "L")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(x) FROM (SELECT LAG(i, 99999999999999999999) OVER (PARTITION BY uid ORDER BY i) AS x FROM few) p",
+        "SELECT sex, SUM(COUNT(*)) OVER (ROWS 99999999999999999999 PRECEDING) FROM people GROUP BY sex",
+    ],
+)
+def test_a_window_without_end_is_refused_before_anything_is_charged(sql: str) -> None:
+    with pytest.raises(NotAllowed):
+        planned(sql)
