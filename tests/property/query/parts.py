@@ -23,7 +23,7 @@ OFTEN: Final = (
     *("rows", "present", "units", "values", "sum", "avg", "var", "stddev", "covar", "corr"),
     *("median", "quantile", "min", "max", "mode", "count_if", *(f"key {kind}" for kind in Kind)),
 )
-SELDOM: Final = ("in units", "in public", "exists", "grouping sets", "foreign key", "rest")
+SELDOM: Final = ("in units", "in public", "grouping sets")
 
 
 def database() -> duckdb.DuckDBPyConnection:
