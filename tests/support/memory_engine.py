@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
+from tacit.engines import dialects
 from tacit.engines.declared import declared, required
 from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Progress
 from tacit.privacy.errors import EngineFailed
@@ -30,8 +31,6 @@ TYPES: Final = {
 
 class MemoryEngine:
     """Runs statements as an engine does, over rows that a test put there."""
-
-    dialect = "duckdb"
 
     def __init__(self, threads: int = 1) -> None:
         self.connection: Final = duckdb.connect(":memory:", config={"threads": threads})
@@ -59,6 +58,10 @@ class MemoryEngine:
         inner = f"SELECT {', '.join(items)} FROM {named(table)}"
         more = f", COUNT(*) OVER (PARTITION BY {UNIT}) AS {ROWS}" if table.is_private else ""
         self.connection.execute(f"CREATE OR REPLACE TABLE {named(table)} AS SELECT *{more} FROM ({inner}) WHERE {kept}")
+
+    def write(self, tree: exp.Query) -> str:
+        """Return a statement as DuckDB reads it."""
+        return dialects.duckdb(tree)
 
     def run(
         self,

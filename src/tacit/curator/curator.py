@@ -211,7 +211,7 @@ class Curator:
         from tacit.query.explain import explain
 
         plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
-        return explain(plan, self._opened().dialect)
+        return explain(plan, self._opened().write)
 
     def cancel(self) -> None:
         """Stop the question that is running, from another thread; what was charged stays charged."""

@@ -56,7 +56,7 @@ class Road:
         engine = self.ready(plan.tables)
         known = self.ledger.released(plan.canonical, _version(engine, plan)) is not None
         cost = self._cost(plan, asked)
-        return Preview.of(plan, NOTHING if known else cost, engine.dialect, is_released=known)
+        return Preview.of(plan, NOTHING if known else cost, engine.write, is_released=known)
 
     def release(
         self,

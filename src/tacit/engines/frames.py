@@ -55,7 +55,7 @@ def _write(frame: Any, path: Path) -> None:
     import duckdb
 
     from tacit.engines.duckdb.connecting import connect
-    from tacit.engines.duckdb.names import literal
+    from tacit.engines.names import literal
 
     failed = ""
     connection = connect({})

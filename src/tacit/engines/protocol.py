@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
+from sqlglot import exp
+
 from tacit.privacy.tables import Kind, Table
 
 SCHEMA: Final = "tacit_data"
@@ -51,9 +53,6 @@ class Described:
 class Engine(Protocol):
     """A database that holds the rows and does the heavy work."""
 
-    dialect: str
-    """The name by which sqlglot knows the SQL of this engine."""
-
     def describe(self, source: Source) -> list[Described]:
         """Return the columns of a source, without reading more of it than their types need."""
         ...
@@ -68,6 +67,13 @@ class Engine(Protocol):
 
     def version(self, name: str) -> str:
         """Return a text that changes whenever the rows of a table may have changed."""
+        ...
+
+    def write(self, tree: exp.Query) -> str:
+        """Return a statement of tacit in the SQL of this engine, ready to be run and to be shown; no secret is in it.
+
+        Trees are DuckDB's, with `tacit_data."NAME"` for the relations; a salt is the parameter `salt`.
+        """
         ...
 
     def run(

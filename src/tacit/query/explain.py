@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from tacit.engines.dialects import duckdb
 from tacit.mechanisms import Laplace
 from tacit.privacy import notation
 from tacit.privacy.figures import at_most
-from tacit.query.plan import Plan
+from tacit.query.plan import Plan, Write
 from tacit.query.price import LEVEL
 
 PASSES: Final = ("parse", "resolve", "question", "measures", "bound", "price", "rewrite")
@@ -25,12 +26,12 @@ class Line(NamedTuple):
         return f"{self.label:8}{self.text}"
 
 
-def explain(plan: Plan, dialect: str = "duckdb") -> list[Line]:
+def explain(plan: Plan, write: Write = duckdb) -> list[Line]:
     """Return the facts about a plan, in the order of the passes."""
-    return [*_lines(plan, dialect)]
+    return [*_lines(plan, write)]
 
 
-def _lines(plan: Plan, dialect: str) -> Iterator[Line]:
+def _lines(plan: Plan, write: Write) -> Iterator[Line]:
     yield Line("units", f"{', '.join(plan.datasets)}: {plan.bounding.relation.in_words}")
     yield Line("bounds", plan.bounding.in_words)
     if plan.question.keys:
@@ -46,9 +47,9 @@ def _lines(plan: Plan, dialect: str) -> Iterator[Line]:
         yield Line("choice", f"{text}, epsilon {at_most(float(chooser.epsilon))} a group")
     yield Line("event", notation.write(plan.event))
     for statement in plan.learning:
-        yield Line("engine", statement.sql(dialect))
+        yield Line("engine", statement.sql(write))
     for statement in plan.statements:
-        yield Line("engine" if plan.is_ranged else "then", statement.sql(dialect))
+        yield Line("engine" if plan.is_ranged else "then", statement.sql(write))
 
 
 def noise_in_words(plan: Plan, index: int) -> str:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
+from tacit.engines.dialects import duckdb
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import NotAllowed, NotSQL, TooWide
 from tacit.privacy.events import Event
@@ -58,6 +59,10 @@ class Answer:
     choice: int | None = None
 
 
+Write: TypeAlias = Callable[[exp.Query], str]
+"""How an engine writes a statement."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One SELECT for the engine: its purpose, its tree, and which measures or which choice it serves."""
@@ -72,9 +77,9 @@ class Statement:
         """Whether the salt is a parameter of the statement."""
         return self.tree.find(exp.Parameter) is not None
 
-    def sql(self, dialect: str) -> str:
-        """Return the statement in an engine's dialect."""
-        return self.tree.sql(dialect=dialect)
+    def sql(self, write: Write = duckdb) -> str:
+        """Return the statement as an engine writes it."""
+        return write(self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,7 @@ class Plan:
     def canonical(self) -> str:
         """A digest of the plan: equal for questions that release the same, however they were written."""
         written: dict[str, Any] = {
-            "statements": [statement.sql("duckdb") for statement in (*self.learning, *self.statements)],
+            "statements": [statement.sql() for statement in (*self.learning, *self.statements)],
             "keys": None
             if self.domains is None
             else [_digest(one.values, key.kind) for one, key in zip(self.domains, self.question.keys, strict=True)],

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, Final
 
 from tacit.accounting.bounds import Cost
+from tacit.engines.dialects import duckdb
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import Unavailable
@@ -16,7 +17,7 @@ from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import inside_unit_interval
 from tacit.query.explain import Line, explain, noise_in_words
 from tacit.query.finish import finished, intervals
-from tacit.query.plan import Plan
+from tacit.query.plan import Plan, Write
 from tacit.query.price import LEVEL
 from tacit.query.run import Noisy
 
@@ -45,9 +46,9 @@ class Preview(Cost):
         return hash((self.epsilon, self.delta, self.rho))
 
     @classmethod
-    def of(cls, plan: Plan, cost: Cost, dialect: str, *, is_released: bool) -> Preview:
+    def of(cls, plan: Plan, cost: Cost, write: Write, *, is_released: bool) -> Preview:
         """Return the preview of a plan."""
-        return cls(cost.epsilon, cost.delta, cost.rho, widths_of(plan), is_released, tuple(explain(plan, dialect)))
+        return cls(cost.epsilon, cost.delta, cost.rho, widths_of(plan), is_released, tuple(explain(plan, write)))
 
 
 def widths_of(plan: Plan) -> dict[str, float | None]:
@@ -129,9 +130,9 @@ class Release:
         """What was released, in plain language."""
         return card(self._plan, self.cost, simulated=self.simulated)
 
-    def explain(self, dialect: str = "duckdb") -> list[Line]:
+    def explain(self, write: Write = duckdb) -> list[Line]:
         """Return what was done, pass by pass."""
-        return explain(self._plan, dialect)
+        return explain(self._plan, write)
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame."""

@@ -87,7 +87,7 @@ def run(
     def found(statements: Sequence[Statement]) -> list[Columns]:
         return [
             engine.run(
-                statement.sql(engine.dialect),
+                statement.sql(engine.write),
                 {SALT: salt} if statement.is_salted else None,
                 timeout_s=timeout_s,
                 progress=progress,

@@ -104,12 +104,12 @@ def check(
     With `thorough` the rows are read in another order as well, and an answer is released and finished.
     """
     tight = 0.0
-    learning = [one.sql("duckdb") for one in plan.learning]
+    learning = [one.sql() for one in plan.learning]
     bins = {name: [_run(connection, one, name) for one in learning] for name in (SCHEMA, *neighbours)}
     for name in neighbours:
         _check_bins(plan, bins[SCHEMA], bins[name])
     ranged = plan.ranged(_ranges(plan, bins[SCHEMA])) if plan.missing else plan
-    statements = [one.sql("duckdb") for one in ranged.statements]
+    statements = [one.sql() for one in ranged.statements]
     whole = [_run(connection, one, SCHEMA) for one in statements]
     for name in neighbours:
         found = [_run(connection, one, name) for one in statements]
@@ -343,7 +343,7 @@ def _require(holds: bool, otherwise: str) -> None:
 def _told(error: Violated, held: World, asked: Asked, plan: Plan, names: Sequence[tuple[str, str]]) -> str:
     """Return everything that is needed to see a violation again."""
     lines = [str(error), "", f"world {held.seed}, unit left out or exchanged: {names}", asked.sql, f"{plan.bounding}"]
-    lines += [statement.sql("duckdb") for statement in (*plan.learning, *plan.statements)]
+    lines += [statement.sql() for statement in (*plan.learning, *plan.statements)]
     for rows in held.tables.values():
         lines.append(f"{rows.table.name}: {rows.table.limits} {[(c.name, c.facts) for c in rows.table.columns]}")
         lines += [f"    {row}" for row in rows.rows]

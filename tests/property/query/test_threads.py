@@ -61,7 +61,7 @@ def test_the_number_of_threads_changes_nothing(
 ) -> None:
     plan = compile_(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), Settings(limits))
     for statement in plan.statements:
-        text = statement.sql("duckdb")
+        text = statement.sql()
         parameters: dict[str, Any] = {"salt": 11} if "$salt" in text else {}
         first, *others = [sorted(one.execute(text, parameters).fetchall(), key=repr) for one in databases]
         assert first

@@ -69,9 +69,7 @@ def planned(sql: str, *, delta: float = 1e-6, epsilon: float = 1.0, **settings: 
 
 def numbers(plan: Plan, held: MemoryEngine) -> dict[tuple[Any, ...], list[int]]:
     """Return what is measured, before the noise."""
-    found = [
-        held.run(one.sql("duckdb"), {"salt": SALT} if "$salt" in one.sql("duckdb") else None) for one in plan.statements
-    ]
+    found = [held.run(one.sql(), {"salt": SALT} if "$salt" in one.sql() else None) for one in plan.statements]
     return exact(plan, found)
 
 

@@ -101,7 +101,7 @@ def test_noise_aside_the_answer_is_that_of_the_database(case: Case) -> None:
 
 def statements_give_whole_numbers(plan: Plan, database: MemoryEngine) -> None:
     for statement in plan.statements:
-        sql = statement.sql(database.dialect)
+        sql = statement.sql(database.write)
         found = types(database, sql, {SALT: 7} if f"${SALT}" in sql else None)
         numbers = [name for name in found if name[0] in "mw" or name == "units"]
         assert {found[name] for name in numbers} <= {"BIGINT"}, sql

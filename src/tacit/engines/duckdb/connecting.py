@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
-from tacit.engines.duckdb.names import alias, listed, literal
+from tacit.engines.names import digest, listed, literal
 from tacit.privacy.errors import EngineFailed
 
 Connection = duckdb.DuckDBPyConnection
@@ -64,3 +64,8 @@ def lock(connection: Connection, files: Iterable[str]) -> None:
     connection.execute(f"SET allowed_paths = {listed(files)}")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def alias(path: str) -> str:
+    """Return the name under which a database file is attached, the same in every connection."""
+    return f"db_{digest(path)[:16]}"

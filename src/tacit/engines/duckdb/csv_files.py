@@ -16,7 +16,7 @@ from typing import Any, Final
 import duckdb
 
 from tacit.engines.duckdb.connecting import Connection
-from tacit.engines.duckdb.names import listed, literal
+from tacit.engines.names import listed, literal
 from tacit.privacy.errors import SourceMissing
 
 LOOKED_AT_BYTES: Final = 1 << 20

@@ -21,17 +21,20 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import duckdb
+from sqlglot import exp
 
+from tacit.engines import dialects
 from tacit.engines.declared import ends
 from tacit.engines.duckdb import relations
-from tacit.engines.duckdb.connecting import Connection, attach, connect, detach
-from tacit.engines.duckdb.names import alias, digest, quoted
+from tacit.engines.duckdb.connecting import Connection, alias, attach, connect, detach
 from tacit.engines.duckdb.prepared import TABLE, Store
 from tacit.engines.duckdb.reading import Reader
 from tacit.engines.duckdb.relations import Shown
 from tacit.engines.duckdb.running import Runs, answer
 from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
+from tacit.engines.names import digest, quoted
 from tacit.engines.protocol import Columns, Described, Progress, Source
+from tacit.engines.relations import check, place
 from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Table
 
@@ -67,8 +70,6 @@ class DuckDBEngine:
     Several threads may use one engine, and several processes one folder.
     """
 
-    dialect = "duckdb"
-
     def __init__(
         self, folder: Path | None, salt: int, threads: int | None = None, memory_limit: str | None = None
     ) -> None:
@@ -100,7 +101,7 @@ class DuckDBEngine:
         """
         with self._preparing:
             known = {name.lower(): other for name, other in others.items()}
-            relations.check(table, known)
+            check(table, known)
             for step in table.unit.through if table.unit else ():
                 self._registered(step.target_table)
             self._show(table, source, known)
@@ -118,6 +119,10 @@ class DuckDBEngine:
         with self._preparing:
             known = self._registered(name)
             return self._show(known.table, known.source, known.others).version
+
+    def write(self, tree: exp.Query) -> str:
+        """Return a statement as DuckDB reads it."""
+        return dialects.duckdb(tree)
 
     def run(
         self,
@@ -262,7 +267,7 @@ class DuckDBEngine:
             fact = digest("unique", parent.version, step.target_column.lower())
             if self._store.is_marked(parent.table.name, fact):
                 continue
-            whole, key = self._whole(parent), f"c{relations.place(parent.table, step.target_column)}"
+            whole, key = self._whole(parent), f"c{place(parent.table, step.target_column)}"
             sql = f"SELECT COUNT({key}) AS rows, COUNT(DISTINCT {key}) AS keys FROM ({whole.sql})"
             with opened(self._building(), whole.attached):
                 counted = self._work(lambda sql=sql: answer(self._building(), sql), parent.source)
@@ -289,7 +294,7 @@ class DuckDBEngine:
         """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
         if table.is_private or not table.identified_by:
             return
-        keys = ", ".join(f"c{relations.place(table, name)}" for name in table.identified_by)
+        keys = ", ".join(f"c{place(table, name)}" for name in table.identified_by)
         sql = f"SELECT COUNT(*) AS n FROM (SELECT {keys} FROM ({rows.sql}) GROUP BY ALL HAVING COUNT(*) > 1)"
         with opened(self._building(), rows.attached):
             counted = self._work(lambda: answer(self._building(), sql), source)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tacit.engines.duckdb.names import literal
+from tacit.engines.names import literal
 from tacit.privacy.tables import Kind
 
 TYPES: Final = {

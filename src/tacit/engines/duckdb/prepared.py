@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tacit.engines.duckdb.names import digest
+from tacit.engines.names import digest
 from tacit.privacy.errors import EngineFailed
 
 FOLDER: Final = "prepared"

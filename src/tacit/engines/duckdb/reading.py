@@ -14,8 +14,8 @@ from typing import Any, Final
 import duckdb
 
 from tacit.engines.duckdb.connecting import Connection, attach, connect, lock
-from tacit.engines.duckdb.names import quoted
 from tacit.engines.duckdb.relations import Shown
+from tacit.engines.names import quoted
 from tacit.engines.protocol import SCHEMA
 
 TELLING: Final = 4

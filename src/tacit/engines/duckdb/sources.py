@@ -15,10 +15,10 @@ from typing import Final
 
 import duckdb
 
-from tacit.engines.duckdb.connecting import Connection, attach, detach
+from tacit.engines.duckdb.connecting import Connection, alias, attach, detach
 from tacit.engines.duckdb.csv_files import CsvForm, form_of, scan
 from tacit.engines.duckdb.kinds import cast, kind_of, merged
-from tacit.engines.duckdb.names import alias, digest, listed, quoted
+from tacit.engines.names import digest, listed, quoted
 from tacit.engines.protocol import Described, Source
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column

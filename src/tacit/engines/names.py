@@ -24,8 +24,3 @@ def listed(texts: Iterable[str]) -> str:
 def digest(*parts: object) -> str:
     """Return a digest that tells sequences of texts and numbers apart."""
     return hashlib.sha256("\0".join(map(repr, parts)).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def alias(path: str) -> str:
-    """Return the name under which a database file is attached, the same in every connection."""
-    return f"db_{digest(path)[:16]}"

@@ -1,0 +1,119 @@
+"""The SELECT that shows a table: columns in the types of their kinds and as declared, the unit of each row.
+
+Promise: `_unit` is a function of the row and of the rows it leads to by foreign keys, the same in every table of a
+unit, and never NULL. A row whose unit cannot be told is left out. With a limit, the rows of a unit that stay are chosen
+by a salted hash of the rows themselves: not by their order, and not by anything about other units.
+
+Inside these statements columns are called c0, c1, ..., so that no declared name can collide with another word. They are
+DuckDB's SQL; `dialects` says how other engines write it. What precedes them, the cast of a source's own columns to the
+types of the kinds, is each engine's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.engines import declared as values
+from tacit.engines.names import quoted
+from tacit.engines.protocol import ROWS, UNIT
+from tacit.privacy.errors import InvalidInput, NameTaken, NotInCatalog
+from tacit.privacy.tables import Column, Kind, Table
+from tacit.privacy.units import Unit
+
+RESERVED: Final = (UNIT, ROWS)
+
+
+def check(table: Table, others: Mapping[str, Table]) -> None:
+    """Refuse a table whose columns collide with the engine's, or that does not lead to its unit."""
+    for column in table.columns:
+        if column.name.lower() in RESERVED:
+            raise NameTaken(f"{table.name} has a column {column.name}, a name that the engine needs; rename it")
+    if table.unit is None:
+        return
+    here = table
+    for step in table.unit.through:
+        there = others.get(step.target_table.lower())
+        if there is None:
+            raise NotInCatalog(
+                f"{here.name} leads to {step.target_table}, which is not registered; register that first",
+                name="unit",
+                value=step.target_table,
+            )
+        one, other = here.column(step.column), there.column(step.target_column)
+        for owner, key in ((here, one), (there, other)):
+            if key.facts is not None and not _is_unit(owner, key):
+                raise InvalidInput(
+                    f"{owner.name}.{key.name} leads to the unit, and clamping it to bounds would lead elsewhere; "
+                    "declare it without bounds or categories",
+                    name="unit",
+                )
+        if one.kind is not other.kind:
+            raise InvalidInput(
+                f"{here.name}.{one.name} is {one.kind} and {there.name}.{other.name} is {other.kind}; "
+                "declare both with the same kind, so that one can lead to the other",
+                name="unit",
+            )
+        here = there
+    here.column(table.unit.column)
+
+
+def _is_unit(table: Table, column: Column) -> bool:
+    return table.unit is not None and table.unit.is_direct and table.unit.column.lower() == column.name.lower()
+
+
+def as_declared(table: Table, rows: str) -> str:
+    """Return the SELECT of rows with their values as declared; the unit's own column stays as it is."""
+    items, kept = [], []
+    for index, column in enumerate(table.columns):
+        reference = exp.column(f"c{index}")
+        value = reference if _is_unit(table, column) else values.declared(column, reference)
+        items.append(f"{value.sql(dialect='duckdb')} AS c{index}")
+        if not column.nullable:
+            kept.append(f"c{index} IS NOT NULL")
+    shown = f"SELECT {', '.join(items)} FROM ({rows}) AS d"
+    return f"SELECT * FROM ({shown}) AS e WHERE {' AND '.join(kept)}" if kept else shown
+
+
+def with_unit(table: Table, rows: str, parents: Sequence[tuple[Table, str]]) -> str:
+    """Return the SELECT of a private table's rows and their `_unit`; `parents` are where its foreign keys lead."""
+    unit = unit_of(table)
+    items = ", ".join(f"r.c{index} AS c{index}" for index in range(len(table.columns)))
+    joins, alias, here = "", "r", table
+    for number, (step, (there, shown)) in enumerate(zip(unit.through, parents, strict=True)):
+        on = f"{alias}.c{place(here, step.column)} = p{number}.c{place(there, step.target_column)}"
+        joins += f" JOIN ({shown}) AS p{number} ON {on}"
+        alias, here = f"p{number}", there
+    column = here.column(unit.column)
+    value = f"{alias}.c{place(here, column.name)}"
+    known = f"{value} IS NOT NULL"
+    if column.kind is Kind.REAL:
+        known += f" AND NOT isnan({value})"
+        value = f"({value} + 0)"  # of the two zeros one
+    return f"SELECT {items}, {value} AS {UNIT} FROM ({rows}) AS r{joins} WHERE {known}"
+
+
+def view(table: Table, rows: str) -> str:
+    """Return the SELECT with declared names, over rows that are read anew for every question."""
+    extra = f", {UNIT}, CAST(NULL AS BIGINT) AS {ROWS}" if table.is_private else ""
+    return f"SELECT {renamed(table)}{extra} FROM ({rows}) AS v"
+
+
+def place(table: Table, name: str) -> int:
+    """Return where a column stands among the declared ones."""
+    wanted: Column = table.column(name)
+    return table.columns.index(wanted)
+
+
+def unit_of(table: Table) -> Unit:
+    """Return the unit of a private table."""
+    assert table.unit is not None  # these statements are about private tables
+    return table.unit
+
+
+def renamed(table: Table, but: Column | None = None) -> str:
+    """Return the items that give c0, c1, ... their declared names again."""
+    items = (f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns) if one is not but)
+    return ", ".join(items)
