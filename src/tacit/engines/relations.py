@@ -95,6 +95,17 @@ def with_unit(table: Table, rows: str, parents: Sequence[tuple[Table, str]]) -> 
     return f"SELECT {items}, {value} AS {UNIT} FROM ({rows}) AS r{joins} WHERE {known}"
 
 
+def limited(table: Table, rows: str) -> str:
+    """Return the SELECT of at most `rows_per_unit` rows of each unit; the salt is the parameter `salt`."""
+    most = table.limits.rows_per_unit
+    if most is None or table.unit is None:
+        return rows
+    names = [f"c{index}" for index in range(len(table.columns))]
+    order = ", ".join([f"hash({', '.join([UNIT, *names])}, $salt)", *names])
+    placed = f"SELECT *, row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}) AS place FROM ({rows}) AS w"
+    return f"SELECT {', '.join([*names, UNIT])} FROM ({placed}) AS l WHERE place <= {most}"
+
+
 def view(table: Table, rows: str) -> str:
     """Return the SELECT with declared names, over rows that are read anew for every question."""
     extra = f", {UNIT}, CAST(NULL AS BIGINT) AS {ROWS}" if table.is_private else ""

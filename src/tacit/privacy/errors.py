@@ -379,5 +379,17 @@ class SourceMissing(EngineFailed):
     code = "T613"
 
 
+class NoConnection(EngineFailed):
+    """A database cannot be reached, or the connection to it was lost; the message never holds a password."""
+
+    code = "T614"
+
+
+class NoAccess(EngineFailed):
+    """A database does not let the curator's account read a table, or does not know the account."""
+
+    code = "T615"
+
+
 def _placed(message: str, place: Place | None) -> str:
     return message if place is None else f"at {place.line}:{place.column}: {message}"
