@@ -9,6 +9,7 @@ errors. The parts are modules:
     tacit.ledger        budgets, in memory (`tacit.Budget`) and durable
     tacit.engines       where the rows are and where heavy work runs
     tacit.query         private SQL
+    tacit.stats         statistics over arrays, frames and registered tables
 
 and `tacit.Curator` opens a folder that holds a catalog, a durable ledger and released answers.
 
@@ -19,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tacit import accounting, curator, engines, ledger, mechanisms, privacy, query
+    from tacit import accounting, curator, engines, ledger, mechanisms, privacy, query, stats
     from tacit.accounting import Cost
     from tacit.curator import Curator
     from tacit.ledger import Budget
@@ -61,9 +62,10 @@ __all__ = [
     "mechanisms",
     "privacy",
     "query",
+    "stats",
 ]
 
-_PARTS: Final = ("accounting", "curator", "engines", "ledger", "mechanisms", "privacy", "query")
+_PARTS: Final = ("accounting", "curator", "engines", "ledger", "mechanisms", "privacy", "query", "stats")
 _HOMES: Final = ("tacit.privacy", "tacit.privacy.errors", "tacit.accounting", "tacit.ledger", "tacit.curator")
 """Where the names of `__all__` that are not parts come from."""
 

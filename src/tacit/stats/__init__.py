@@ -1,0 +1,30 @@
+"""Statistics over arrays, frames and registered tables, on the mechanisms and the ledger that private SQL uses.
+
+    budget = tacit.Budget(epsilon=1.0)
+    answer = tacit.stats.mean(ages, bounds=(0, 120), epsilon=0.1, budget=budget)
+    answer.value, answer.interval(0.95), answer.cost, answer.card
+
+    visits = curator.table("visits")                       # a registered table pays from its own budget
+    tacit.stats.mean(visits["age"], by=visits["ward"], epsilon=0.1)
+
+`epsilon` (or `rho`) is what the whole answer costs. With `unit=` (whose row each row is) and `rows_per_unit=` the
+promise is about whole units; a registered table knows its unit.
+"""
+
+from tacit.stats.answer import Answer
+from tacit.stats.asking import Column, RegisteredTable
+from tacit.stats.moments import correlation, count, covariance, mean, std, sum, trend, variance
+
+__all__ = [
+    "Answer",
+    "Column",
+    "RegisteredTable",
+    "correlation",
+    "count",
+    "covariance",
+    "mean",
+    "std",
+    "sum",
+    "trend",
+    "variance",
+]

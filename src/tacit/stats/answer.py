@@ -1,0 +1,117 @@
+"""The answer of a statistic: `value`, `interval(0.95)`, `cost`, `card`, `permit`; in notebooks a table, and a plot."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from html import escape
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.accounting.bounds import Cost
+from tacit.ledger import Permit
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.simulation import is_simulated
+from tacit.privacy.figures import at_most
+from tacit.privacy.numbers import inside_unit_interval
+from tacit.stats.funds import LEVEL
+from tacit.stats.plan import Noisy, Plan
+from tacit.stats.plots import Plot, plot_of
+
+ROWS_SHOWN: Final = 50
+
+
+class Answer:
+    """What was released of a statistic, and what it cost."""
+
+    def __init__(self, plan: Plan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str) -> None:
+        self.plan: Final = plan
+        self.noisy: Final = tuple(np.asarray(one) for one in noisy)
+        """The released numbers from which value and interval are computed."""
+        self.cost: Final = cost
+        """What was charged; nothing, if the same statistic of the same data had been released before."""
+        self.permit: Final = permit
+        self.simulated: Final = any(map(is_simulated, noisy))
+        """Whether the noise can be replayed, so that the answer protects nobody."""
+        self._protected = protected
+
+    @property
+    def label(self) -> str:
+        """What was asked for."""
+        return self.plan.label
+
+    @cached_property
+    def value(self) -> Any:
+        """The answer: a number, or an array in the order of `keys`."""
+        return self.plan.value(self.noisy)
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        """For what the numbers of an array stand; None for a single number."""
+        return self.plan.keys
+
+    def interval(self, level: float = LEVEL) -> Interval | None:
+        """Return where the value without noise lies with probability `level`, each number of an array by itself.
+
+        It covers the noise, not the chance by which people came to be in the data, nor rows that were left out because
+        a unit had too many. None where no interval is known.
+        """
+        return self.plan.interval(self.noisy, float(inside_unit_interval("level", level)))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The answer as rows: the parts of each key, `value`, and the ends `low` and `high` of its 95 % interval."""
+        span = self.interval()
+        keys = self.keys
+        if keys is None:
+            ends = {"low": None, "high": None} if span is None else {"low": span.low, "high": span.high}
+            return [{"value": self.value, **ends}]
+        values = np.asarray(self.value).ravel().tolist()
+        lows, highs = [[None] * len(values)] * 2 if span is None else [np.asarray(end).ravel().tolist() for end in span]
+        names = self.plan.key_names
+        return [
+            {**dict(zip(names, key, strict=True)), "value": value, "low": low, "high": high}
+            for key, value, low, high in zip(keys, values, lows, highs, strict=True)
+        ]
+
+    @property
+    def card(self) -> str:
+        """What was released, in plain language."""
+        cost = f"epsilon {at_most(self.cost.epsilon)}" + (
+            f", delta {at_most(self.cost.delta)}" if self.cost.delta else ""
+        )
+        sentences = [
+            f"The {self.label}.",
+            self._protected,
+            *(f"{line[0].upper()}{line[1:]}." for line in self.plan.lines),
+            f"It cost {cost}." if self.cost.epsilon else "It cost nothing: the same answer was released before.",
+        ]
+        if self.simulated:
+            sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
+        return " ".join(sentences)
+
+    def plot(self) -> Plot:
+        """Return the answer as a plot, which notebooks show and which can be saved as .svg or .png."""
+        return plot_of(self.label, self.plan.key_names, self.rows, self.card)
+
+    def __repr__(self) -> str:
+        shown = f"{len(self.keys)} numbers" if self.keys is not None else f"{self.value:.6g}"
+        return f"<{self.label}: {shown} for epsilon {at_most(self.cost.epsilon)}>"
+
+    def _repr_html_(self) -> str:
+        """The answer as a table."""
+        rows = self.rows
+        names = list(rows[0]) if rows else ["value"]
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>"
+            for row in rows[:ROWS_SHOWN]
+        )
+        more = f"<p>… {len(rows) - ROWS_SHOWN:,} more rows</p>" if len(rows) > ROWS_SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(self.card)}</p>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"

@@ -1,0 +1,217 @@
+"""From the arguments of a statistic to rows, funds and an answer.
+
+Columns are arrays (`arrays`) or columns of a registered table (`Column`), all of one kind in one statistic. Arrays are
+paid from a `budget` that the caller holds; a registered table has its own. Nothing is charged before all arguments have
+been checked.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypedDict
+
+from tacit.ledger import Budget
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.privacy.bounds import Bounds, Categories, Category
+from tacit.privacy.errors import InvalidInput, NotBounded, WrongKind, WrongType
+from tacit.privacy.numbers import whole
+from tacit.privacy.tables import Column as Declared
+from tacit.privacy.tables import Kind, Table
+from tacit.stats.answer import Answer
+from tacit.stats.arrays import ArrayRows, arrays
+from tacit.stats.funds import Funds
+from tacit.stats.plan import Plan
+from tacit.stats.rows import Cut, Scale
+
+
+class Asked(TypedDict, total=False):
+    """What every statistic can be told."""
+
+    epsilon: object
+    """What the whole answer costs; or `rho`."""
+    rho: object
+    budget: Budget
+    """Who pays for arrays."""
+    unit: Any
+    """For arrays: whose row each row is, a column of the same length; without it, every row is a person."""
+    rows_per_unit: int
+    """How many rows of a unit are counted."""
+    analyst: str
+    """For registered tables: who asks."""
+    purpose: str
+    timeout_s: float
+
+
+class RegisteredTable(ABC):
+    """A table of a curator, ready for statistics: `table["age"]` is a column of it."""
+
+    table: Table
+
+    @property
+    @abstractmethod
+    def budget(self) -> Budget:
+        """The budget of its data set."""
+
+    @abstractmethod
+    def answered(self, plan: Plan, asked: Asked, per_unit: int) -> Answer:
+        """Answer a plan by the road of a release: reserve, run on the engine, noise, commit."""
+
+    def __getitem__(self, name: str) -> Column:
+        return Column(self, self.table.column(name))
+
+
+class Column:
+    """A column of a registered table, to be given to statistics in the place of an array."""
+
+    def __init__(self, table: RegisteredTable, declared: Declared) -> None:
+        self.table: Final = table
+        self.declared: Final = declared
+
+    def __repr__(self) -> str:
+        return f"Column({self.table.table.name}.{self.declared.name})"
+
+
+class Survey:
+    """One statistic being asked: its columns by the names that its plan uses, and who pays."""
+
+    def __init__(self, columns: Mapping[str, Any], asked: Asked, *, source: Source = SYSTEM) -> None:
+        given = {name: one for name, one in columns.items() if one is not None}
+        registered = [one for one in given.values() if isinstance(one, Column)]
+        self._asked, self._source = asked, source
+        self._table: RegisteredTable | None = None
+        self._declared: dict[str, Declared] = {}
+        if registered:
+            if len(registered) != len(given) or len({one.table.table.name for one in registered}) > 1:
+                raise InvalidInput("the columns of one statistic are arrays, or columns of one registered table")
+            self._table = registered[0].table
+            self._declared = {name: one.declared for name, one in given.items()}
+            for name in ("budget", "unit"):
+                if name in asked:
+                    raise InvalidInput(f"a registered table has its own {name}; leave {name}= out", name=name)
+            budget = self._table.budget
+        else:
+            if "analyst" in asked:
+                raise InvalidInput(
+                    "analysts ask about registered tables; arrays are paid from a budget", name="analyst"
+                )
+            self._arrays, self._unit = arrays(given, asked.get("unit"))
+            budget = asked.get("budget")  # type: ignore[assignment]
+            if not isinstance(budget, Budget):
+                raise WrongType("a statistic of arrays is paid from a budget: budget=tacit.Budget(1.0)", name="budget")
+        self.budget: Final = budget
+        self.per_unit: Final = self._limit()
+        self.funds: Final = Funds.of(budget, asked.get("epsilon"), asked.get("rho"))
+
+    def _limit(self) -> int:
+        """Return how many rows of a unit are counted."""
+        stated = self._asked.get("rows_per_unit")
+        if stated is not None:
+            return whole("rows_per_unit", stated)
+        if self._table is not None:
+            declared = self._table.table.limits.rows_per_unit
+            if declared is not None:
+                return declared
+        elif self._unit is None:
+            return 1
+        raise NotBounded(
+            "a unit can have any number of rows; say how many of them are counted", accepted="rows_per_unit=1, or more"
+        )
+
+    def name(self, column: str) -> str:
+        """Return what a column is called, for people."""
+        return self._declared[column].name if self._table is not None else column
+
+    def column(self, column: str) -> str:
+        """Return the name under which rows know a column."""
+        return self.name(column)
+
+    def kind(self, column: str) -> Kind:
+        """Return what values a column has."""
+        return self._declared[column].kind if self._table is not None else self._arrays[column].kind
+
+    def bounds(self, column: str, stated: object) -> Bounds:
+        """Return the bounds of a column: those that are stated, otherwise those that it was registered with."""
+        kind = self.kind(column)
+        if isinstance(stated, Bounds):
+            return stated
+        if stated is not None:
+            if not isinstance(stated, Sequence) or len(stated) != 2:
+                raise WrongType("bounds are two numbers: bounds=(0, 120)", name="bounds", value=stated)
+            return Bounds(*stated)
+        if kind is Kind.BOOLEAN:
+            return Bounds(0, 1)
+        facts = self._declared[column].facts if self._table is not None else None
+        if isinstance(facts, Bounds):
+            return facts
+        raise NotBounded(
+            f"nothing public limits {self.name(column)}",
+            accepted="bounds=(low, high), chosen without looking at the data; or learn them: tacit.stats.bounds",
+        )
+
+    def scale(self, column: str, stated: object, steps: int, *, centred: bool = True) -> Scale:
+        """Return a column as whole numbers within its bounds."""
+        kind = self.kind(column)
+        if kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
+            raise WrongKind(f"{self.name(column)} is computed with as a number, and holds {kind} values")
+        held = Kind.REAL if kind is Kind.REAL else Kind.INTEGER
+        return Scale.of(self.column(column), self.bounds(column, stated), held, steps, centred=centred)
+
+    def cut(self, column: str, keys: Sequence[Category] | Categories | None, *, what: str = "keys") -> Cut:
+        """Return a column's public values as cells: those that are stated, otherwise those it was registered with."""
+        if isinstance(keys, Categories):
+            return Cut(self.column(column), keys.values)
+        if keys is not None:
+            return Cut(self.column(column), Categories(keys).values)
+        facts = self._declared[column].facts if self._table is not None else None
+        if isinstance(facts, Categories):
+            return Cut(self.column(column), facts.values)
+        if self.kind(column) is Kind.BOOLEAN:
+            return Cut(self.column(column), (False, True))
+        raise NotBounded(
+            f"the values of {self.name(column)} are not public, and showing one could give a person away",
+            accepted=f"{what}=[...], listed without looking at the data",
+        )
+
+    def cuts(self, by: Mapping[str, Any], keys: Any) -> tuple[Cut, ...]:
+        """Return the public groups of the columns `by`; `keys` is a list for one column, a list each for several."""
+        names = list(by)
+        listed = [keys] if len(names) == 1 else list(keys) if keys is not None else [None] * len(names)
+        if len(listed) != len(names):
+            raise InvalidInput("with several columns to group by, keys is a list with the keys of each", name="keys")
+        return tuple(self.cut(name, one) for name, one in zip(names, listed, strict=True))
+
+    def answered(self, plan: Plan) -> Answer:
+        """Charge a plan, measure it, and return the answer."""
+        if self._table is not None:
+            return self._table.answered(plan, self._asked, self.per_unit)
+        permit = self.budget.charge(plan.event, self._asked.get("purpose") or plan.label)
+        rows = ArrayRows(self._arrays, self._unit, self.per_unit, source=self._source)
+        return Answer(plan, plan.measure(rows, self._source), permit.cost, permit, self.protected)
+
+    @property
+    def protected(self) -> str:
+        """Who is protected, in a sentence."""
+        return protected(self.budget, self.per_unit, by_unit=self._unit is not None)
+
+
+def protected(budget: Budget, per_unit: int, *, by_unit: bool) -> str:
+    """Return who is protected, in a sentence."""
+    what = budget.cap.relation.in_words
+    if not by_unit:
+        return f"Protected is each row: nobody can tell well whether {what}, a unit being one row."
+    rows = "one row of it is" if per_unit == 1 else f"{per_unit} rows of it are"
+    return (
+        "Protected is each unit with everything it contributed: "
+        f"nobody can tell well whether {what}; at most {rows} counted."
+    )
+
+
+def grouped(by: Any) -> dict[str, Any]:
+    """Return the columns to group by, under names of their own."""
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        return {f"by {name}": one for name, one in by.items()}
+    many = isinstance(by, list | tuple) and bool(by) and not isinstance(by[0], str | int | float | bool | None)
+    return {f"group {index + 1}" if many else "group": one for index, one in enumerate(by if many else [by])}

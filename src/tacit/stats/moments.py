@@ -1,0 +1,310 @@
+"""Statistics that are made of sums: count, sum, mean, variance, standard deviation, covariance, correlation, trend.
+
+Promise (neighbours: one unit more or less, or one replaced, as the budget says): a unit has at most `rows_per_unit`
+rows, each of which adds at most the reach of a term, so the L1 and the L2 sensitivity of each sum is their product
+(twice that for a replaced unit). Sums are of whole numbers, exact in any order.
+
+Moments are taken around the middle of the bounds: centred values are half as large as the interval, and so is their
+noise (the bounded mean of Wilson et al. 2020). What is computed from them is put back where the statistic can lie at
+all. The funds are shared in proportion to how much each sum matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.privacy.bounds import Category
+from tacit.privacy.events import Event
+from tacit.stats.answer import Answer
+from tacit.stats.asking import Asked, Survey, grouped
+from tacit.stats.plan import Measured, Noisy, Plan, composed, measured, simulated_interval
+from tacit.stats.rows import Rows, Scale, Term
+
+SUM_STEPS: Final = 2**20
+MEAN_STEPS: Final = 2**20
+SQUARE_STEPS: Final = 2**12
+"""Into how many steps the greatest value is divided: for sums, for means, for squares and products."""
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments(Plan):
+    """Noisy sums, and the function that makes the statistic of them."""
+
+    function: str
+    parts: tuple[Measured, ...]
+    scales: tuple[Scale, ...] = ()
+
+    @property
+    def event(self) -> Event:
+        return composed(self.parts)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(part.line for part in self.parts)
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        by = self.parts[0].by
+        return list(product(*(cut.values for cut in by))) if by else None
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(cut.column for cut in self.parts[0].by)
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        needs = dict.fromkeys(scale.column for scale in self.scales)
+        return measured(self.parts, rows, list(needs), source)
+
+    def value(self, noisy: Noisy) -> Any:
+        if self.function == "count" or (self.function == "sum" and self.scales[0].step >= 1):
+            worth = 1 if self.function == "count" else int(self.scales[0].step)
+            found: Any = np.asarray(noisy[0]) * worth
+        else:
+            found = self.compute(*(np.asarray(one, dtype=np.float64) for one in noisy))
+        return found.ravel() if self.parts[0].by else found.item()
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        if len(self.parts) == 1:
+            part = self.parts[0]
+            span = part.noise.interval(level, np.asarray(noisy[0]))
+            low, high = (np.asarray(end) * part.worth for end in span)
+            return Interval(*((low.ravel(), high.ravel()) if part.by else (low.item(), high.item())))
+        found = simulated_interval(self.parts, noisy, level, self.compute)
+        if found is None or not self.parts[0].by:
+            return found
+        return Interval(np.asarray(found.low).ravel(), np.asarray(found.high).ravel())
+
+    def compute(self, *sums: Numbers) -> Numbers:
+        """Return the statistic from sums, whatever axes they have in common."""
+        return FUNCTIONS[self.function](self.scales, sums)
+
+
+def count(values: Any, *, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """How many rows have a value."""
+    survey = Survey({"value": values, **grouped(by)}, asked)
+    cuts = survey.cuts(grouped(by), keys)
+    (noise,) = survey.funds.noises([survey.per_unit])
+    name = survey.column("value")
+    return survey.answered(
+        CountOf(f"count of {survey.name('value')}", "count", (Measured(Term(), noise, cuts),), column=name)
+    )
+
+
+@dataclass(frozen=True)
+class CountOf(Moments):
+    """The number of rows that have a value in a column."""
+
+    column: str = ""
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        return measured(self.parts, rows, [self.column], source)
+
+
+def sum(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """The sum of values, each clamped to its bounds."""
+    survey = Survey({"value": values, **grouped(by)}, asked)
+    scale = survey.scale("value", bounds, SUM_STEPS, centred=False)
+    return _answered(survey, "sum", (scale,), [Term((scale,))], [1.0], by, keys)
+
+
+def mean(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """The mean of values, each clamped to its bounds: a noisy sum around their middle over a noisy count."""
+    survey = Survey({"value": values, **grouped(by)}, asked)
+    scale = survey.scale("value", bounds, MEAN_STEPS)
+    return _answered(survey, "mean", (scale,), [Term(), Term((scale,))], [0.5, 1.0], by, keys)
+
+
+def variance(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """The variance of values (with n - 1), from noisy moments around the middle of the bounds."""
+    return _spread("variance", values, bounds, by, keys, asked)
+
+
+def std(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """The standard deviation of values: the root of their variance."""
+    return _spread("standard deviation", values, bounds, by, keys, asked)
+
+
+def covariance(
+    values: Any,
+    others: Any,
+    *,
+    bounds: Any = None,
+    other_bounds: Any = None,
+    by: Any = None,
+    keys: Any = None,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """The covariance of two columns (with n - 1), over the rows that have both values."""
+    survey, scales = _two(values, others, bounds, other_bounds, by, asked)
+    terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales)]
+    return _answered(survey, "covariance", scales, terms, [0.5, 0.7, 0.7, 1.0], by, keys)
+
+
+def correlation(
+    values: Any,
+    others: Any,
+    *,
+    bounds: Any = None,
+    other_bounds: Any = None,
+    by: Any = None,
+    keys: Any = None,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """Pearson's correlation of two columns, over the rows that have both values."""
+    survey, scales = _two(values, others, bounds, other_bounds, by, asked)
+    return _answered(survey, "correlation", scales, second_moments(scales), SECOND_WEIGHTS, by, keys)
+
+
+def trend(
+    values: Any,
+    times: Any,
+    *,
+    bounds: Any = None,
+    time_bounds: Any = None,
+    by: Any = None,
+    keys: Any = None,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """The slope of the straight line through values over times, by least squares."""
+    survey, scales = _two(values, times, bounds, time_bounds, by, asked)
+    terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales), square(scales[1])]
+    return _answered(survey, "trend", scales, terms, [0.4, 0.6, 0.6, 1.0, 0.8], by, keys)
+
+
+def square(scale: Scale) -> Term:
+    """The square of a scale, centred, so that its noise is half as large."""
+    return Term((scale, scale), scale.reach**2 // 2)
+
+
+def second_moments(scales: tuple[Scale, Scale]) -> list[Term]:
+    """Count, both sums, products and both squares."""
+    one, other = scales
+    return [Term(), Term((one,)), Term((other,)), Term(scales), square(one), square(other)]
+
+
+SECOND_WEIGHTS: Final = (0.5, 0.7, 0.7, 1.0, 1.0, 1.0)
+
+
+def _spread(function: str, values: Any, bounds: Any, by: Any, keys: Any, asked: Asked) -> Answer:
+    survey = Survey({"value": values, **grouped(by)}, asked)
+    scale = survey.scale("value", bounds, SQUARE_STEPS)
+    terms = [Term(), Term((scale,)), square(scale)]
+    return _answered(survey, function, (scale,), terms, [0.5, 0.7, 1.0], by, keys)
+
+
+def _two(
+    values: Any, others: Any, bounds: Any, other_bounds: Any, by: Any, asked: Asked
+) -> tuple[Survey, tuple[Scale, Scale]]:
+    survey = Survey({"value": values, "other": others, **grouped(by)}, asked)
+    return survey, (
+        survey.scale("value", bounds, SQUARE_STEPS),
+        survey.scale("other", other_bounds, SQUARE_STEPS),
+    )
+
+
+def _answered(
+    survey: Survey,
+    function: str,
+    scales: tuple[Scale, ...],
+    terms: Sequence[Term],
+    weights: Sequence[float],
+    by: Any,
+    keys: Sequence[Category] | Any,
+) -> Answer:
+    """Give each sum its noise, charge, and answer."""
+    cuts = survey.cuts(grouped(by), keys) if by is not None else ()
+    noises = survey.funds.noises([survey.per_unit * term.reach for term in terms], weights)
+    parts = tuple(Measured(term, noise, cuts, label_of(term)) for term, noise in zip(terms, noises, strict=True))
+    names = " and ".join(dict.fromkeys(survey.name(one) for one in ("value", "other")[: len(scales)]))
+    return survey.answered(Moments(f"{function} of {names}", function, parts, scales))
+
+
+def label_of(term: Term) -> str:
+    """Return what a term adds up, for people."""
+    columns = [factor.column for factor in term.factors]
+    if not columns:
+        return "rows"
+    if len(columns) == 1:
+        centre = term.factors[0].centre
+        return f"sum of {columns[0]}" + (f" around {centre:g}" if centre else "")
+    return f"squares of {columns[0]}" if columns[0] == columns[1] else f"products of {' and '.join(columns)}"
+
+
+def _sum(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    return sums[0] * float(scales[0].step)
+
+
+def _mean(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    (scale,) = scales
+    rows, total = np.maximum(sums[0], 1.0), sums[1]
+    return np.clip(scale.centre + float(scale.step) * total / rows, scale.lower, scale.upper)
+
+
+def _spread_of(scale: Scale, rows: Numbers, total: Numbers, squares: Numbers) -> Numbers:
+    """The population's variance in steps."""
+    in_steps = squares / rows + square(scale).offset - (total / rows) ** 2
+    return np.clip(in_steps, 0.0, float(scale.reach) ** 2)
+
+
+def _variance(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    (scale,) = scales
+    rows = np.maximum(sums[0], 1.0)
+    return _spread_of(scale, rows, sums[1], sums[2]) * float(scale.step) ** 2 * _corrected(sums[0])
+
+
+def _std(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    return np.sqrt(_variance(scales, sums))
+
+
+def _corrected(rows: Numbers) -> Numbers:
+    """n / (n - 1), for at least two rows."""
+    at_least = np.maximum(rows, 2.0)
+    return np.asarray(at_least / (at_least - 1))
+
+
+def _cross(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    """The population's covariance in steps of both."""
+    rows = np.maximum(sums[0], 1.0)
+    reach = float(scales[0].reach * scales[1].reach)
+    return np.clip(sums[3] / rows - (sums[1] / rows) * (sums[2] / rows), -reach, reach)
+
+
+def _covariance(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    return _cross(scales, sums) * float(scales[0].step * scales[1].step) * _corrected(sums[0])
+
+
+def _correlation(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    rows = np.maximum(sums[0], 1.0)
+    spreads = [
+        np.sqrt(np.maximum(_spread_of(scale, rows, sums[1 + index], sums[4 + index]), 1.0))
+        for index, scale in enumerate(scales)
+    ]
+    return np.asarray(np.clip(_cross(scales, sums) / (spreads[0] * spreads[1]), -1.0, 1.0))
+
+
+def _trend(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    rows = np.maximum(sums[0], 1.0)
+    spread = np.maximum(_spread_of(scales[1], rows, sums[2], sums[4]), 1.0)
+    return np.asarray(_cross(scales, sums) / spread * float(scales[0].step / scales[1].step))
+
+
+FUNCTIONS: Final[Mapping[str, Callable[[Sequence[Scale], Sequence[Numbers]], Numbers]]] = {
+    "count": lambda _, sums: sums[0],
+    "sum": _sum,
+    "mean": _mean,
+    "variance": _variance,
+    "standard deviation": _std,
+    "covariance": _covariance,
+    "correlation": _correlation,
+    "trend": _trend,
+}

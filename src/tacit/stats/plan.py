@@ -1,0 +1,154 @@
+"""What a statistic will do, before any data are touched: its noise, its event, and how its answer is computed.
+
+Promise: `event` records all that `measure` releases. Values and intervals are computed from what was released and from
+public facts alone, so they cost nothing.
+
+Intervals of computed values (a mean is a ratio of two noisy sums) come from taking fresh noise off the released numbers
+many times and computing anew: where the released numbers are far from 0 compared with their noise, the share of
+intervals that hold the value without noise is the stated one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.events import Composed, Event
+from tacit.stats.funds import Noise
+from tacit.stats.rows import Cut, Rows, Term
+
+DRAWS: Final = 4000
+DRAWN_MAX: Final = 4_000_000
+"""How many numbers are drawn at most to find the intervals of one answer."""
+
+Noisy: TypeAlias = tuple[NDArray[Any], ...]
+"""What was released: arrays of whole or real numbers, or of texts."""
+
+
+@dataclass(frozen=True)
+class Plan(ABC):
+    """A statistic with its noise."""
+
+    label: str
+    """What is answered, for people: "mean of age"."""
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """All that is released, for the accountant."""
+
+    @property
+    @abstractmethod
+    def lines(self) -> tuple[str, ...]:
+        """What is released with which noise, a sentence each, for the card."""
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        """For what the numbers of the value stand, in order: groups, bins, shares; None for a single number."""
+        return None
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """What the parts of a key are called."""
+        return ()
+
+    @abstractmethod
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        """Return exact sums with noise; to be called when `event` has been charged."""
+
+    @abstractmethod
+    def value(self, noisy: Noisy) -> Any:
+        """Return the value that was asked for: a number, or an array in the order of `keys`."""
+
+    @abstractmethod
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        """Return where the value without noise lies with probability `level`, each number by itself."""
+
+    @property
+    def canonical(self) -> str:
+        """A digest that is equal for plans that release the same."""
+        return hashlib.sha256(f"{type(self).__qualname__} {self!r}".encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Sums of one term over the cells of cuts, with their noise."""
+
+    term: Term
+    noise: Noise
+    by: tuple[Cut, ...] = ()
+    label: str = "rows"
+
+    def redrawn(self, released: NDArray[Any], draws: int, source: Source) -> NDArray[np.float64]:
+        """Return copies of what was released, fresh noise taken off each."""
+        noise = self.noise.release(np.zeros((draws, *released.shape), dtype=np.int64), source=source)
+        return np.asarray(released, dtype=np.float64)[None] - np.asarray(noise, dtype=np.float64)
+
+    @property
+    def line(self) -> str:
+        """The noise in words."""
+        law = "Gaussian noise of standard deviation" if hasattr(self.noise, "sigma") else "Laplace noise of scale"
+        return f"{self.label}: {law} {float(self.noise.scale) * self.worth:.4g}"
+
+    @property
+    def worth(self) -> float:
+        """What one step of the sum is worth."""
+        worth = 1.0
+        for factor in self.term.factors:
+            worth *= float(factor.step)
+        return worth
+
+
+def measured(parts: Sequence[Measured], rows: Rows, needs: Sequence[str], source: Source) -> Noisy:
+    """Release sums that share their rows and their cells."""
+    exact = rows.sums([part.term for part in parts], parts[0].by, needs)
+    return tuple(part.noise.release(sums, source=source) for part, sums in zip(parts, exact, strict=True))
+
+
+def composed(parts: Sequence[Measured]) -> Event:
+    """Return the event of several measurements."""
+    events = tuple(part.noise.event for part in parts)
+    return events[0] if len(events) == 1 else Composed(events)
+
+
+def simulated_interval(
+    parts: Sequence[Measured], noisy: Noisy, level: float, compute: Any, *, seed: int = 1
+) -> Interval | None:
+    """Return the interval of what `compute` makes of arrays with a first axis of draws.
+
+    The noise that is taken off is drawn from a fixed seed: it hides nothing, and the same answer has the same interval.
+    """
+    size = sum(int(one.size) for one in noisy)
+    draws = min(DRAWS, DRAWN_MAX // max(1, size))
+    if draws < 200:
+        return None
+    source = SeededSource(seed)
+    again = [part.redrawn(np.asarray(one), draws, source) for part, one in zip(parts, noisy, strict=True)]
+    found = np.asarray(compute(*again), dtype=np.float64)
+    tail = (1 - level) / 2
+    low, high = np.quantile(found, [tail, 1 - tail], axis=0)
+    return Interval(_plain(low), _plain(high))
+
+
+def to_bytes(noisy: Noisy) -> bytes:
+    """Return a written form, to be kept as a released answer."""
+    return json.dumps([np.asarray(one).tolist() for one in noisy], separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def from_bytes(written: bytes) -> Noisy:
+    """Read the written form back."""
+    return tuple(np.array(one) for one in json.loads(written))
+
+
+def _plain(value: NDArray[Any]) -> Any:
+    return value.item() if value.ndim == 0 else value

@@ -1,0 +1,181 @@
+"""Rows about people, and the whole numbers that are added up over them.
+
+Every statistic is made of sums: of ones (a count), of values in whole steps, of products of those, over all rows or
+over the rows in each cell of a public partition. `Rows` is where such sums come from: arrays in this process
+(`arrays`) or a registered table in its engine (`tables`).
+
+Promise: at most `per_unit` rows of each unit are added up, chosen by nothing but that unit's own rows and fresh or
+secret randomness, so that adding or removing a unit moves a sum by at most `per_unit` times the greatest term. What the
+methods return is exact and private: it is for mechanisms alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.grid import Grid
+from tacit.privacy.bounds import Bounds, Category
+from tacit.privacy.errors import NotBounded, OutOfRange
+from tacit.privacy.tables import Kind
+
+REACH_MAX: Final = 2**40
+"""The greatest term: 2^22 rows of that size, and millions of rows of the usual size, fit into 63 bits."""
+
+SATURATION: Final = 2**62
+"""Where sums end; clamping moves no two neighbours further apart."""
+
+_TINY: Final = Fraction(1, 2**60)
+_BOUNDED_BELOW: Final = 2**50
+_HALVES_BELOW: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A column as whole numbers: value / step, rounded, less `shift`; beyond the ends it is clamped.
+
+    The step is a power of two, so that dividing by it is exact and the ends are those of the bounds.
+    """
+
+    column: str
+    lower: float
+    upper: float
+    step: Fraction
+    shift: int
+
+    @property
+    def low(self) -> int:
+        """The least number."""
+        return _half_away(Fraction(self.lower) / self.step) - self.shift
+
+    @property
+    def high(self) -> int:
+        """The greatest number."""
+        return _half_away(Fraction(self.upper) / self.step) - self.shift
+
+    @property
+    def reach(self) -> int:
+        """The greatest absolute number."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def centre(self) -> float:
+        """The value that is counted as 0."""
+        return float(self.shift * self.step)
+
+    @classmethod
+    def of(cls, column: str, bounds: Bounds, kind: Kind, steps: int, *, centred: bool = True) -> Scale:
+        """Choose the step from the bounds alone, so that half their width has about `steps` of them.
+
+        Around 0 for sums; around the middle of the bounds otherwise, which halves the noise.
+        """
+        if isinstance(bounds.lower, date) or isinstance(bounds.upper, date):
+            raise NotBounded(f"{column} is computed with as a number, and its bounds are dates")
+        lower, upper = float(bounds.lower), float(bounds.upper)
+        size = half = max(abs(Fraction(lower)), abs(Fraction(upper)))
+        if size >= _BOUNDED_BELOW:
+            raise NotBounded(f"the bounds of {column} lie so far apart that noise would drown any answer")
+        if centred:
+            half = max((Fraction(upper) - Fraction(lower)) / 2, size / 2**20)
+        if kind is Kind.INTEGER and half <= steps:
+            is_half = centred and half <= _HALVES_BELOW and half.denominator == 2
+            step = Fraction(1, 2) if is_half else Fraction(1)
+        else:
+            step = Grid.below(max(half, _TINY) / steps).step
+        low, high = _half_away(Fraction(lower) / step), _half_away(Fraction(upper) / step)
+        return cls(column, lower, upper, step, (low + high) // 2 if centred else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a row adds: the product of its columns in steps, less `offset`; without columns every row adds 1."""
+
+    factors: tuple[Scale, ...] = ()
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.reach > REACH_MAX:
+            raise OutOfRange("the bounds allow terms that are too large to be added up exactly", name="bounds")
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest number that a row can add."""
+        if not self.factors:
+            return 1 - self.offset, 1 - self.offset
+        first = self.factors[0]
+        low, high = first.low, first.high
+        if len(self.factors) == 2 and self.factors[1] == first:
+            least = 0 if low <= 0 <= high else min(low * low, high * high)
+            return least - self.offset, max(low * low, high * high) - self.offset
+        for factor in self.factors[1:]:
+            ends = [low * factor.low, low * factor.high, high * factor.low, high * factor.high]
+            low, high = min(ends), max(ends)
+        return low - self.offset, high - self.offset
+
+    @property
+    def reach(self) -> int:
+        """The greatest absolute number that a row can add; noise has a scale, also where that is 0."""
+        return max(1, *map(abs, self.ends))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a row must have a value in to be added."""
+        return tuple(dict.fromkeys(factor.column for factor in self.factors))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A public partition of a column into cells: its listed `values`, or the bins between rising `edges`.
+
+    A bin holds its left edge, the last one also its right edge; values beyond the outer edges are moved to them. A
+    value that is not listed is in no cell, and its row is not added. None among `values` is the cell of missing ones.
+    """
+
+    column: str
+    values: tuple[Category, ...] = ()
+    edges: tuple[float | date, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return len(self.values) or len(self.edges) - 1
+
+
+class Rows(Protocol):
+    """Where exact sums come from."""
+
+    @property
+    def per_unit(self) -> int:
+        """How many rows of a unit are added up at most."""
+        ...
+
+    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+        """Return each term added up in each cell: an array of shape (terms, cells of the first cut, ...).
+
+        Rows without a value in a column of the terms or in `needs` are left out of all sums.
+        """
+        ...
+
+    def units(self, column: str) -> Mapping[Any, int]:
+        """Return for each value of a column that occurs the number of units with it.
+
+        A unit is counted for `per_unit` values at most. For mechanisms that choose which values may be shown.
+        """
+        ...
+
+
+def saturated(sums: NDArray[Any]) -> NDArray[np.int64]:
+    """Return sums within the range that noise is added in."""
+    found: NDArray[np.int64] = np.clip(sums, -SATURATION, SATURATION).astype(np.int64)
+    return found
+
+
+def _half_away(number: Fraction) -> int:
+    size = (abs(number) + Fraction(1, 2)).__floor__()
+    return size if number >= 0 else -size
