@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tacit.ledger import Budget, Ledger, LedgerBudget, Store
 from tacit.privacy.bounds import Bounds, Categories, Category
-from tacit.privacy.errors import EmptyInput, WrongType
+from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import Unit
 
 if TYPE_CHECKING:
     from tacit.curator.catalog import Catalog
+    from tacit.curator.places import Home
     from tacit.curator.road import Asked, Road
+    from tacit.curator.statistics import CuratedTable
     from tacit.engines.protocol import Engine, Progress, Source
     from tacit.query import Preview, Release
     from tacit.query.explain import Line
@@ -43,7 +45,7 @@ class Curator:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
-        self._engine: Engine | None = None
+        self._engines: dict[Home, Engine] = {}
         self._shown: dict[str, tuple[Table, Source]] = {}
 
     @property
@@ -75,23 +77,26 @@ class Curator:
     ) -> Table:
         """Register a table: a CSV, Parquet or DuckDB file (or glob of files), or a pandas, polars or Arrow frame.
 
+        Or one that stays in its database: "postgresql://host/db#schema.table", "sc://host:15002#catalog.db.table".
+
         It is private with a `unit` (a column, or a Unit with the foreign keys that lead to it) or it is `public`.
         What is known of its columns is stated here and never read off the data.
         """
         from tacit.curator.catalog import Catalog
+        from tacit.curator.places import home_of
         from tacit.curator.sources import source_of
         from tacit.curator.stating import table_of
         from tacit.engines.frames import frame_source, is_frame
 
         with self._lock:
-            catalog, engine = self.catalog, self._opened()
+            catalog = self.catalog
             if is_frame(data):
                 source = frame_source(data, self.folder, name)
             else:
                 source = source_of(data, folder=self.folder, format=format)
             table = table_of(
                 name,
-                engine.describe(source),
+                self._opened(home_of(source)).describe(source),
                 unit=unit,
                 public=public,
                 columns=columns,
@@ -114,10 +119,13 @@ class Curator:
 
     def remove_table(self, name: str) -> None:
         """Take a table out of the catalog; its file, its budget and what was released stay."""
+        from tacit.curator.places import home_of
+
         with self._lock:
             self.catalog.remove(name)
-            if self._shown.pop(name.lower(), None) is not None and self._engine is not None:
-                self._engine.forget(name)
+            shown = self._shown.pop(name.lower(), None)
+            if shown is not None and (engine := self._engines.get(home_of(shown[1]))) is not None:
+                engine.forget(name)
 
     def set_budget(
         self,
@@ -179,6 +187,13 @@ class Curator:
         asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose)
         return self._road().release(asked, timeout_s=timeout_s, progress=progress)
 
+    def table(self, name: str) -> CuratedTable:
+        """Return a private table for statistics: `tacit.stats.mean(curator.table("visits")["age"], epsilon=0.1)`."""
+        from tacit.curator.salt import salt_of
+        from tacit.curator.statistics import CuratedTable
+
+        return CuratedTable(self.catalog.schema.table(name), self.ledger, self._ready, salt_of(self.folder))
+
     def preview(
         self,
         sql: str,
@@ -211,19 +226,19 @@ class Curator:
         from tacit.query.explain import explain
 
         plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
-        return explain(plan, self._opened().write)
+        return explain(plan, self._ready(plan.tables).write)
 
     def cancel(self) -> None:
         """Stop the question that is running, from another thread; what was charged stays charged."""
-        if self._engine is not None:
-            self._engine.cancel()
+        for engine in list(self._engines.values()):
+            engine.cancel()
 
     def close(self) -> None:
         """Let go of the folder."""
         with self._lock:
-            if self._engine is not None:
-                self._engine.close()
-                self._engine = None
+            for engine in self._engines.values():
+                engine.close()
+            self._engines.clear()
             self._shown.clear()
         self.ledger.close()
 
@@ -233,30 +248,40 @@ class Curator:
 
         return Road(self.catalog.schema, self.ledger, self._ready, salt_of(self.folder))
 
-    def _opened(self) -> Engine:
-        """Return the engine, opening it if it is not."""
+    def _opened(self, home: Home) -> Engine:
+        """Return an engine, opening it if it is not."""
+        from tacit.curator.places import opened
         from tacit.curator.salt import salt_of
-        from tacit.engines import DuckDBEngine
 
         with self._lock:
-            if self._engine is None:
-                self._engine = DuckDBEngine(self.folder, salt=salt_of(self.folder))
-            return self._engine
+            if home not in self._engines:
+                self._engines[home] = opened(home, self.folder, salt_of(self.folder))
+            return self._engines[home]
 
     def _ready(self, names: Sequence[str]) -> Engine:
         """Return the engine with the named tables in it, and those through which they lead to their units."""
+        from tacit.curator.places import home_of, in_words
+
         with self._lock:
-            engine, catalog = self._opened(), self.catalog
+            catalog = self.catalog
             wanted = {name.lower() for name in names}
             for table in reversed(catalog.ordered()):
                 if table.name.lower() in wanted and table.unit is not None:
                     wanted |= {step.target_table.lower() for step in table.unit.through}
-            for table in catalog.ordered():
-                key = table.name.lower()
+            tables = [table for table in catalog.ordered() if table.name.lower() in wanted]
+            homes = {home_of(catalog.source(table.name)): table.name for table in tables}
+            if len(homes) > 1:
+                places = " and ".join(f"{name} in {in_words(home)}" for home, name in homes.items())
+                raise NotAllowed(
+                    f"the tables of one question lie in one engine, and here are {places}",
+                    accepted="register copies of the smaller tables where the others are",
+                )
+            engine = self._opened(next(iter(homes)))
+            for table in tables:
                 stated = table, catalog.source(table.name)
-                if key in wanted and self._shown.get(key) != stated:
+                if self._shown.get(table.name.lower()) != stated:
                     engine.register(*stated, catalog.tables)
-                    self._shown[key] = stated
+                    self._shown[table.name.lower()] = stated
             return engine
 
     def __enter__(self) -> Self:

@@ -1,7 +1,15 @@
-"""Where a table's rows are: which format a path stands for, and how the place is written in the catalog.
+"""Where a table's rows are: which format a path or an address stands for, and how the place is written in the catalog.
 
-In the catalog a place is relative to its folder where it lies inside it, and absolute otherwise; for a DuckDB file the
-table follows after a #. Everywhere else places are absolute.
+In the catalog a path is relative to its folder where it lies inside it, and absolute otherwise; for a DuckDB file, a
+PostgreSQL server and a Spark session the table follows after a #. Everywhere else paths are absolute.
+
+    visits.parquet                               a file, or a glob of files
+    clinic.duckdb#main.visits                    a table of a DuckDB file
+    postgresql://ana@db.clinic:5432/care#public.visits    a table that stays in PostgreSQL; no password stands here
+    env:CLINIC_DB#public.visits                  the same, the address being in an environment variable (or file:PATH,
+                                                 service:NAME)
+    sc://spark.clinic:15002#care.visits          a table that Spark knows, through Spark Connect (or spark://host:7077)
+    spark:local#parquet:/data/visits/*.parquet   files read by a Spark of this process
 Not here: reading any of it (engines).
 """
 
@@ -15,7 +23,20 @@ from typing import Final
 from tacit.engines.protocol import Described, Source
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
 
-FORMS: Final = ("csv", "parquet", "duckdb")
+FORMS: Final = ("csv", "parquet", "duckdb", "postgres", "spark")
+ADDRESSES: Final = {
+    "postgresql://": "postgres",
+    "postgres://": "postgres",
+    "env:": "postgres",
+    "file:": "postgres",
+    "service:": "postgres",
+    "sc://": "spark",
+    "spark://": "spark",
+    "spark:": "spark",
+}
+"""How an address begins, and what answers there."""
+
+_LOCAL: Final = "spark:"
 SUFFIXES: Final = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -32,9 +53,9 @@ SUFFIXES: Final = {
 
 
 def source_of(data: object, *, folder: Path | str, format: str | None = None, table: str = "") -> Source:
-    """Return the source that a path or a glob stands for, looked for here and then in the catalog's folder.
+    """Return the source that a path, a glob or an address stands for; files are looked for here, then in the folder.
 
-    A table of a DuckDB file is named by `table`, or after a #: "clinic.duckdb#main.visits".
+    A table of a DuckDB file or of a database is named by `table`, or after a #: "clinic.duckdb#main.visits".
     """
     if not isinstance(data, str | os.PathLike):
         raise WrongType(
@@ -45,8 +66,16 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
     text = os.fspath(data)
     if not isinstance(text, str) or not text:
         raise EmptyInput("a source is the path of a file, such as visits.parquet", name="source", value=data)
+    if (address := _address(f"{text}#{table}" if table else text)) is not None:
+        if format not in (None, address.form):
+            raise InvalidInput(f"{_shown(text)} is an address of {address.form}, not a {format} file", name="format")
+        return address
     if "://" in text:
-        raise InvalidInput(f"rows are read from files, and {text} is an address; copy it here first", name="source")
+        known = ", ".join(sorted(start for start in ADDRESSES if start.endswith("://")))
+        raise InvalidInput(
+            f"rows are read from files, or from an address that begins with {known}; copy others here first",
+            name="source",
+        )
     place, inner = (text, table) if table else _parted(text, format)
     form = format_of(place, format)
     source = Source(form, _found(os.path.expanduser(place), Path(folder)), _inner_table(place, form, inner))
@@ -59,9 +88,9 @@ def describe(source: Source) -> list[Described]:
 
     The engine works in a folder of its own for that, so it never waits for one that answers questions.
     """
-    from tacit.engines import DuckDBEngine
+    from tacit.curator.places import home_of, opened
 
-    engine = DuckDBEngine(None, salt=0)
+    engine = opened(home_of(source), None, salt=0)
     try:
         return engine.describe(source)
     finally:
@@ -79,7 +108,7 @@ def format_of(place: str, stated: str | None) -> str:
         if lowered.endswith(suffix):
             return form
     raise InvalidInput(
-        f"the name {place} does not say what the file holds; say its format: {', '.join(FORMS[:-1])} or {FORMS[-1]}",
+        f"the name {place} does not say what the file holds; say its format: csv, parquet or duckdb",
         name="format",
         value=place,
     )
@@ -89,6 +118,10 @@ def written(source: Source, folder: Path) -> str:
     """Return a place as the catalog writes it."""
     if "#" in source.table:
         raise InvalidInput(f"a table with # in its name cannot be named: {source.table}", name="source")
+    if source.form == "spark":
+        return f"{source.place if '://' in source.place else _LOCAL + source.place}#{source.table}"
+    if source.form == "postgres":
+        return f"{source.place}#{source.table}"
     root, place = os.path.abspath(folder), source.place
     if place.startswith(root + os.sep):
         place = os.path.relpath(place, root)
@@ -101,9 +134,32 @@ def written(source: Source, folder: Path) -> str:
 
 def read(text: str, format: str | None, folder: Path) -> Source:
     """Return the source that the catalog's file names; whether it is there is not looked at."""
+    if (address := _address(text)) is not None:
+        return address
     place, inner = _parted(text, format)
     form = format_of(place, format)
     return Source(form, os.path.join(os.path.abspath(folder), place), _inner_table(place, form, inner))
+
+
+def _address(text: str) -> Source | None:
+    """Return the source that an address names, None for what is none; a password in it is refused."""
+    start = next((start for start in ADDRESSES if text.startswith(start)), None)
+    if start is None:
+        return None
+    place, _, inner = text.partition("#")
+    if "://" in place and "@" in place and ":" in place.partition("://")[2].rpartition("@")[0]:
+        raise InvalidInput(
+            "a password does not belong into the catalog; leave it out of the address and give it by PGPASSWORD, "
+            "~/.pgpass or an address in the environment: env:NAME#schema.table",
+            name="source",
+        )
+    if not inner:
+        raise EmptyInput(f"{place} holds several tables; name one of them: {place}#public.visits", name="table")
+    return Source(ADDRESSES[start], place.removeprefix(_LOCAL) if start == _LOCAL else place, inner)
+
+
+def _shown(text: str) -> str:
+    return text.partition("#")[0]
 
 
 def _parted(text: str, format: str | None) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """Where the rows are and where heavy work runs, behind one small protocol (`tacit.engines.protocol`).
 
 `DuckDBEngine` is embedded and the default: it reads CSV, Parquet and DuckDB files, and frames that are in memory
-(`frame_source`). An engine sees only SQL that tacit wrote, and answers with a row a group, never with a row of a unit.
+(`frame_source`). `PostgresEngine` and `SparkEngine` ask tables where they are. An engine sees only SQL that tacit
+wrote, and answers with a row a group, never with a row of a unit.
 
-DuckDB itself is loaded when an engine is first named, so that importing this package costs nothing.
+Databases are loaded when an engine is first named, so that importing this package costs nothing.
 """
 
 from importlib import import_module
@@ -14,6 +15,8 @@ from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Described, Engin
 if TYPE_CHECKING:
     from tacit.engines.duckdb import DuckDBEngine
     from tacit.engines.frames import frame_source, is_frame
+    from tacit.engines.postgres import PostgresEngine
+    from tacit.engines.spark import SparkEngine
 
 __all__ = [
     "ROWS",
@@ -23,8 +26,10 @@ __all__ = [
     "Described",
     "DuckDBEngine",
     "Engine",
+    "PostgresEngine",
     "Progress",
     "Source",
+    "SparkEngine",
     "frame_source",
     "is_frame",
 ]
@@ -33,6 +38,8 @@ _HOMES: Final = {
     "DuckDBEngine": "tacit.engines.duckdb",
     "frame_source": "tacit.engines.frames",
     "is_frame": "tacit.engines.frames",
+    "PostgresEngine": "tacit.engines.postgres",
+    "SparkEngine": "tacit.engines.spark",
 }
 
 

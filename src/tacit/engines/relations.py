@@ -120,7 +120,8 @@ def place(table: Table, name: str) -> int:
 
 def unit_of(table: Table) -> Unit:
     """Return the unit of a private table."""
-    assert table.unit is not None  # these statements are about private tables
+    if table.unit is None:
+        raise InvalidInput(f"{table.name} is public and has no unit", name="table")
     return table.unit
 
 

@@ -69,7 +69,7 @@ def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path, text: str, sentenc
         ('identified_by = "id"', ', line 4: identified_by is a list: names, such as ["id"]'),
         ("identified_by = [1]", ", line 4: identified_by is a list of column names"),
         ('identified_by = ["ix"]', ", line 1: visits has no column ix; it has id"),
-        ('format = "xlsx"', ", line 4: a format is one of csv, parquet, duckdb, not 'xlsx'"),
+        ('format = "xlsx"', ", line 4: a format is one of csv, parquet, duckdb, postgres, spark, not 'xlsx'"),
         ("format = 1", ", line 4: format is a text in quotation marks"),
     ],
 )

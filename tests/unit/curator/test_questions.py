@@ -120,7 +120,7 @@ def test_a_question_over_budget_is_refused_before_the_data_are_touched(
     def untouchable(*_arguments: Any, **_settings: Any) -> None:
         pytest.fail("the data were touched")
 
-    engine = curator._opened()
+    engine = curator._opened(("duckdb", ""))
     monkeypatch.setattr(engine, "run", untouchable)
     with pytest.raises(BudgetExceeded):
         curator.sql(QUESTION, epsilon=3.5)
@@ -128,7 +128,7 @@ def test_a_question_over_budget_is_refused_before_the_data_are_touched(
 
 
 def test_the_charge_is_on_disk_before_the_engine_runs(curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, seen = curator._opened(), []
+    engine, seen = curator._opened(("duckdb", "")), []
     real = engine.run
 
     def watched(*arguments: Any, **settings: Any) -> Any:
@@ -146,7 +146,7 @@ def test_a_run_that_fails_stays_charged_and_the_ledger_says_why(
     def failing(*_arguments: Any, **_settings: Any) -> None:
         raise EngineFailed("the engine is gone")
 
-    monkeypatch.setattr(curator._opened(), "run", failing)
+    monkeypatch.setattr(curator._opened(("duckdb", "")), "run", failing)
     with pytest.raises(EngineFailed):
         curator.sql(QUESTION, epsilon=0.5)
     assert curator.budget("visits").spent().epsilon == pytest.approx(0.5)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from fractions import Fraction
 from typing import Any, Final
 
 from tacit.cli.kit import Fact, Screen
 from tacit.curator.catalog import Catalog
+from tacit.curator.sources import written
 from tacit.curator.statements import LIMITS
 from tacit.curator.writing import key_text
 from tacit.privacy.bounds import Bounds, Categories
@@ -109,10 +109,7 @@ def _shown_value(value: object) -> str:
 
 
 def _place(catalog: Catalog, table: Table) -> str:
-    source = catalog.source(table.name)
-    place = os.path.relpath(source.place, os.path.abspath(catalog.folder))
-    place = source.place if place.startswith(os.pardir) else place
-    return shown(f"{place}#{source.table}" if source.table else place)
+    return shown(written(catalog.source(table.name), catalog.folder))
 
 
 def _column_object(column: Column) -> dict[str, Any]:

@@ -85,13 +85,16 @@ def _stating(function: Callable[..., None]) -> Callable[..., None]:
 def add(screen: Screen, folder: Path, name: str, source: str, replace: bool, options: dict[str, Any]) -> None:
     """State a table: its rows come from SOURCE.
 
-    SOURCE is a CSV or Parquet file, several of them (visits-*.parquet), or a table of a DuckDB file
-    (clinic.duckdb#visits). At a terminal, what the options leave open is asked for.
+    SOURCE is a CSV or Parquet file, several of them (visits-*.parquet), a table of a DuckDB file
+    (clinic.duckdb#visits), or one that stays in PostgreSQL or Spark. No password stands in it: give it by PGPASSWORD
+    or ~/.pgpass, or the whole address by env:NAME. At a terminal, what the options leave open is asked for.
 
     \b
       tacit table add visits visits.parquet --unit patient_id --bounds age=0:120 --categories sex=F,M
       tacit table add lines lines.csv --through visit_id=visits.id --rows-per-unit 50
       tacit table add regions regions.csv --public
+      tacit table add stays postgresql://ana@db.clinic/care#public.stays --unit patient_id
+      tacit table add events sc://spark.clinic:15002#care.events --unit user_id --rows-per-unit 10
     """
     catalog = opened_catalog(folder)
     from tacit.cli.catalog.drafts import Draft
