@@ -68,7 +68,7 @@ def _rounded(kind: Kind, bounds: Bounds) -> tuple[End, End]:
     if kind is Kind.DATE:
         return _day(low), _day(high)
     if kind is Kind.TIME:
-        return _moment(low), _moment(high)
+        return _moment(low, time_of_day.min), _moment(high, time_of_day.max)
     lower, upper = Fraction(low), Fraction(high)  # type: ignore[arg-type]
     if kind is Kind.REAL:
         inside = rounded_up(lower), rounded_down(upper)
@@ -82,9 +82,10 @@ def _day(bound: object) -> date:
     return bound.date() if isinstance(bound, datetime) else bound
 
 
-def _moment(bound: object) -> datetime:
+def _moment(bound: object, of_day: time_of_day) -> datetime:
+    """Return a bound as a time; a day as a bound of times is meant whole."""
     assert isinstance(bound, date)
-    moment = bound if isinstance(bound, datetime) else datetime.combine(bound, time_of_day.min)
+    moment = bound if isinstance(bound, datetime) else datetime.combine(bound, of_day)
     return moment.replace(tzinfo=None) if moment.tzinfo is None else (moment - moment.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
 
 
