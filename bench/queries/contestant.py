@@ -58,6 +58,31 @@ def tacit_over(folder: str, sql: str, delta: float | None = None) -> Ask:
     return ask
 
 
+def postgres_over(address: str, sql: str) -> Ask:
+    """PostgreSQL by itself."""
+    import psycopg
+
+    connection = psycopg.connect(address, autocommit=True)
+
+    def ask(number: int) -> None:
+        connection.execute(sql).fetchall()
+
+    return ask
+
+
+def spark_over(place: str, files: str, sql: str) -> Ask:
+    """Spark by itself, set as tacit sets it, over Parquet files that are read for every question."""
+    from tacit.engines.spark import session_at
+
+    session = session_at(place)
+    session.read.parquet(files).createOrReplaceTempView("events")
+
+    def ask(number: int) -> None:
+        session.sql(sql).collect()
+
+    return ask
+
+
 def registration(folder: str, **table: Any) -> Ask:
     """Registering a table in a folder, which can be done once."""
     from bench.queries import tables
@@ -70,6 +95,8 @@ def registration(folder: str, **table: Any) -> Ask:
 
 OPENERS: Final[dict[str, Callable[..., Ask]]] = {
     "duckdb": duckdb_over,
+    "postgres": postgres_over,
+    "spark": spark_over,
     "tacit": tacit_over,
     "registration": registration,
 }

@@ -147,7 +147,8 @@ def _address(text: str) -> Source | None:
     if start is None:
         return None
     place, _, inner = text.partition("#")
-    if "://" in place and "@" in place and ":" in place.partition("://")[2].rpartition("@")[0]:
+    user = place.partition("://")[2].rpartition("@")[0]
+    if user.partition(":")[2] or "password=" in place.lower():
         raise InvalidInput(
             "a password does not belong into the catalog; leave it out of the address and give it by PGPASSWORD, "
             "~/.pgpass or an address in the environment: env:NAME#schema.table",
