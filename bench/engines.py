@@ -5,7 +5,7 @@ about data in which few users have many rows and many have few. Beside tacit sta
 BY without privacy and a bare GROUP BY (user, group) whose result is aggregated again: the least that any such bounding
 does, and what the goal is set against. Each contestant stays open in a process of its own, and they take turns.
 
-Spark reads Parquet files anew for every question; PostgreSQL has the rows in a table of its own, with no index; tacit on
+Spark reads Parquet files anew for every question; PostgreSQL has the rows in a table with no index; tacit on
 DuckDB has stored them once when they were registered, and DuckDB by itself reads the files.
 Spark runs in one process with two threads, so this says what it costs, not what a cluster gives: `rows at which Spark
 pays off` is where lines through the seconds of the two largest sizes meet, if they do.

@@ -1,8 +1,9 @@
 """The one road of a release: plan, price, reserve, run, noise, commit.
 
 Promise: nothing that depends on data happens before the ledger has charged the plan's event; what a preview says is
-what is charged; a question whose answer was released before on the same data is answered with it, at no cost. If the
-engine fails after the charge, the charge stands, and the ledger says why.
+what is charged; a question whose answer was released before on the same data is answered with it, at no cost. An answer
+is kept for that only if the data had the same version before and after the run, so answers about different rows do not
+mix. If the engine fails after the charge, the charge stands, and the ledger says why.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ class Road:
             for permit in permits:
                 self.ledger.annotate(permit, f"the run failed: {error.code}")
             raise
-        answer = noisy.to_bytes()
+        again = not source.simulated and _version(engine, plan) == version
         for permit in permits:
-            self.ledger.commit(permit, answer, digest, version)
+            self.ledger.commit(permit, noisy.to_bytes(), *((digest, version) if again else (None, None)))
         return Release(plan, noisy, cost, permits)
 
     def _tariff(self, question: Question) -> Tariff:

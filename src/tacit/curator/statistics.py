@@ -44,7 +44,7 @@ class CuratedTable(RegisteredTable):
         analyst, dataset = asked.get("analyst"), self.table.dataset
         words = protected(self.budget, per_unit, by_unit=True)
         digest = _digest(self.table.name.lower(), per_unit, plan.canonical)
-        version = _digest(self.table.name.lower(), engine.version(self.table.name))
+        version = self._version(engine)
         self._ledger.preview(dataset, plan.event, analyst=analyst)  # who may not ask learns nothing
         if (kept := self._ledger.released(digest, version)) is not None:
             return Answer(plan, from_bytes(kept), NOTHING, None, words)
@@ -56,8 +56,12 @@ class CuratedTable(RegisteredTable):
         except TacitError as error:
             self._ledger.annotate(permit, f"the run failed: {error.code}")
             raise
-        self._ledger.commit(permit, to_bytes(noisy), digest, version)
+        again = self._version(engine) == version  # rows that changed meanwhile belong to no version
+        self._ledger.commit(permit, to_bytes(noisy), *((digest, version) if again else (None, None)))
         return Answer(plan, noisy, permit.cost, permit, words)
+
+    def _version(self, engine: Engine) -> str:
+        return _digest(self.table.name.lower(), engine.version(self.table.name))
 
     def __repr__(self) -> str:
         return f"CuratedTable({self.table.name!r})"

@@ -309,3 +309,15 @@ def test_groups_that_cannot_be_shown_are_one_row_if_that_is_asked(tmp_path: Path
         assert [row["city"] for row in curator.sql(sql, epsilon=8.0).rows] == ["big"]
         with pytest.raises(QueryRefused):
             curator.sql("SELECT city, COUNT(DISTINCT u) FROM people GROUP BY city", epsilon=1.0, other=True)
+
+
+def test_an_answer_about_rows_that_changed_meanwhile_is_not_given_again(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = curator._ready(("visits",))
+    versions = iter("abbb")
+    monkeypatch.setattr(engine, "version", lambda name: next(versions))
+    sql = "SELECT COUNT(*) FROM visits"
+    first = curator.sql(sql, epsilon=0.1)
+    assert first.cost.epsilon > 0
+    assert curator.sql(sql, epsilon=0.1).cost.epsilon > 0
