@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tacit.engines.dialects.spark import spark as spark
+
 
 def duckdb(tree: exp.Query) -> str:
     """Return a statement as DuckDB reads it."""

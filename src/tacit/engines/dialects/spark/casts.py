@@ -1,0 +1,137 @@
+"""Casts as DuckDB does them: which texts are numbers, dates or truth values, and how reals become whole numbers.
+
+Promise: a text is accepted if and only if DuckDB accepts it, and everything else is NULL; nothing raises. Of dates and
+times only the years 1 to 9999 are read, as nothing else is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tacit.engines.dialects.spark.pieces import Piece, Type, literal, once
+
+_DIGITS: Final = r"[0-9](?:_?[0-9])*"
+_NUMBER: Final = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
+_SPACES: Final = r"[ \t\n\x0B\f\r]*"
+_REAL: Final = rf"^{_SPACES}\+?(-?{_NUMBER}(?:[eE][+-]?{_DIGITS})?|-?(?i:inf|infinity|nan)){_SPACES}\z"
+_WHOLE: Final = rf"^{_SPACES}([+-]?)(?:({_DIGITS})(?:\.([0-9])?(?:_?[0-9])*)?|\.([0-9])(?:_?[0-9])*){_SPACES}\z"
+_SCALED: Final = rf"^{_SPACES}([+-]?{_NUMBER}[eE][+-]?{_DIGITS}){_SPACES}\z"
+_BASED: Final = {
+    16: rf"^{_SPACES}0[xX]([0-9a-fA-F](?:_?[0-9a-fA-F])*){_SPACES}\z",
+    2: rf"^{_SPACES}0[bB]([01](?:_?[01])*){_SPACES}\z",
+}
+_DAY: Final = r"([0-9]{1,6})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
+_CLOCK: Final = (
+    r"([01]?[0-9]|2[0-3]|24(?=:0?0(?::0?0(?:\.0*)?)?(?:[^0-9:.]|\z))):([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]*))?)?"
+)
+_ZONE: Final = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?| +[^ ]*)? *"
+_MOMENT: Final = rf"^{_DAY}(?:(?:T| ) *{_CLOCK}{_ZONE})?\z"
+_DATE: Final = rf"^{_SPACES}{_DAY}(?:(?:T| ) *{_CLOCK}{_ZONE})?{_SPACES}\z"
+_TRUE: Final = "('true', 't', '1', 'yes', 'y')"
+_FALSE: Final = "('false', 'f', '0', 'no', 'n')"
+_DAY_MICROS: Final = 86_400_000_000
+
+
+def cast(value: Piece, target: Type) -> Piece:
+    """Return a value as another type, NULL where DuckDB gives NULL or an error."""
+    if value.type is target:
+        return value
+    make = _CASTS.get((value.type, target), lambda shown: f"CAST({shown} AS {target})")
+    return Piece(once(value.text, make), target)
+
+
+def to_whole(value: str) -> str:
+    """Return a real that is whole already as BIGINT, NULL where it does not fit or is NaN."""
+    return once(
+        value,
+        lambda x: f"CASE WHEN {x} >= -9223372036854775808D AND {x} < 9223372036854775808D THEN CAST({x} AS BIGINT) END",
+    )
+
+
+def _group(value: str, pattern: str, number: int) -> str:
+    return f"regexp_extract({value}, {literal(pattern)}, {number})"
+
+
+def _digits(value: str, pattern: str, number: int) -> str:
+    return f"replace({_group(value, pattern, number)}, '_', '')"
+
+
+def _matches(value: str, pattern: str) -> str:
+    return f"{value} RLIKE {literal(pattern)}"
+
+
+def _text_to_integer(value: str) -> str:
+    sign = _group(value, _WHOLE, 1)
+    whole = f"CAST(concat({sign}, '0', {_digits(value, _WHOLE, 2)}) AS BIGINT)"
+    next_digit = f"concat({_group(value, _WHOLE, 3)}, {_group(value, _WHOLE, 4)})"
+    rounded = f"try_add({whole}, CASE WHEN {next_digit} < '5' THEN 0L WHEN {sign} = '-' THEN -1L ELSE 1L END)"
+    scaled = f"round(CAST({_digits(value, _SCALED, 1)} AS DECIMAL(38, 18)))"
+    hexadecimal, binary = (f"CAST(conv({_digits(value, _BASED[base], 1)}, {base}, 10) AS BIGINT)" for base in (16, 2))
+    return (
+        f"CASE WHEN {_matches(value, _WHOLE)} THEN {rounded} "
+        f"WHEN {_matches(value, _SCALED)} THEN try_cast({scaled} AS BIGINT) "
+        f"WHEN {_matches(value, _BASED[16])} THEN {hexadecimal} "
+        f"WHEN {_matches(value, _BASED[2])} THEN {binary} END"
+    )
+
+
+def _text_to_real(value: str) -> str:
+    return f"CAST({_digits(value, _REAL, 1)} AS DOUBLE)"
+
+
+def _text_to_boolean(value: str) -> str:
+    return f"CASE WHEN lower({value}) IN {_TRUE} THEN TRUE WHEN lower({value}) IN {_FALSE} THEN FALSE END"
+
+
+def _day(value: str, pattern: str) -> str:
+    year, month, day = (f"CAST({_group(value, pattern, number)} AS INT)" for number in (1, 3, 4))
+    return f"CASE WHEN {year} BETWEEN 1 AND 9999 THEN make_date({year}, {month}, {day}) END"
+
+
+def _clock(value: str, pattern: str) -> str:
+    """Return the microseconds since midnight of a text, 0 where it has no time of day."""
+    hours, minutes, seconds = (f"CAST(concat('0', {_group(value, pattern, number)}) AS BIGINT)" for number in (5, 6, 7))
+    micros = f"CAST(rpad(left({_group(value, pattern, 8)}, 6), 6, '0') AS BIGINT)"
+    return f"(({hours} * 60 + {minutes}) * 60 + {seconds}) * 1000000 + {micros}"
+
+
+def _text_to_moment(value: str, pattern: str) -> str:
+    micros = f"unix_date({_day(value, pattern)}) * {_DAY_MICROS}L + {_clock(value, pattern)}"
+    epoch = f"WHEN {value} = 'epoch' THEN TIMESTAMP_NTZ '1970-01-01 00:00:00' "
+    return f"CASE {epoch}ELSE {from_micros(micros)} END"
+
+
+def from_micros(micros: str) -> str:
+    """Return a time from the microseconds since 1970."""
+    return f"CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"
+
+
+def micros(value: str) -> str:
+    """Return the microseconds between 1970 and a time."""
+    return f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))"
+
+
+def _real_to_text(value: str) -> str:
+    """Return a real in DuckDB's way: the shortest digits, with an exponent below 1e-4 and from 1e16 on."""
+    shown = f"CAST({value} AS STRING)"
+    mantissa, power = f"regexp_replace({shown}, '(\\\\.0)?E.*', '')", f"CAST(split_part({shown}, 'E', 2) AS INT)"
+    exponent = f"format_string('%se%s%02d', {mantissa}, CASE WHEN {power} < 0 THEN '-' ELSE '+' END, abs({power}))"
+    plain = f"regexp_replace(CAST(CAST({value} AS DECIMAL(38, 21)) AS STRING), '(?<=\\\\.[0-9]{{1,21}})0+$', '')"
+    return (
+        f"CASE WHEN isnan({value}) THEN 'nan' WHEN abs({value}) = double('Infinity') THEN "
+        f"CASE WHEN {value} > 0 THEN 'inf' ELSE '-inf' END WHEN instr({shown}, 'E') = 0 THEN {shown} "
+        f"WHEN abs({value}) >= 1e-4 AND abs({value}) < 1e16 THEN {plain} ELSE {exponent} END"
+    )
+
+
+_CASTS: Final[Mapping[tuple[Type | None, Type], Callable[[str], str]]] = {
+    (Type.TEXT, Type.BIGINT): _text_to_integer,
+    (Type.TEXT, Type.DOUBLE): _text_to_real,
+    (Type.TEXT, Type.BOOLEAN): _text_to_boolean,
+    (Type.TEXT, Type.TIME): lambda value: _text_to_moment(value, _MOMENT),
+    (Type.TEXT, Type.DATE): lambda value: f"CAST({_text_to_moment(value, _DATE)} AS DATE)",
+    (Type.DOUBLE, Type.BIGINT): lambda value: to_whole(f"rint({value})"),
+    (Type.DOUBLE, Type.TEXT): _real_to_text,
+    (Type.HUGE, Type.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",
+}

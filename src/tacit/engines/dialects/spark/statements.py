@@ -1,0 +1,410 @@
+"""Whole statements: SELECT, joins, groups and windows, with the types of all columns on the way.
+
+Promise: a tree is written node by node, each by a rule of this package, and a node without one is refused: nothing
+reaches Spark whose reading was not compared with DuckDB's. A relation `tacit_data."NAME"` is the temporary view
+`tacit_data_NAME`, a parameter `$name` is `:name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.engines.dialects.spark import moments, numbers, texts
+from tacit.engines.dialects.spark.casts import cast
+from tacit.engines.dialects.spark.numbers import Handler, Write, literal_number
+from tacit.engines.dialects.spark.pieces import TYPES, Piece, Type, literal, quoted, wider
+from tacit.engines.protocol import SCHEMA
+from tacit.privacy.errors import EngineFailed
+from tacit.privacy.tables import Kind
+
+Kinds = Mapping[str, Mapping[str, Kind]]
+"""The kinds of the columns of each view, both by name in lower case."""
+
+Fields = Mapping[str, Type | None]
+
+ROWS_SCHEMA: Final = "tacit_rows"
+SOURCE_SCHEMA: Final = "tacit_source"
+_SCHEMAS: Final = (SCHEMA, ROWS_SCHEMA, SOURCE_SCHEMA)
+_COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_TARGETS: Final = {
+    "BOOLEAN": Type.BOOLEAN,
+    "TINYINT": Type.BIGINT,
+    "SMALLINT": Type.BIGINT,
+    "INT": Type.BIGINT,
+    "BIGINT": Type.BIGINT,
+    "DOUBLE": Type.DOUBLE,
+    "TEXT": Type.TEXT,
+    "VARCHAR": Type.TEXT,
+    "DATE": Type.DATE,
+    "TIMESTAMP": Type.TIME,
+    "TIMESTAMPNTZ": Type.TIME,
+}
+_WHOLE_MAX: Final = 2**63 - 1
+
+
+def spark(tree: exp.Query, kinds: Kinds | None = None) -> str:
+    """Return a statement as Spark reads it; `kinds` are those of the relations' columns."""
+    return _Query(kinds or {}).query(tree)[0]
+
+
+def view_of(name: str, schema: str = SCHEMA) -> str:
+    """Return the name of the view that stands for a relation, without quotes."""
+    return f"{schema}_{name}"
+
+
+class _Query:
+    """Writes one query: its own sources, and below it queries of their own."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.kinds = kinds
+        self.sources: dict[str, Fields] = {}
+
+    def query(self, tree: exp.Expr) -> tuple[str, dict[str, Type | None]]:
+        """Return a query and the types of its columns."""
+        if isinstance(tree, exp.Subquery):
+            return self.query(tree.this)
+        if isinstance(tree, exp.Union):
+            return self._union(tree)
+        if not isinstance(tree, exp.Select):
+            raise _refused(tree)
+        return _Query(self.kinds)._select(tree)
+
+    def _union(self, tree: exp.Union) -> tuple[str, dict[str, Type | None]]:
+        if tree.args.get("distinct"):
+            raise _refused(tree)
+        (left, ours), (right, theirs) = self.query(tree.this), self.query(tree.expression)
+        types = {name: wider(one, other) for (name, one), other in zip(ours.items(), theirs.values(), strict=True)}
+        return f"{left} UNION ALL {right}", types
+
+    def _select(self, tree: exp.Select) -> tuple[str, dict[str, Type | None]]:
+        self._only(tree, "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit")
+        source = tree.args.get("from_")
+        clauses = [] if source is None else [f"FROM {self._source(source.this)}"]
+        clauses += [self._join(one) for one in tree.args.get("joins") or ()]
+        if (where := tree.args.get("where")) is not None:
+            clauses.append(f"WHERE {self.value(where.this)}")
+        if (group := tree.args.get("group")) is not None:
+            self._only(group, "expressions")
+            clauses.append(f"GROUP BY {', '.join(self.value(one).text for one in group.expressions)}")
+        if (having := tree.args.get("having")) is not None:
+            clauses.append(f"HAVING {self.value(having.this)}")
+        if (order := tree.args.get("order")) is not None:
+            clauses.append(f"ORDER BY {self._order(order)}")
+        if (limit := tree.args.get("limit")) is not None:
+            clauses.append(f"LIMIT {int(limit.expression.name)}")
+        types: dict[str, Type | None] = {}
+        items = [text for one in tree.expressions for text in self._item(one, types)]
+        word = "SELECT DISTINCT" if tree.args.get("distinct") else "SELECT"
+        return " ".join([f"{word} {', '.join(items)}", *clauses]), types
+
+    def _item(self, item: exp.Expr, types: dict[str, Type | None]) -> Iterator[str]:
+        if isinstance(item, exp.Star):
+            for fields in self.sources.values():
+                types.update(fields)
+            yield "*"
+            return
+        inner = item.this if isinstance(item, exp.Alias) else item
+        value, name = self.value(inner), item.alias_or_name
+        types[name.lower()] = value.type
+        yield f"{value} AS {quoted(name)}" if name else value.text
+
+    def _source(self, source: exp.Expr) -> str:
+        """Return an item of FROM, noting the types of its columns."""
+        alias = source.alias
+        if isinstance(source, exp.Subquery):
+            text, types = self.query(source.this)
+            self.sources[alias.lower()] = types
+            return f"({text}) AS {quoted(alias)}"
+        if not isinstance(source, exp.Table) or source.db.lower() not in _SCHEMAS or source.catalog:
+            raise _refused(source)
+        view = view_of(source.name, source.db.lower())
+        known = self.kinds.get(view.lower(), {})
+        self.sources[(alias or source.name).lower()] = {name.lower(): TYPES[kind] for name, kind in known.items()}
+        return f"{quoted(view)} AS {quoted(alias or source.name)}"
+
+    def _join(self, join: exp.Join) -> str:
+        self._only(join, "this", "side", "kind", "on")
+        side, on = (join.side or "").upper(), join.args.get("on")
+        word = f"{side} JOIN" if side else "JOIN" if on is not None else "CROSS JOIN"
+        source = self._source(join.this)
+        return f"{word} {source}" if on is None else f"{word} {source} ON {self.value(on)}"
+
+    def value(self, node: exp.Expr) -> Piece:
+        """Return a value."""
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(node, self.value)
+        method = _METHODS.get(type(node))
+        if method is None:
+            raise _refused(node)
+        return method(self, node)
+
+    def _column(self, node: exp.Expr) -> Piece:
+        assert isinstance(node, exp.Column)
+        name, table = node.name.lower(), node.table.lower()
+        sources: Sequence[Fields] = [self.sources.get(table, {})] if table else list(self.sources.values())
+        type_ = next((fields[name] for fields in sources if name in fields), None)
+        own = quoted(node.name)
+        return Piece(f"{quoted(node.table)}.{own}" if node.table else own, type_)
+
+    def _member(self, node: exp.Expr) -> Piece:
+        value = self.value(node.this)
+        if (query := node.args.get("query")) is not None:
+            return Piece(f"({value} IN ({self.query(query)[0]}))", Type.BOOLEAN)
+        return Piece(f"({value} IN ({', '.join(self.value(one).text for one in node.expressions)}))", Type.BOOLEAN)
+
+    def _window(self, node: exp.Expr) -> Piece:
+        self._only(node, "this", "partition_by", "order", "over")
+        parts = []
+        if within := node.args.get("partition_by"):
+            parts.append(f"PARTITION BY {', '.join(self.value(one).text for one in within)}")
+        if (order := node.args.get("order")) is not None:
+            parts.append(f"ORDER BY {self._order(order)}")
+        over = f"OVER ({' '.join(parts)})"
+        function = node.this
+        if isinstance(function, exp.Filter):
+            function = _filtered(function)
+        if isinstance(function, exp.Count) and isinstance(function.this, exp.Distinct):
+            (counted,) = function.this.expressions  # Spark counts no different values in windows
+            return Piece(f"CAST(size(collect_set({_one_zero(self.value(counted))}) {over}) AS BIGINT)", Type.BIGINT)
+        if isinstance(function, exp.Median):
+            return Piece(_middle(f"collect_list({self.value(function.this)}) {over}"), Type.DOUBLE)
+        value = self.value(function)
+        return Piece(f"{value} {over}", value.type)
+
+    def _order(self, order: exp.Expr) -> str:
+        return ", ".join(
+            f"{self.value(one.this)}{' DESC' if one.args.get('desc') else ''} "
+            f"NULLS {'FIRST' if one.args.get('nulls_first') else 'LAST'}"
+            for one in order.expressions
+        )
+
+    def _aggregate(self, node: exp.Expr) -> Piece:
+        if isinstance(node, exp.Filter):
+            node = _filtered(node)
+        if isinstance(node, exp.Count):
+            return Piece(f"count({self._counted(node.this)})", Type.BIGINT)
+        value = self.value(node.this)
+        if isinstance(node, exp.Sum):
+            if value.type is Type.DOUBLE:
+                return Piece(f"sum({value})", Type.DOUBLE)
+            return Piece(f"sum(CAST({value} AS {Type.HUGE}))", Type.HUGE)
+        if isinstance(node, exp.Median):
+            return Piece(f"median({value})", Type.DOUBLE)
+        return Piece(f"{_AGGREGATES[type(node)]}({value})", value.type)
+
+    def _counted(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Star):
+            return "*"
+        if isinstance(node, exp.Distinct):
+            return f"DISTINCT {', '.join(self.value(one).text for one in node.expressions)}"
+        return self.value(node).text
+
+    def _neighbour(self, node: exp.Expr) -> Piece:
+        value, offset = self.value(node.this), node.args.get("offset")
+        distance = "" if offset is None else f", {int(offset.name)}"
+        return Piece(f"{'lag' if isinstance(node, exp.Lag) else 'lead'}({value}{distance})", value.type)
+
+    def _named(self, node: exp.Expr) -> Piece:
+        """Return a call of a function that sqlglot has no node for, or that was built by name."""
+        name = str(node.this).upper()
+        values = [self.value(one) for one in node.expressions]
+        if name == "HASH":  # the salt first, so that all that follows is keyed with it
+            return Piece(f"xxhash64({', '.join(one.text for one in (values[-1], *values[:-1]))})", Type.BIGINT)
+        if name in ("LEAST", "GREATEST"):
+            return _extreme(name.lower(), values, node)
+        if name == "LOG2":
+            return Piece(numbers.log2(values[0].text), Type.DOUBLE)
+        if name == "ISNAN":
+            return Piece(f"isnan({values[0]})", Type.BOOLEAN)
+        raise _refused(node)
+
+    def _only(self, node: exp.Expr, *names: str) -> None:
+        for name, value in node.args.items():
+            if value and name not in names:
+                raise _refused(node)
+
+
+def _refused(node: exp.Expr) -> EngineFailed:
+    return EngineFailed(f"the statement cannot be written for Spark: it has no rule for {node.key.upper()} there")
+
+
+def _filtered(node: exp.Expr) -> exp.Expr:
+    """Return an aggregate with its FILTER as a CASE inside; Spark has no FILTER in windows."""
+    function: exp.Expr = node.this.copy()
+    condition = node.expression.this
+    counted = function.this
+    inside = counted.expressions[0] if isinstance(counted, exp.Distinct) else counted
+    value = exp.Literal.number(1) if isinstance(inside, exp.Star) else inside.copy()
+    kept = exp.Case(ifs=[exp.If(this=condition.copy(), true=value)])
+    function.set("this", exp.Distinct(expressions=[kept]) if isinstance(counted, exp.Distinct) else kept)
+    return function
+
+
+def _extreme(name: str, values: Sequence[Piece], node: exp.Expr) -> Piece:
+    type_ = wider(*(one.type for one in values))
+    text = f"{name}({', '.join(one.text for one in values)})"
+    if type_ is Type.HUGE and _is_clamped(node):
+        return Piece(f"CAST({text} AS BIGINT)", Type.BIGINT)
+    return Piece(text, type_)
+
+
+def _is_clamped(node: exp.Expr) -> bool:
+    """Whether a tree is LEAST(GREATEST(x, low), high) with ends that BIGINT can hold."""
+    if not isinstance(node, exp.Anonymous) or str(node.this).upper() != "LEAST":
+        return False
+    inner, high = node.expressions
+    if not isinstance(inner, exp.Anonymous) or str(inner.this).upper() != "GREATEST":
+        return False
+    ends = [one.this if isinstance(one, exp.Neg) else one for one in (inner.expressions[-1], high)]
+    return all(isinstance(one, exp.Literal) and one.is_int and int(one.name) <= _WHOLE_MAX for one in ends)
+
+
+def _one_zero(value: Piece) -> str:
+    return f"({value} + 0D)" if value.type is Type.DOUBLE else value.text
+
+
+def _middle(values: str) -> str:
+    """Return the median of a list."""
+    ordered = f"sort_array({values})"
+    return (
+        f"element_at(transform(array({ordered}), x -> CASE WHEN size(x) > 0 THEN "
+        "element_at(x, (size(x) + 1) DIV 2) * 0.5D + element_at(x, size(x) DIV 2 + 1) * 0.5D END), 1)"
+    )
+
+
+def _literal(node: exp.Expr, write: Write) -> Piece:
+    if node.is_string:
+        return Piece(literal(node.name), Type.TEXT)
+    return literal_number(node.name)
+
+
+def _cast(node: exp.Expr, write: Write) -> Piece:
+    target = _TARGETS.get(node.args["to"].this.value)
+    if target is None:
+        raise _refused(node)
+    inner = node.this
+    if isinstance(inner, exp.Null):
+        return Piece(f"CAST(NULL AS {target})", target)
+    if isinstance(inner, exp.Literal) and inner.is_string:
+        return _constant(inner.name, target) or cast(write(inner), target)
+    if target is Type.BIGINT and (whole := numbers.whole(node, write)) is not None:
+        return whole
+    return cast(write(inner), target)
+
+
+def _constant(text: str, target: Type) -> Piece | None:
+    if target in (Type.DATE, Type.TIME):
+        return Piece(f"{target} {literal(text)}", target)
+    if target is Type.BIGINT and text.removeprefix("-").isdecimal() and -(2**63) < int(text) < 2**63:
+        return Piece(f"{text}L" if int(text) >= 0 else f"(- {-int(text)}L)", target)
+    return Piece(f"CAST({literal(text)} AS DOUBLE)", target) if target is Type.DOUBLE else None
+
+
+def _case(node: exp.Expr, write: Write) -> Piece:
+    branches = [(write(one.this), write(one.args["true"])) for one in node.args["ifs"]]
+    default = node.args.get("default")
+    last = None if default is None else write(default)
+    type_ = wider(*(value.type for _, value in branches), last.type if last is not None else None)
+    shown = "".join(f" WHEN {condition} THEN {value}" for condition, value in branches)
+    return Piece(f"(CASE{shown}{'' if last is None else f' ELSE {last}'} END)", type_)
+
+
+def _chain(word: str, kind: type[exp.Expr], type_: Type) -> Handler:
+    """Return what writes a long chain of one operator, without recursion."""
+
+    def handler(node: exp.Expr, write: Write) -> Piece:
+        terms, here = [], node
+        while type(here) is kind:
+            terms.append(here.expression)
+            here = here.this
+        return Piece(f"({f' {word} '.join(write(one).text for one in (here, *terms[::-1]))})", type_)
+
+    return handler
+
+
+def _compared(node: exp.Expr, write: Write) -> Piece:
+    return Piece(f"({write(node.this)} {_COMPARISONS[type(node)]} {write(node.expression)})", Type.BOOLEAN)
+
+
+def _is(node: exp.Expr, write: Write) -> Piece:
+    other = node.expression
+    word = "NULL" if isinstance(other, exp.Null) else str(bool(other.this)).upper()
+    return Piece(f"({write(node.this)} IS {word})", Type.BOOLEAN)
+
+
+def _listed(name: str) -> Handler:
+    def handler(node: exp.Expr, write: Write) -> Piece:
+        values = [write(one) for one in (node.this, *node.expressions)]
+        return Piece(f"{name}({', '.join(one.text for one in values)})", wider(*(one.type for one in values)))
+
+    return handler
+
+
+def _nullif(node: exp.Expr, write: Write) -> Piece:
+    value = write(node.this)
+    return Piece(f"nullif({value}, {write(node.expression)})", value.type)
+
+
+def _inner(node: exp.Expr, write: Write) -> Piece:
+    return write(node.this)
+
+
+_AGGREGATES: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+}
+
+_METHODS: Final = {
+    exp.Column: _Query._column,
+    exp.In: _Query._member,
+    exp.Window: _Query._window,
+    exp.Lag: _Query._neighbour,
+    exp.Lead: _Query._neighbour,
+    exp.Anonymous: _Query._named,
+    **dict.fromkeys((exp.Count, exp.Sum, exp.Median, exp.Filter, *_AGGREGATES), _Query._aggregate),
+}
+
+_HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
+    **numbers.HANDLERS,
+    **moments.HANDLERS,
+    **texts.HANDLERS,
+    **dict.fromkeys(_COMPARISONS, _compared),
+    exp.Literal: _literal,
+    exp.Null: lambda node, write: Piece("NULL"),
+    exp.Boolean: lambda node, write: Piece(str(bool(node.this)).upper(), Type.BOOLEAN),
+    exp.Paren: _inner,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Case: _case,
+    exp.And: _chain("AND", exp.And, Type.BOOLEAN),
+    exp.Or: _chain("OR", exp.Or, Type.BOOLEAN),
+    exp.DPipe: _chain("||", exp.DPipe, Type.TEXT),
+    exp.Not: lambda node, write: Piece(f"(NOT {write(node.this)})", Type.BOOLEAN),
+    exp.NullSafeNEQ: lambda node, write: Piece(
+        f"(NOT ({write(node.this)} <=> {write(node.expression)}))", Type.BOOLEAN
+    ),
+    exp.Is: _is,
+    exp.Coalesce: _listed("coalesce"),
+    exp.Least: _listed("least"),
+    exp.Greatest: _listed("greatest"),
+    exp.Nullif: _nullif,
+    exp.Parameter: lambda node, write: Piece(f":{node.name}"),
+    exp.Placeholder: lambda node, write: Piece(f":{node.name}"),
+    exp.RowNumber: lambda node, write: Piece("row_number()", Type.INT),
+    exp.Rank: lambda node, write: Piece("rank()", Type.INT),
+    exp.DenseRank: lambda node, write: Piece("dense_rank()", Type.INT),
+}

@@ -1,0 +1,55 @@
+"""Functions of texts as DuckDB computes them: characters are code points, and change their case one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.engines.dialects.spark.numbers import Handler, Write
+from tacit.engines.dialects.spark.pieces import Piece, Type
+
+
+def lower(value: str) -> str:
+    """Return a text in small letters; Java has a letter of two characters for one, and another one at ends of words."""
+    return f"lower(translate({value}, 'İΣ', 'iσ'))"
+
+
+def _upper(value: str) -> str:
+    return f"upper({value})"
+
+
+def _trim(node: exp.Expr, write: Write) -> Piece:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
+    return Piece(f"{name}({write(node.this)})", Type.TEXT)
+
+
+def _substring(node: exp.Expr, write: Write) -> Piece:
+    parts = [node.this, node.args["start"], *([node.args["length"]] if node.args.get("length") is not None else [])]
+    return Piece(f"substring({', '.join(write(one).text for one in parts)})", Type.TEXT)
+
+
+def _ilike(node: exp.Expr, write: Write) -> Piece:
+    value, pattern = (lower(write(one).text) for one in (node.this, node.expression))
+    return Piece(f"({value} LIKE {pattern})", Type.BOOLEAN)
+
+
+def _of_two(name: str) -> Handler:
+    return lambda node, write: Piece(f"{name}({write(node.this)}, {write(node.expression)})", Type.BOOLEAN)
+
+
+HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
+    exp.Upper: lambda node, write: Piece(_upper(write(node.this).text), Type.TEXT),
+    exp.Lower: lambda node, write: Piece(lower(write(node.this).text), Type.TEXT),
+    exp.Trim: _trim,
+    exp.Substring: _substring,
+    exp.Right: lambda node, write: Piece(f"right({write(node.this)}, {write(node.expression)})", Type.TEXT),
+    exp.Length: lambda node, write: Piece(f"char_length({write(node.this)})", Type.INT),
+    exp.StrPosition: lambda node, write: Piece(f"instr({write(node.this)}, {write(node.args['substr'])})", Type.INT),
+    exp.Like: lambda node, write: Piece(f"({write(node.this)} LIKE {write(node.expression)})", Type.BOOLEAN),
+    exp.ILike: _ilike,
+    exp.StartsWith: _of_two("startswith"),
+    exp.EndsWith: _of_two("endswith"),
+    exp.Contains: _of_two("contains"),
+}

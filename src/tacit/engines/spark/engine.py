@@ -1,0 +1,340 @@
+"""The engine: which tables are registered, from which sources, in which version.
+
+Every table is a temporary view of the engine's own session over rows that stay where they are: nothing is written
+anywhere. `version` looks at the sources again, and shows a table anew when its rows may have changed; how that is
+noticed is told in `sources`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+
+from tacit.engines import relations
+from tacit.engines.declared import ends
+from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, spark, view_of
+from tacit.engines.dialects.spark.pieces import quoted as backquoted
+from tacit.engines.names import digest, quoted
+from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Described, Progress, Source
+from tacit.engines.relations import check
+from tacit.engines.relations import place as place_of
+from tacit.engines.spark import sessions, sources
+from tacit.engines.spark.kinds import cast
+from tacit.engines.spark.running import Runs, answer
+from tacit.engines.spark.sessions import Session
+from tacit.privacy.errors import EngineFailed, InvalidInput, NotInCatalog, SourceMissing
+from tacit.privacy.tables import Kind, Table
+
+SALT: Final = "salt"
+_ATTEMPTS: Final = 3
+_FAILED: Final = "Spark could not run the question, for want of memory or disk or of a readable source"
+_INT64: Final = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A table as it is shown now; `others` are the tables that were known when it was registered."""
+
+    table: Table
+    source: Source
+    others: Mapping[str, Table]
+    version: str
+
+
+class SparkEngine:
+    """Spark at a place: `local` or `local[2]` (in this process), `sc://host:15002` (Spark Connect), or
+    `spark://host:7077` (a standalone cluster, with the driver in this process).
+
+    `salt` is the secret by which rows of a unit are chosen where a table has a limit on them. Sources are
+    `Source("spark", place, "catalog.db.table")` and `Source("spark", place, "parquet:PATH")`. Several threads may use
+    one engine.
+    """
+
+    def __init__(self, place: str, salt: int) -> None:
+        sessions.check(place)
+        self.place: Final = place
+        self._salt = salt % _INT64
+        self._given: Session | None = None
+        self._session: Session | None = None
+        self._runs: Runs | None = None
+        self._tables: dict[str, _Registered] = {}
+        self._unique: set[str] = set()
+        self._lock = threading.RLock()  # held while sources are looked at
+
+    @classmethod
+    def over(cls, session: Session, salt: int) -> SparkEngine:
+        """Return an engine beside a session of yours: it has settings and temporary views of its own.
+
+        It sees your tables and global temporary views, not the temporary views of the session, and never stops it.
+        """
+        made = cls("local", salt)
+        made._given = session
+        return made
+
+    def describe(self, source: Source) -> list[Described]:
+        """Return the columns of a source, without reading more of it than their types need."""
+        with self._lock:
+            return list(self._opened(source).columns)
+
+    def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
+        """Show a table as a relation; the tables that it leads to by foreign keys are registered before it."""
+        with self._lock:
+            known = {name.lower(): other for name, other in others.items()}
+            check(table, known)
+            for step in table.unit.through if table.unit else ():
+                self._registered(step.target_table)
+            self._show(table, source, known)
+
+    def forget(self, name: str) -> None:
+        """Take a table away again."""
+        with self._lock:
+            known = self._tables.pop(name.lower(), None)
+            if known is not None and self._session is not None:
+                for schema in (SCHEMA, ROWS_SCHEMA, SOURCE_SCHEMA):
+                    self._drop(view_of(known.table.name, schema))
+
+    def version(self, name: str) -> str:
+        """Return a text that changes whenever the rows of a table may have changed, after showing it as it is now."""
+        with self._lock:
+            known = self._registered(name)
+            return self._show(known.table, known.source, known.others).version
+
+    def write(self, tree: exp.Query) -> str:
+        """Return a statement as Spark reads it, with `tacit_data."NAME"` as the view `tacit_data_NAME`."""
+        return spark(tree, self._kinds())
+
+    def run(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: Progress | None = None,
+    ) -> Columns:
+        """Run one SELECT about registered tables and return its columns; `progress` is called from another thread."""
+        session, runs = self._connected()
+        self._check_statement(sql)
+        return runs.run(
+            lambda: answer(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=_FAILED
+        )
+
+    def cancel(self) -> None:
+        """Make whatever runs now in this engine raise Cancelled."""
+        if self._runs is not None:
+            self._runs.cancel()
+
+    def close(self) -> None:
+        """Let go of Spark; a session that was given stays, one that was opened ends."""
+        self.cancel()
+        with self._lock:
+            for name in list(self._tables):
+                with suppress(EngineFailed):
+                    self.forget(name)
+            self._tables.clear()
+            if self._session is not None and self._given is None:
+                sessions.closed(self._session, self.place)
+            self._session = self._runs = None
+
+    def _connected(self) -> tuple[Session, Runs]:
+        with self._lock:
+            if self._session is None or self._runs is None:
+                given = self._given
+                session = sessions.opened(self.place) if given is None else sessions.beside(given)
+                self._session, self._runs = session, Runs(session)
+                self._runs.run(lambda: sessions.set_up(session), failure="Spark does not take the settings it needs")
+            return self._session, self._runs
+
+    def _registered(self, name: str) -> _Registered:
+        try:
+            return self._tables[name.lower()]
+        except KeyError:
+            raise NotInCatalog(
+                f"{name} is not registered with the engine; register it first", name="table", value=name
+            ) from None
+
+    def _work(self, work: Any, source: Source) -> Any:
+        """Do a part of a preparation, so that it can be cancelled."""
+        return self._connected()[1].run(
+            work, failure=f"the rows of {source.table} could not be prepared; check that Spark can read them"
+        )
+
+    def _opened(self, source: Source) -> sources.Opened:
+        session, _ = self._connected()
+        found: sources.Opened = self._work(lambda: sources.opened(session, source), source)
+        return found
+
+    def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
+        """Show a table in its present version, and return what is shown."""
+        for _ in range(_ATTEMPTS):
+            mark = sources.local_mark(source, self.place)
+            if mark is not None:
+                version, known = self._version(table, mark), self._tables.get(table.name.lower())
+                if known is not None and known.version == version:
+                    return known
+            found = self._opened(source)
+            self._shown_rows(table, found)
+            if mark is None:
+                return self._made(table, source, others, self._version(table, self._mark(table, found)))
+            made = self._made(table, source, others, version)
+            if sources.local_mark(source, self.place) == mark:
+                return made
+        raise SourceMissing(f"{source.table} is being written while it is read; try again when that is over")
+
+    def _made(self, table: Table, source: Source, others: Mapping[str, Table], version: str) -> _Registered:
+        """Show a table over its rows, unless all is as it was."""
+        known = self._tables.get(table.name.lower())
+        made = _Registered(table, source, others, version)
+        if known is None or known.version != version:
+            self._check_keys(table)
+            self._check_identified(table, source)
+        self._view(view_of(table.name), self._relation(table), source)
+        self._tables[table.name.lower()] = made
+        return made
+
+    def _mark(self, table: Table, found: sources.Opened) -> str:
+        """Return a mark that moves with the rows of a source."""
+        session, _ = self._connected()
+        told: str | None = self._work(lambda: sources.mark(session, found), found.source)
+        if told is not None:
+            return told
+        sql = sources.checksum_sql(
+            view_of(table.name, SOURCE_SCHEMA), [f"c{index}" for index in range(len(table.columns))]
+        )
+        sums = self._work(lambda: answer(session, sql, {SALT: self._salt}), found.source)
+        return digest(*(str(column[0]) for column in sums.values()))
+
+    def _version(self, table: Table, mark: str) -> str:
+        """Return the version of a table's rows: all that decides what its relation holds."""
+        limit, unit = table.limits.rows_per_unit, table.unit
+        return digest(
+            table.name.lower(),
+            [(column.name, column.kind.value, column.nullable, ends(column)) for column in table.columns],
+            sorted(name.lower() for name in table.identified_by),
+            None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
+            [self.version(step.target_table) for step in unit.through] if unit else [],
+            None if limit is None else (limit, digest(self._salt)),
+            mark,
+        )
+
+    def _shown_rows(self, table: Table, found: sources.Opened) -> None:
+        """Show the declared columns of a source, c0, c1, ..., in the types of their kinds, and then as declared."""
+        items = []
+        for index, column in enumerate(table.columns):
+            there = found.column(column.name)
+            if there is None or there.kind is None:
+                what = "has no column" if there is None else "holds something that no question can be about in"
+                raise SourceMissing(
+                    f"{found.source.table} {what} {column.name}, which {table.name} was registered with; put it back, "
+                    "or register the table anew"
+                )
+            items.append(f"{cast(backquoted(there.name), there.type, column.kind)} AS c{index}")
+        name = backquoted(view_of(table.name, SOURCE_SCHEMA))
+        self._work(lambda: found.frame.selectExpr(*items).createOrReplaceTempView(name), found.source)
+        over = f"SELECT * FROM {SOURCE_SCHEMA}.{quoted(table.name)}"
+        self._view(view_of(table.name, ROWS_SCHEMA), relations.as_declared(table, over), found.source, table)
+
+    def _relation(self, table: Table) -> str:
+        rows = _rows_of(table)
+        if table.unit is not None:
+            parents = [self._registered(step.target_table).table for step in table.unit.through]
+            rows = relations.with_unit(table, rows, [(one, _rows_of(one)) for one in parents])
+            rows = relations.limited(table, rows)
+        return relations.view(table, rows)
+
+    def _view(self, name: str, sql: str, source: Source, table: Table | None = None) -> None:
+        """Make a temporary view of a statement of tacit."""
+        session, _ = self._connected()
+        tree = sqlglot.parse_one(sql, dialect="duckdb")
+        assert isinstance(tree, exp.Query)
+        text = spark(tree, self._kinds(table))
+        args = {SALT: self._salt} if f":{SALT}" in text else None
+
+        def make() -> None:
+            frame = session.sql(text, args=args) if args else session.sql(text)
+            frame.createOrReplaceTempView(backquoted(name))
+
+        self._work(make, source)
+
+    def _drop(self, name: str) -> None:
+        session, runs = self._connected()
+        runs.run(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=_FAILED)
+
+    def _kinds(self, more: Table | None = None) -> dict[str, dict[str, Kind]]:
+        """Return the kinds of the columns of every view."""
+        tables = {known.table.name.lower(): known.table for known in self._tables.values()}
+        if more is not None:
+            tables[more.name.lower()] = more
+        kinds: dict[str, dict[str, Kind]] = {}
+        for table in tables.values():
+            plain = {f"c{index}": column.kind for index, column in enumerate(table.columns)}
+            named = {column.name: column.kind for column in table.columns}
+            if table.is_private:
+                named |= {UNIT: self._unit_kind(table), ROWS: Kind.INTEGER}
+            kinds[view_of(table.name).lower()] = named
+            kinds[view_of(table.name, ROWS_SCHEMA).lower()] = plain
+            kinds[view_of(table.name, SOURCE_SCHEMA).lower()] = plain
+        return kinds
+
+    def _unit_kind(self, table: Table) -> Kind:
+        unit = relations.unit_of(table)
+        owner = self._registered(unit.through[-1].target_table).table if unit.through else table
+        return owner.column(unit.column).kind
+
+    def _check_statement(self, sql: str) -> None:
+        """Refuse anything but one SELECT about registered tables."""
+        try:
+            tree = sqlglot.parse_one(sql, dialect="spark")
+        except sqlglot.ParseError:
+            tree = None
+        views = {view_of(known.table.name).lower() for known in self._tables.values()}
+        if not isinstance(tree, exp.Query) or any(
+            one.db or one.name.lower() not in views for one in tree.find_all(exp.Table)
+        ):
+            raise EngineFailed("the engine runs one SELECT about registered tables, and nothing else")
+
+    def _check_keys(self, table: Table) -> None:
+        """Refuse foreign keys that lead to several rows: a row would belong to several units."""
+        for step in table.unit.through if table.unit is not None else ():
+            parent = self._registered(step.target_table)
+            fact = digest(parent.version, step.target_column.lower())
+            if fact in self._unique:
+                continue
+            key = f"c{place_of(parent.table, step.target_column)}"
+            view = backquoted(view_of(parent.table.name, ROWS_SCHEMA))
+            sql = f"SELECT count({key}) AS n, count(DISTINCT {key}) AS keys FROM {view}"
+            counted = self._asked(sql, parent.source)
+            if counted["n"][0] != counted["keys"][0]:
+                raise InvalidInput(
+                    f"{parent.table.name}.{step.target_column} is not unique, so a row of {table.name} would belong to "
+                    "several units; lead to a column that identifies the rows",
+                    name="unit",
+                )
+            self._unique.add(fact)
+
+    def _check_identified(self, table: Table, source: Source) -> None:
+        """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
+        if table.is_private or not table.identified_by:
+            return
+        keys = ", ".join(f"c{place_of(table, name)}" for name in table.identified_by)
+        view = backquoted(view_of(table.name, ROWS_SCHEMA))
+        sql = f"SELECT count(*) AS n FROM (SELECT {keys} FROM {view} GROUP BY {keys} HAVING count(*) > 1)"
+        if self._asked(sql, source)["n"][0]:
+            raise InvalidInput(
+                f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
+                name="identified_by",
+            )
+
+    def _asked(self, sql: str, source: Source) -> Columns:
+        session, _ = self._connected()
+        columns: Columns = self._work(lambda: answer(session, sql), source)
+        return columns
+
+
+def _rows_of(table: Table) -> str:
+    return f"SELECT * FROM {ROWS_SCHEMA}.{quoted(table.name)}"

@@ -1,0 +1,218 @@
+"""One statement at a time: its time limit, cancelling, progress, and its answer by columns.
+
+Promise: a statement ends with its answer or with an error whose sentence is the same whatever the data hold; what Spark
+said is dropped, chained errors included. Afterwards the engine can be used as before. Spark can be interrupted while it
+works on rows; while it plans a statement, a time limit waits for the plan.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC
+from itertools import count
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from tacit.engines.protocol import Columns, Progress
+from tacit.engines.spark.failures import failed
+from tacit.engines.spark.sessions import Session
+from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
+
+T = TypeVar("T")
+
+POLL_S: Final = 0.1
+INSIST_S: Final = 0.1
+"""An interrupt that comes before the statement has begun is lost, so it is repeated."""
+
+_TAGS: Final = count()
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class Runs:
+    """The statements that run now, each in its own thread, and how to stop them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._watches: set[_Watch] = set()
+
+    def cancel(self) -> None:
+        """Make every statement that runs now raise Cancelled."""
+        with self._lock:
+            for watch in self._watches:
+                watch.cancel()
+
+    def run(
+        self,
+        work: Callable[[], T],
+        *,
+        timeout_s: float | None = None,
+        progress: Progress | None = None,
+        failure: str,
+    ) -> T:
+        """Do work of the session; `failure` is the sentence for whatever goes wrong in Spark."""
+        watch = _Watch(self._session, timeout_s, progress)
+        error: BaseException
+        with self._lock:
+            self._watches.add(watch)
+        watch.start()
+        try:
+            with watch.tagged():
+                return work()
+        except TacitError as known:
+            error = watch.reason(timeout_s) or known
+        except Exception as caught:
+            error = watch.reason(timeout_s) or failed(caught, failure)
+        except KeyboardInterrupt:
+            watch.interrupt()  # Spark would work on
+            raise
+        finally:
+            watch.stop()
+            with self._lock:
+                self._watches.discard(watch)
+        raise error  # here and not above, so that it does not carry Spark's error along
+
+
+class _Watch:
+    """Interrupts what runs under its tag when its time is up or somebody cancels, and tells its progress."""
+
+    def __init__(self, session: Session, timeout_s: float | None, progress: Progress | None) -> None:
+        self._session, self._progress = session, progress
+        self._tag = f"tacit-{next(_TAGS)}"
+        self._deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        self._wake = threading.Event()
+        self._done = threading.Event()
+        self._cancelled = self._late = False
+        self._share = 0.0
+        self._thread = threading.Thread(target=self._watch, name="tacit engine watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    @contextmanager
+    def tagged(self) -> Iterator[None]:
+        """Mark what this thread asks of Spark, so that it can be found again."""
+        session, context = self._session, _context(self._session)
+        session.addTag(self._tag)
+        if context is not None and self._progress is not None:
+            context.setLocalProperty("spark.jobGroup.id", self._tag)
+        if context is None and self._progress is not None:
+            session.registerProgressHandler(self._told)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # Spark is gone, then
+                session.removeTag(self._tag)
+                if context is not None and self._progress is not None:
+                    context.setLocalProperty("spark.jobGroup.id", None)
+                if context is None and self._progress is not None:
+                    session.removeProgressHandler(self._told)
+
+    def cancel(self) -> None:
+        """Interrupt the work."""
+        self._cancelled = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End watching: the work is done."""
+        self._done.set()
+        self._wake.set()
+        self._thread.join()
+
+    def interrupt(self) -> None:
+        """Make Spark stop what runs under the tag."""
+        with suppress(Exception):  # Spark is gone, and the work with it
+            self._session.interruptTag(self._tag)
+
+    def reason(self, timeout_s: float | None) -> EngineFailed | None:
+        """Return why the work was interrupted, if it was."""
+        if self._cancelled:
+            return Cancelled("the question was cancelled while it ran; what was charged stays charged")
+        if self._late:
+            return TimedOut(
+                f"the question took longer than its time limit of {timeout_s:g} s; what was charged stays charged"
+            )
+        return None
+
+    def _watch(self) -> None:
+        while not self._done.is_set():
+            left_s = None if self._deadline_s is None else self._deadline_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                self._late = True
+            if self._cancelled or self._late:
+                self.interrupt()
+                self._done.wait(INSIST_S)
+                continue
+            waits = [one for one in (left_s, None if self._progress is None else POLL_S) if one is not None]
+            self._wake.wait(min(waits, default=None))
+            self._wake.clear()
+            if not self._done.is_set() and self._progress is not None:
+                self._look()
+
+    def _look(self) -> None:
+        """Ask a Spark of this process how many tasks are done."""
+        with suppress(Exception):  # to be told is a courtesy, and must not stop the work
+            context = _context(self._session)
+            if context is None:
+                return
+            tracker = context.statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            known = [one for one in stages if one is not None]
+            self._tell(sum(one.numCompletedTasks for one in known), sum(one.numTasks for one in known))
+
+    def _told(self, stages: Any = (), **_: Any) -> None:
+        """Be told by Spark Connect how many tasks are done."""
+        with suppress(Exception):
+            known = list(stages or ())
+            self._tell(sum(one.num_completed_tasks for one in known), sum(one.num_tasks for one in known))
+
+    def _tell(self, done: int, tasks: int) -> None:
+        if tasks and self._progress is not None:
+            self._share = max(self._share, min(done / tasks, 1.0))
+            self._progress(self._share)
+
+
+def _context(session: Session) -> Any | None:
+    """Return the SparkContext of a session in this process, None for one behind Spark Connect."""
+    try:
+        return session.sparkContext
+    except Exception:  # pyspark raises one of several errors, by version
+        return None
+
+
+def answer(session: Session, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:
+    """Run one SELECT and return its columns."""
+    frame = session.sql(sql, args=dict(parameters)) if parameters else session.sql(sql)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about versions of other packages
+        table = frame.toArrow()
+    return {name: _values(table.column(index)) for index, name in enumerate(table.column_names)}
+
+
+def _values(column: Any) -> Sequence[Any]:
+    """Return a column; whole numbers of any size stay whole, and fixed-point ones are doubles."""
+    import pyarrow as pa
+
+    kind, present = column.type, column.null_count == 0
+    if pa.types.is_integer(kind) and present:
+        return column.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+    if pa.types.is_floating(kind) and present:
+        return column.to_numpy().astype(np.float64)  # type: ignore[no-any-return]
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return [None if one is None else one.astimezone(UTC).replace(tzinfo=None) for one in values]
+    if not pa.types.is_decimal(kind):
+        return values
+    if kind.scale > 0:
+        reals = [None if one is None else float(one) for one in values]
+        return np.array(reals, dtype=np.float64) if present else reals  # type: ignore[return-value]
+    whole = [None if one is None else int(one) for one in values]
+    fits = present and all(one in _INT64 for one in whole)
+    return np.array(whole, dtype=np.int64) if fits else whole  # type: ignore[return-value]

@@ -1,0 +1,211 @@
+"""Sessions of Spark: where they come from, how they are set, when they end.
+
+Every engine has a session of its own, with its own settings and temporary views, so that neither the settings of others
+change what a statement means, nor its own those of others. A process has one Spark at most inside itself (`local`,
+`spark://`); engines share it, and it ends with the last of them. Spark's log is off: it may quote values.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeAlias
+
+from tacit.engines.spark.failures import failed
+from tacit.engines.spark.java import java_home
+from tacit.privacy.errors import InvalidInput, NoConnection, Unavailable
+
+Session: TypeAlias = Any
+"""A SparkSession of pyspark, of either kind."""
+
+SETTINGS: Final = {
+    "spark.sql.ansi.enabled": "false",  # overflow, division by zero and impossible casts raise nothing
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.groupByOrdinal": "false",
+    "spark.sql.orderByOrdinal": "false",
+}
+"""What statements rely on; every session of an engine is set so."""
+
+LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",
+}
+OWN: Final = {
+    "spark.app.name": "tacit",
+    "spark.log.level": "OFF",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=file:"
+    + str(Path(__file__).with_name("quiet.properties")),
+}
+RETRIES: Final[dict[str, Any]] = {
+    "max_retries": 5,
+    "initial_backoff": 100,
+    "backoff_multiplier": 3.0,
+    "max_backoff": 3000,
+}
+"""How often a server that does not answer is asked again: for about ten seconds, and not for ten minutes."""
+
+_FORMS: Final = "local, local[2], sc://host:15002 or spark://host:7077"
+_MISSING: Final = "Spark is not installed here; pip install 'tacit[spark]' brings it"
+
+
+class Home:
+    """The Spark inside this process: one at most, counted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._place, self._users = "", 0
+        self._session: Session | None = None
+        self._folder: TemporaryDirectory[str] | None = None
+
+    def enter(self, place: str) -> Session:
+        """Return a session of the Spark at a place, starting it if it does not run yet."""
+        with self._lock:
+            if self._session is not None and self._place != place:
+                raise InvalidInput(
+                    f"a Spark at {self._place} runs in this process, which can have only one; use that one, or close "
+                    "the engines that use it",
+                    name="place",
+                    value=place,
+                )
+            if self._session is None:
+                self._session, self._place = self._started(place), place
+            self._users += 1
+            return self._session.newSession()
+
+    def leave(self) -> None:
+        """Stop Spark with its last user."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 and self._session is not None:
+                with suppress(Exception):  # it is gone already, then
+                    self._session.stop()
+                self._session = None
+                if self._folder is not None:
+                    self._folder.cleanup()
+                    self._folder = None
+
+    def _started(self, place: str) -> Session:
+        import pyspark
+        from pyspark import SparkConf, SparkContext, java_gateway
+        from pyspark.sql import SparkSession
+
+        if SparkContext._active_spark_context is not None:
+            raise InvalidInput(
+                "a Spark that others started runs in this process; give its session to SparkEngine.over",
+                name="place",
+                value=place,
+            )
+        conf = SparkConf()
+        for name, value in (OWN | (LOCAL if place.startswith("local") else {})).items():
+            conf.setIfMissing(name, value)
+        conf.setMaster("local[*]" if place == "local" else place)
+        if place.startswith("local"):
+            conf.setIfMissing("spark.sql.shuffle.partitions", str(_cores(place)))
+        self._folder = TemporaryDirectory(prefix="tacit-spark-")
+        launch: Any = java_gateway.launch_gateway
+        gateway = None
+        if SparkContext._gateway is None:
+            with _java(pyspark.__version__, Path(self._folder.name)):
+                gateway = launch(conf, {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+HOME: Final = Home()
+
+
+@contextmanager
+def _java(version: str, folder: Path) -> Iterator[None]:
+    """Set JAVA_HOME while a Java is started."""
+    before, home = os.environ.get("JAVA_HOME"), java_home(version, folder)
+    if home is None:
+        yield
+        return
+    os.environ["JAVA_HOME"] = home
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before
+
+
+def _cores(place: str) -> int:
+    inside = place.removeprefix("local").strip("[]")
+    return int(inside) if inside.isdigit() else os.cpu_count() or 1
+
+
+def check(place: str) -> None:
+    """Refuse a place that is none of Spark's."""
+    inside = place.removeprefix("local")
+    local = place.startswith("local") and (not inside or (inside[0] + inside[-1] == "[]" and _number(inside[1:-1])))
+    if not local and not place.startswith(("sc://", "spark://")):
+        raise InvalidInput(f"a place of Spark is {_FORMS}, not {place!r}", name="place", value=place)
+
+
+def _number(text: str) -> bool:
+    return text == "*" or (text.isdecimal() and int(text) > 0)
+
+
+def opened(place: str) -> Session:
+    """Return a new session at a place."""
+    check(place)
+    error: Exception
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about versions of other packages
+            session = _remote(place) if place.startswith("sc://") else HOME.enter(place)
+    except ImportError:
+        error = Unavailable(_MISSING)
+    except (InvalidInput, Unavailable) as known:
+        error = known
+    except Exception as caught:
+        error = failed(caught, f"Spark at {place} cannot be reached; check the place, and that it runs", NoConnection)
+    else:
+        return session
+    raise error  # here and not above, so that it does not carry Spark's error along
+
+
+def _remote(place: str) -> Session:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    session = SparkSession.builder.remote(place).create()
+    with suppress(AttributeError, TypeError):  # other versions have other ways; theirs is to wait longer
+        session.client.set_retry_policies([DefaultPolicy(**RETRIES)])
+    return session
+
+
+def beside(session: Session) -> Session:
+    """Return a session of its own beside one that was given."""
+    return session.newSession()
+
+
+def set_up(session: Session) -> None:
+    """Set what statements rely on."""
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+
+
+def closed(session: Session, place: str) -> None:
+    """End a session that was opened at a place."""
+    if place.startswith("sc://"):
+        with suppress(Exception):  # the server is gone already, then
+            session.stop()
+    else:
+        HOME.leave()

@@ -1,0 +1,172 @@
+"""Tables and files that Spark knows: how it reads them, which columns they have, and marks that change with their rows.
+
+A source's `table` is `catalog.db.table`, or `parquet:` and a path or glob. CSV files are left to DuckDB: without a form
+that is written down, Spark would guess it anew for every question.
+
+Marks. Whoever asks for the version of a table gets the same answer again for the same version, so a mark must move when
+rows may have. In this order:
+    files of this machine       names, sizes, times to the nanosecond and numbers of all files
+    files elsewhere             names, sizes and times as Spark sees them in its column `_metadata`
+    tables of Delta, Iceberg    the number of the last commit, or of the snapshot
+    everything else             a checksum over all rows: their number, and two sums of hashes keyed with the salt
+The last one reads the table, once a question, and is the price for a table that says nothing about itself.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tacit.engines.dialects.spark.pieces import quoted
+from tacit.engines.names import digest
+from tacit.engines.protocol import Described, Source
+from tacit.engines.spark.kinds import kind_of
+from tacit.engines.spark.sessions import Session
+from tacit.privacy.errors import InvalidInput, SourceMissing
+
+FILES: Final = "parquet:"
+_OTHER_FILES: Final = re.compile(r"(csv|json|orc|text|avro|xml):", re.IGNORECASE)
+_PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^.`\s]+)")
+_OF_FILES: Final = ("parquet", "orc", "csv", "json", "text", "avro")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A source as it is now: a DataFrame over it, and its columns."""
+
+    source: Source
+    frame: Any
+    columns: tuple[Described, ...]
+
+    def column(self, name: str) -> Described | None:
+        """Return a column by its name, in any case."""
+        return next((one for one in self.columns if one.name.lower() == name.lower()), None)
+
+
+def check(source: Source) -> None:
+    """Refuse a source that Spark is not asked for, or that has no well-defined columns."""
+    if source.form != "spark":
+        raise InvalidInput(f"Spark reads its own tables and files, not {source.form!r}", name="form", value=source.form)
+    if _OTHER_FILES.match(source.table):
+        raise InvalidInput(
+            "Spark reads files as parquet:PATH; what is in other forms, make a table of it or convert it to Parquet",
+            name="table",
+            value=source.table,
+        )
+    if not source.table.startswith(FILES) and _named(source.table) is None:
+        raise InvalidInput(
+            f"{source.table!r} names no table; write catalog.db.table, or parquet:PATH",
+            name="table",
+            value=source.table,
+        )
+
+
+def opened(session: Session, source: Source) -> Opened:
+    """Look at a source; Spark's errors go through."""
+    check(source)
+    if source.table.startswith(FILES):
+        frame = session.read.parquet(source.table.removeprefix(FILES))
+    else:
+        name = _named(source.table) or ""
+        session.catalog.refreshTable(name)
+        frame = session.table(name)
+    fields = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    return Opened(source, frame, tuple(Described(name, kind_of(type_name), type_name) for name, type_name in fields))
+
+
+def local_mark(source: Source, place: str) -> str | None:
+    """Return the mark of files of this machine, None for any other source."""
+    if not source.table.startswith(FILES) or not place.startswith("local"):
+        return None
+    path = source.table.removeprefix(FILES).removeprefix("file://").removeprefix("file:")
+    if "://" in path or path.startswith(("hdfs:", "s3:", "s3a:", "gs:", "abfs:", "abfss:")):
+        return None
+    found = [one for one in glob.glob(path) or ([path] if os.path.exists(path) else []) if os.path.exists(one)]
+    marks: list[object] = []
+    for one in sorted(file for start in found for file in _files(start)):
+        try:
+            status = os.stat(one)
+        except OSError:
+            raise SourceMissing(f"{one} cannot be read; check that it is there and its permissions") from None
+        marks += [one, status.st_size, status.st_mtime_ns, status.st_ino]
+    if not marks:
+        raise SourceMissing(f"no file matches {path}; put the rows there again, or register the table anew")
+    return digest(source.table, *marks)
+
+
+def _files(start: str) -> Iterator[str]:
+    if not os.path.isdir(start):
+        yield start
+        return
+    for folder, _, names in os.walk(start):
+        yield from (os.path.join(folder, name) for name in names if not name.startswith(("_", ".")))
+
+
+def mark(session: Session, found: Opened) -> str | None:
+    """Return the mark of a source that says something about itself, None for any other."""
+    if found.source.table.startswith(FILES):
+        return _of_files(found)
+    provider = _provider(session, _named(found.source.table) or "")
+    if provider in _OF_FILES:
+        return _of_files(found)
+    if provider in _COMMITS:
+        return _committed(session, _COMMITS[provider].format(table=_named(found.source.table)))
+    return None
+
+
+_COMMITS: Final = {
+    "delta": "SELECT version, timestamp FROM (DESCRIBE HISTORY {table} LIMIT 1)",
+    "iceberg": "SELECT snapshot_id, committed_at FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1",
+}
+
+
+def _provider(session: Session, name: str) -> str:
+    rows = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    told = {str(row[0]).strip(): str(row[1]).strip() for row in rows}
+    return "" if told.get("Type") == "VIEW" else told.get("Provider", "").lower()
+
+
+def _of_files(found: Opened) -> str:
+    about = found.frame.metadataColumn("_metadata")
+    parts = [about[name].alias(name) for name in ("file_path", "file_size", "file_modification_time")]
+    rows = found.frame.select(*parts).distinct().collect()
+    return digest(found.source.table, *sorted(repr(tuple(row)) for row in rows))
+
+
+def _committed(session: Session, sql: str) -> str | None:
+    try:
+        rows = session.sql(sql).collect()
+    except Exception:  # a version of the format that does not tell; rows are looked at instead
+        return None
+    return digest(*(repr(tuple(row)) for row in rows)) if rows else None
+
+
+def checksum_sql(view: str, columns: Sequence[str]) -> str:
+    """Return the statement of a checksum over the rows of a view; NULLs are hashed as such, as Spark skips them."""
+    parts = ", ".join(f"{quoted(name)}, isnull({quoted(name)})" for name in columns)
+    sums = [
+        f"sum(CAST(xxhash64({arguments}) AS DECIMAL(38, 0))) AS s{index}"
+        for index, arguments in enumerate((f":salt, {parts}", f"{parts}, :salt, 1"))
+    ]
+    return f"SELECT count(*) AS n, {', '.join(sums)} FROM {quoted(view)}"
+
+
+def _named(table: str) -> str | None:
+    """Return the name of a table with each part in quotes, None if it is no name."""
+    parts, at = [], 0
+    while at <= len(table):
+        found = _PART.match(table, at)
+        if found is None:
+            return None
+        parts.append(quoted((found[1] or "").replace("``", "`") or found[2]))
+        at = found.end()
+        if at == len(table):
+            return ".".join(parts)
+        if table[at] != ".":
+            return None
+        at += 1
+    return None
