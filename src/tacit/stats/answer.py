@@ -25,7 +25,7 @@ class Answer:
     """What was released of a statistic, and what it cost."""
 
     def __init__(self, plan: Plan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str) -> None:
-        self.plan: Final = plan
+        self.plan: Final = plan.known(noisy)
         self.noisy: Final = tuple(np.asarray(one) for one in noisy)
         """The released numbers from which value and interval are computed."""
         self.cost: Final = cost
@@ -50,6 +50,11 @@ class Answer:
         """For what the numbers of an array stand; None for a single number."""
         return self.plan.keys
 
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """What the parts of a key are called."""
+        return self.plan.key_names
+
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return where the value without noise lies with probability `level`, each number of an array by itself.
 
@@ -68,7 +73,7 @@ class Answer:
             return [{"value": self.value, **ends}]
         values = np.asarray(self.value).ravel().tolist()
         lows, highs = [[None] * len(values)] * 2 if span is None else [np.asarray(end).ravel().tolist() for end in span]
-        names = self.plan.key_names
+        names = self.key_names
         return [
             {**dict(zip(names, key, strict=True)), "value": value, "low": low, "high": high}
             for key, value, low, high in zip(keys, values, lows, highs, strict=True)
@@ -92,10 +97,10 @@ class Answer:
 
     def plot(self) -> Plot:
         """Return the answer as a plot, which notebooks show and which can be saved as .svg or .png."""
-        return plot_of(self.label, self.plan.key_names, self.rows, self.card)
+        return plot_of(self.label, self.key_names, self.rows, self.card)
 
     def __repr__(self) -> str:
-        shown = f"{len(self.keys)} numbers" if self.keys is not None else f"{self.value:.6g}"
+        shown = f"{len(self.keys)} numbers" if self.keys is not None else _cell(self.value)
         return f"<{self.label}: {shown} for epsilon {at_most(self.cost.epsilon)}>"
 
     def _repr_html_(self) -> str:

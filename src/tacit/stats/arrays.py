@@ -21,6 +21,7 @@ from tacit.privacy.tables import Kind
 from tacit.stats.rows import Cut, Scale, Term, saturated
 
 _MODULES: Final = ("pandas", "polars", "pyarrow")
+NAME_LENGTH_MAX: Final = 80
 
 
 class Array:
@@ -150,6 +151,12 @@ class ArrayRows:
         for factor in term.factors:
             product = product * self._columns[factor.column].steps(factor)
         return product - term.offset
+
+
+def name_of(values: Any) -> str | None:
+    """Return the name that a column of a frame has of its own."""
+    name = getattr(values, "name", None) if type(values).__module__.partition(".")[0] in _MODULES else None
+    return name[:NAME_LENGTH_MAX] if isinstance(name, str) and name.strip() else None
 
 
 def arrays(columns: Mapping[str, Any], unit: Any = None) -> tuple[dict[str, Array], Array | None]:

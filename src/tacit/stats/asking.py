@@ -8,7 +8,8 @@ been checked.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, TypedDict
 
 from tacit.ledger import Budget
@@ -19,8 +20,9 @@ from tacit.privacy.numbers import whole
 from tacit.privacy.tables import Column as Declared
 from tacit.privacy.tables import Kind, Table
 from tacit.stats.answer import Answer
-from tacit.stats.arrays import ArrayRows, arrays
+from tacit.stats.arrays import ArrayRows, arrays, name_of
 from tacit.stats.funds import Funds
+from tacit.stats.learnt import PLACEHOLDER, Learnt, learning_funds
 from tacit.stats.plan import Plan
 from tacit.stats.rows import Cut, Scale
 
@@ -81,6 +83,7 @@ class Survey:
         self._asked, self._source = asked, source
         self._table: RegisteredTable | None = None
         self._declared: dict[str, Declared] = {}
+        self._learning: dict[str, Bounds] = {}
         if registered:
             if len(registered) != len(given) or len({one.table.table.name for one in registered}) > 1:
                 raise InvalidInput("the columns of one statistic are arrays, or columns of one registered table")
@@ -95,13 +98,29 @@ class Survey:
                 raise InvalidInput(
                     "analysts ask about registered tables; arrays are paid from a budget", name="analyst"
                 )
-            self._arrays, self._unit = arrays(given, asked.get("unit"))
+            self._names = _names(given)
+            self._arrays, self._unit = arrays({self._names[one]: given[one] for one in given}, asked.get("unit"))
             budget = asked.get("budget")  # type: ignore[assignment]
             if not isinstance(budget, Budget):
                 raise WrongType("a statistic of arrays is paid from a budget: budget=tacit.Budget(1.0)", name="budget")
         self.budget: Final = budget
         self.per_unit: Final = self._limit()
-        self.funds: Final = Funds.of(budget, asked.get("epsilon"), asked.get("rho"))
+        self._funds: Final = Funds.of(budget, asked.get("epsilon"), asked.get("rho"))
+
+    @property
+    def funds(self) -> Funds:
+        """What the statistic itself may spend: all, less what learning its bounds takes."""
+        return learning_funds(self._funds, len(self._learning))[-1]
+
+    @property
+    def has_rows_alone(self) -> bool:
+        """Whether each row of arrays is a person."""
+        return self._table is None and self._unit is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether arrays have no rows: for statistics whose number of rows is public."""
+        return self._table is None and not len(next(iter(self._arrays.values())))
 
     def _limit(self) -> int:
         """Return how many rows of a unit are counted."""
@@ -120,7 +139,7 @@ class Survey:
 
     def name(self, column: str) -> str:
         """Return what a column is called, for people."""
-        return self._declared[column].name if self._table is not None else column
+        return self._declared[column].name if self._table is not None else self._names[column]
 
     def column(self, column: str) -> str:
         """Return the name under which rows know a column."""
@@ -128,16 +147,25 @@ class Survey:
 
     def kind(self, column: str) -> Kind:
         """Return what values a column has."""
-        return self._declared[column].kind if self._table is not None else self._arrays[column].kind
+        return self._declared[column].kind if self._table is not None else self._arrays[self._names[column]].kind
 
     def bounds(self, column: str, stated: object) -> Bounds:
-        """Return the bounds of a column: those that are stated, otherwise those that it was registered with."""
+        """Return the bounds of a column: those that are stated, otherwise those that it was registered with.
+
+        With "learn" they are learnt with a part of the funds (see `answer`).
+        """
         kind = self.kind(column)
         if isinstance(stated, Bounds):
             return stated
+        if isinstance(stated, str) and stated == "learn":
+            if not kind.is_number:
+                raise WrongKind(f"bounds are learnt for numbers, and {self.name(column)} holds {kind} values")
+            return self._learning.setdefault(self.column(column), PLACEHOLDER)
         if stated is not None:
-            if not isinstance(stated, Sequence) or len(stated) != 2:
-                raise WrongType("bounds are two numbers: bounds=(0, 120)", name="bounds", value=stated)
+            if not isinstance(stated, Sequence) or isinstance(stated, str) or len(stated) != 2:
+                raise WrongType(
+                    'bounds are two numbers, as in bounds=(0, 120), or "learn"', name="bounds", value=stated
+                )
             return Bounds(*stated)
         if kind is Kind.BOOLEAN:
             return Bounds(0, 1)
@@ -146,8 +174,16 @@ class Survey:
             return facts
         raise NotBounded(
             f"nothing public limits {self.name(column)}",
-            accepted="bounds=(low, high), chosen without looking at the data; or learn them: tacit.stats.bounds",
+            accepted='bounds=(low, high), chosen without looking at the data; or bounds="learn"',
         )
+
+    def is_listed(self, column: str) -> bool:
+        """Whether a column was registered with the values that it can take."""
+        return self._table is not None and isinstance(self._declared[column].facts, Categories)
+
+    def learns(self, column: str) -> bool:
+        """Whether the bounds of a column are learnt."""
+        return self.column(column) in self._learning
 
     def scale(self, column: str, stated: object, steps: int, *, centred: bool = True) -> Scale:
         """Return a column as whole numbers within its bounds."""
@@ -181,6 +217,28 @@ class Survey:
             raise InvalidInput("with several columns to group by, keys is a list with the keys of each", name="keys")
         return tuple(self.cut(name, one) for name, one in zip(names, listed, strict=True))
 
+    def answer(self, make: Callable[[Survey], Plan]) -> Answer:
+        """Make a plan and answer it; where bounds are to be learnt, the plan learns them first and is then made anew.
+
+        `make` reads bounds and funds from the survey that it is given.
+        """
+        plan = make(self)
+        if self._learning:
+            plan = make(self)  # the first time the funds were not yet known
+            columns = {name: self._kind_of(name) for name in self._learning}
+            plan = Learnt.of(plan, columns, self._funds, self.per_unit, lambda found: make(self._with_bounds(found)))
+        return self.answered(plan)
+
+    def _kind_of(self, name: str) -> Kind:
+        if self._table is not None:
+            return self._table.table.column(name).kind
+        return self._arrays[name].kind
+
+    def _with_bounds(self, found: Mapping[str, Bounds]) -> Survey:
+        twin = copy(self)
+        twin._learning = dict(found)
+        return twin
+
     def answered(self, plan: Plan) -> Answer:
         """Charge a plan, measure it, and return the answer."""
         if self._table is not None:
@@ -193,6 +251,15 @@ class Survey:
     def protected(self) -> str:
         """Who is protected, in a sentence."""
         return protected(self.budget, self.per_unit, by_unit=self._unit is not None)
+
+
+def _names(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what columns of arrays are called: by their own names where they have some, each differently."""
+    names: dict[str, str] = {}
+    for place, values in given.items():
+        own = name_of(values) or place.removeprefix("by ")
+        names[place] = own if own not in names.values() else f"{own} ({place})"
+    return names
 
 
 def protected(budget: Budget, per_unit: int, *, by_unit: bool) -> str:

@@ -61,6 +61,14 @@ class Funds:
         assert self.rho is not None
         return math.sqrt(8 * self.rho) * _KEPT
 
+    @property
+    def pure_noise(self) -> float:
+        """The epsilon that any pure mechanism may have: under rho, of which it takes epsilon^2 / 2."""
+        if self.epsilon is not None:
+            return float(self.epsilon)
+        assert self.rho is not None
+        return math.sqrt(2 * self.rho) * _KEPT
+
     def shares(self, *weights: float) -> tuple[Funds, ...]:
         """Part the funds in proportion to weights; together the parts cost no more than the whole."""
         total = Fraction(sum(map(Fraction, weights)))
@@ -97,8 +105,12 @@ class Funds:
         )
         if not self.delta:
             return laplace
-        gaussian = self._gaussians(moved, shared, rho_for(float(self.epsilon) * _KEPT, self.delta))
-        return gaussian if _narrower(gaussian, laplace) else laplace
+        rho = rho_for(float(self.epsilon) * _KEPT, self.delta)
+        # Compared at a reach of 1 each, so that what is chosen, and with it the event, does not depend on bounds.
+        alike = tuple(Laplace(1, part.epsilon or 0, relation=self.relation) for part in parts)
+        if _narrower(self._gaussians([1] * len(moved), shared, rho), alike):
+            return self._gaussians(moved, shared, rho)
+        return laplace
 
     def _gaussians(self, reaches: Sequence[int], weights: Sequence[float], rho: float) -> tuple[Noise, ...]:
         total = sum(weights)

@@ -112,16 +112,22 @@ class CountOf(Moments):
 
 def sum(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
     """The sum of values, each clamped to its bounds."""
-    survey = Survey({"value": values, **grouped(by)}, asked)
-    scale = survey.scale("value", bounds, SUM_STEPS, centred=False)
-    return _answered(survey, "sum", (scale,), [Term((scale,))], [1.0], by, keys)
+
+    def plan(survey: Survey) -> Plan:
+        scale = survey.scale("value", bounds, SUM_STEPS, centred=False)
+        return _planned(survey, "sum", (scale,), [Term((scale,))], [1.0], by, keys)
+
+    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
 
 
 def mean(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
     """The mean of values, each clamped to its bounds: a noisy sum around their middle over a noisy count."""
-    survey = Survey({"value": values, **grouped(by)}, asked)
-    scale = survey.scale("value", bounds, MEAN_STEPS)
-    return _answered(survey, "mean", (scale,), [Term(), Term((scale,))], [0.5, 1.0], by, keys)
+
+    def plan(survey: Survey) -> Plan:
+        scale = survey.scale("value", bounds, MEAN_STEPS)
+        return _planned(survey, "mean", (scale,), [Term(), Term((scale,))], [0.5, 1.0], by, keys)
+
+    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
 
 
 def variance(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
@@ -145,9 +151,13 @@ def covariance(
     **asked: Unpack[Asked],
 ) -> Answer:
     """The covariance of two columns (with n - 1), over the rows that have both values."""
-    survey, scales = _two(values, others, bounds, other_bounds, by, asked)
-    terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales)]
-    return _answered(survey, "covariance", scales, terms, [0.5, 0.7, 0.7, 1.0], by, keys)
+
+    def plan(survey: Survey) -> Plan:
+        scales = _two(survey, bounds, other_bounds)
+        terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales)]
+        return _planned(survey, "covariance", scales, terms, [0.5, 0.7, 0.7, 1.0], by, keys)
+
+    return Survey({"value": values, "other": others, **grouped(by)}, asked).answer(plan)
 
 
 def correlation(
@@ -161,8 +171,12 @@ def correlation(
     **asked: Unpack[Asked],
 ) -> Answer:
     """Pearson's correlation of two columns, over the rows that have both values."""
-    survey, scales = _two(values, others, bounds, other_bounds, by, asked)
-    return _answered(survey, "correlation", scales, second_moments(scales), SECOND_WEIGHTS, by, keys)
+
+    def plan(survey: Survey) -> Plan:
+        scales = _two(survey, bounds, other_bounds)
+        return _planned(survey, "correlation", scales, second_moments(scales), SECOND_WEIGHTS, by, keys)
+
+    return Survey({"value": values, "other": others, **grouped(by)}, asked).answer(plan)
 
 
 def trend(
@@ -176,9 +190,13 @@ def trend(
     **asked: Unpack[Asked],
 ) -> Answer:
     """The slope of the straight line through values over times, by least squares."""
-    survey, scales = _two(values, times, bounds, time_bounds, by, asked)
-    terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales), square(scales[1])]
-    return _answered(survey, "trend", scales, terms, [0.4, 0.6, 0.6, 1.0, 0.8], by, keys)
+
+    def plan(survey: Survey) -> Plan:
+        scales = _two(survey, bounds, time_bounds)
+        terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales), square(scales[1])]
+        return _planned(survey, "trend", scales, terms, [0.4, 0.6, 0.6, 1.0, 0.8], by, keys)
+
+    return Survey({"value": values, "other": times, **grouped(by)}, asked).answer(plan)
 
 
 def square(scale: Scale) -> Term:
@@ -196,23 +214,19 @@ SECOND_WEIGHTS: Final = (0.5, 0.7, 0.7, 1.0, 1.0, 1.0)
 
 
 def _spread(function: str, values: Any, bounds: Any, by: Any, keys: Any, asked: Asked) -> Answer:
-    survey = Survey({"value": values, **grouped(by)}, asked)
-    scale = survey.scale("value", bounds, SQUARE_STEPS)
-    terms = [Term(), Term((scale,)), square(scale)]
-    return _answered(survey, function, (scale,), terms, [0.5, 0.7, 1.0], by, keys)
+    def plan(survey: Survey) -> Plan:
+        scale = survey.scale("value", bounds, SQUARE_STEPS)
+        terms = [Term(), Term((scale,)), square(scale)]
+        return _planned(survey, function, (scale,), terms, [0.5, 0.7, 1.0], by, keys)
+
+    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
 
 
-def _two(
-    values: Any, others: Any, bounds: Any, other_bounds: Any, by: Any, asked: Asked
-) -> tuple[Survey, tuple[Scale, Scale]]:
-    survey = Survey({"value": values, "other": others, **grouped(by)}, asked)
-    return survey, (
-        survey.scale("value", bounds, SQUARE_STEPS),
-        survey.scale("other", other_bounds, SQUARE_STEPS),
-    )
+def _two(survey: Survey, bounds: Any, other_bounds: Any) -> tuple[Scale, Scale]:
+    return (survey.scale("value", bounds, SQUARE_STEPS), survey.scale("other", other_bounds, SQUARE_STEPS))
 
 
-def _answered(
+def _planned(
     survey: Survey,
     function: str,
     scales: tuple[Scale, ...],
@@ -220,13 +234,13 @@ def _answered(
     weights: Sequence[float],
     by: Any,
     keys: Sequence[Category] | Any,
-) -> Answer:
-    """Give each sum its noise, charge, and answer."""
+) -> Plan:
+    """Give each sum its noise."""
     cuts = survey.cuts(grouped(by), keys) if by is not None else ()
     noises = survey.funds.noises([survey.per_unit * term.reach for term in terms], weights)
     parts = tuple(Measured(term, noise, cuts, label_of(term)) for term, noise in zip(terms, noises, strict=True))
     names = " and ".join(dict.fromkeys(survey.name(one) for one in ("value", "other")[: len(scales)]))
-    return survey.answered(Moments(f"{function} of {names}", function, parts, scales))
+    return Moments(f"{function} of {names}", function, parts, scales)
 
 
 def label_of(term: Term) -> str:

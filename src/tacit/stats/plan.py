@@ -62,6 +62,15 @@ class Plan(ABC):
         """What the parts of a key are called."""
         return ()
 
+    @property
+    def picture(self) -> str:
+        """As what the answer is drawn, a name in `plots`: "points", "bars", "heat", "steps" or "boxes"."""
+        return "points"
+
+    def known(self, noisy: Noisy) -> Plan:
+        """Return the plan as it is once something was released, where its keys or its noise depend on that."""
+        return self
+
     @abstractmethod
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         """Return exact sums with noise; to be called when `event` has been charged."""
@@ -97,8 +106,7 @@ class Measured:
     @property
     def line(self) -> str:
         """The noise in words."""
-        law = "Gaussian noise of standard deviation" if hasattr(self.noise, "sigma") else "Laplace noise of scale"
-        return f"{self.label}: {law} {float(self.noise.scale) * self.worth:.4g}"
+        return f"{self.label}: {noise_line(self.noise, self.worth)}"
 
     @property
     def worth(self) -> float:
@@ -107,6 +115,12 @@ class Measured:
         for factor in self.term.factors:
             worth *= float(factor.step)
         return worth
+
+
+def noise_line(noise: Noise, worth: float = 1.0) -> str:
+    """Return a noise in words; `worth` is what one step of the sum is worth."""
+    law = "Gaussian noise of standard deviation" if hasattr(noise, "sigma") else "Laplace noise of scale"
+    return f"{law} {float(noise.scale) * worth:.4g}"
 
 
 def measured(parts: Sequence[Measured], rows: Rows, needs: Sequence[str], source: Source) -> Noisy:

@@ -1,0 +1,71 @@
+"""Bounds for values of which nothing is known: `bounds(values)`, or `bounds="learn"` in any statistic that needs some.
+
+Promise and mechanism: `learnt`. Here bounds are the answer, for all of the funds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
+from tacit.privacy.errors import WrongKind
+from tacit.privacy.events import Event
+from tacit.privacy.tables import Kind
+from tacit.stats.answer import Answer
+from tacit.stats.asking import Asked, Survey
+from tacit.stats.learnt import Learning
+from tacit.stats.plan import Noisy, Plan
+from tacit.stats.rows import Rows
+
+
+@dataclass(frozen=True)
+class LearntBounds(Plan):
+    """A range in which most values lie, between powers of two."""
+
+    learning: Learning
+
+    @property
+    def event(self) -> Event:
+        return self.learning.mechanism.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.learning.line,)
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        return [("low",), ("high",)]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return ("bound",)
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        found = np.array(self.learning.release(rows, source), dtype=np.float64)
+        return (marked(found) if source.simulated else found,)
+
+    def value(self, noisy: Noisy) -> tuple[Any, Any]:
+        low, high = np.asarray(noisy[0]).tolist()
+        return (int(low), int(high)) if self.learning.kind is Kind.INTEGER else (low, high)
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return None
+
+
+def bounds(values: Any, **asked: Unpack[Asked]) -> Answer:
+    """The range in which most values lie, as a pair that other statistics take as their bounds.
+
+    Its ends are powers of two or 0. With a few dozen values or more at each end (as epsilon decides) no value lies
+    outside; a handful of outliers do.
+    """
+    survey = Survey({"value": values}, asked)
+    kind = survey.kind("value")
+    if not kind.is_number:
+        raise WrongKind(f"bounds are learnt for numbers, and {survey.name('value')} holds {kind} values")
+    learning = Learning.of(survey.column("value"), kind, survey.funds, survey.per_unit)
+    return survey.answered(LearntBounds(f"bounds of {survey.name('value')}", learning))

@@ -1,0 +1,257 @@
+"""Counts in public cells: histograms, two-way tables, and the distribution function.
+
+Promise: each row is counted in one cell, so a unit with at most R rows moves all counts together by R in L1, and by no
+more in L2. Where a unit is replaced, twice that is taken (L1: R rows leave, R rows come). Noise on counts of disjoint
+cells is paid once for all of them.
+
+Counts are whole numbers; `nonnegative` puts those below 0 to 0, which brings each nearer to the truth, and sums of many
+cells further from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, Final, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.privacy.errors import InvalidInput, TooLarge, TooWide
+from tacit.privacy.events import Event
+from tacit.privacy.numbers import truth_value, whole
+from tacit.privacy.tables import Kind
+from tacit.stats.answer import Answer
+from tacit.stats.asking import Asked, Survey, grouped
+from tacit.stats.cells import CELLS_MAX, DATES_MAX, Cells, edges_of
+from tacit.stats.plan import Measured, Noisy, Plan, measured
+from tacit.stats.ranks import rising
+from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.trees import Tree
+
+BINS: Final = 10
+CDF_BINS: Final = 64
+CELLS_IN_ALL_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Counts(Plan):
+    """Rows in the cells of one or several columns; the last axes are those of what is counted, the first of groups."""
+
+    part: Measured
+    needs: tuple[str, ...]
+    nonnegative: bool
+    drawn_as: str
+
+    @property
+    def event(self) -> Event:
+        return self.part.noise.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        below = ("counts below 0 are shown as 0",) if self.nonnegative else ()
+        return (self.part.line, *below)
+
+    @property
+    def picture(self) -> str:
+        return self.drawn_as
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        parts = [_cells(cut) for cut in self.part.by]
+        return [sum(key, ()) for key in product(*parts)]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        names = [(cut.column,) if cut.values else (f"{cut.column} from", f"{cut.column} to") for cut in self.part.by]
+        return sum(names, ())
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        return measured([self.part], rows, self.needs, source)
+
+    def value(self, noisy: Noisy) -> Any:
+        return self._shown(np.asarray(noisy[0]))
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        low, high = self.part.noise.interval(level, np.asarray(noisy[0]))
+        return Interval(self._shown(low), self._shown(high))
+
+    def _shown(self, counts: NDArray[Any]) -> NDArray[Any]:
+        return np.maximum(counts, 0) if self.nonnegative else counts
+
+
+@dataclass(frozen=True)
+class Distribution(Plan):
+    """The share of values up to each edge of a ruler, in each of the groups."""
+
+    tree: Tree
+
+    @property
+    def event(self) -> Event:
+        return self.tree.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.tree.line, "shares rise to 1")
+
+    @property
+    def picture(self) -> str:
+        return "steps"
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        cells = self.tree.cells
+        ends = cells.edges[:-1] if cells.is_whole else cells.edges[1:]
+        return list(product(*(cut.values for cut in self.tree.by), ends))
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return (*(cut.column for cut in self.tree.by), self.tree.cells.column)
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        return self.tree.measure(rows, source)
+
+    def value(self, noisy: Noisy) -> Any:
+        found = [_ended(rising(shares)) for shares, _ in self._shares(noisy)]
+        return self._shaped(found)
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        """Each share by itself: what a share F says of the counts, below - F total, is off by the noise of both."""
+        drawn = self.tree.drawn
+        lows, highs = [], []
+        for shares, rows in self._shares(noisy):
+            noise = drawn[:, 1:] - shares * drawn[:, -1:]
+            width = np.quantile(np.abs(noise), level, axis=0) / rows
+            lows.append(_ended(rising(shares - width)))
+            highs.append(_ended(rising(shares + width)))
+        return Interval(self._shaped(lows), self._shaped(highs))
+
+    def _shares(self, noisy: Noisy) -> list[tuple[NDArray[np.float64], float]]:
+        """Return for each group the noisy shares at the upper edges of cells, and the rows that they are shares of."""
+        rows = [(below[1:], max(float(below[-1]), 1.0)) for below in self.tree.below(noisy)]
+        return [(below / total, total) for below, total in rows]
+
+    def _shaped(self, found: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.array(found).reshape([*(cut.cells for cut in self.tree.by), -1])
+
+
+def histogram(
+    values: Any,
+    *,
+    bins: int | None = None,
+    edges: Any = None,
+    bounds: Any = None,
+    keys: Any = None,
+    by: Any = None,
+    by_keys: Any = None,
+    nonnegative: bool = True,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """How many rows lie in each bin, or have each of the listed values (`keys`).
+
+    Bins lie between stated `edges` (numbers, dates or times), or are `bins` equal parts of the `bounds`. A bin holds
+    its left edge, the last one its right edge too; values beyond the outer edges are counted in the outer bins. Rows
+    without a value are not counted, unless None is among the keys.
+    """
+    if sum(one is not None for one in (bins, edges, keys)) > 1:
+        raise InvalidInput("a histogram has bins, edges or keys: one of them", name="bins")
+
+    def plan(survey: Survey) -> Plan:
+        cut = _cut(survey, bins, edges, bounds, keys)
+        groups = survey.cuts(grouped(by), by_keys) if by is not None else ()
+        return _counts(f"histogram of {survey.name('value')}", survey, (*groups, cut), nonnegative, "bars")
+
+    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+
+
+def contingency(
+    values: Any,
+    others: Any,
+    *,
+    keys: Any = None,
+    other_keys: Any = None,
+    nonnegative: bool = True,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """How many rows have each pair of values: an array of a row for each key, a column for each other key."""
+    survey = Survey({"value": values, "other": others}, asked)
+    cuts = (survey.cut("value", keys), survey.cut("other", other_keys, what="other_keys"))
+    label = f"table of {survey.name('value')} and {survey.name('other')}"
+    return survey.answered(_counts(label, survey, cuts, nonnegative, "heat"))
+
+
+def cdf(
+    values: Any,
+    *,
+    bounds: Any = None,
+    bins: int = CDF_BINS,
+    by: Any = None,
+    keys: Any = None,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """The distribution function: the share of values up to each of `bins` equally distant numbers, the last being 1.
+
+    Up to 64 bins are counted as they are, more of them in a tree (`trees`). Whole numbers of a short range have a bin
+    each. The intervals are of single shares, not of the whole curve.
+    """
+    count = _bins(bins)
+
+    def plan(survey: Survey) -> Plan:
+        limits, name = survey.bounds("value", bounds), survey.column("value")
+        cells = Cells.of(name, survey.kind("value"), limits, count, even=survey.learns("value"))
+        groups = survey.cuts(grouped(by), keys) if by is not None else ()
+        _fits((*groups, cells.cut))
+        tree = Tree.of(cells, survey.funds, survey.per_unit, groups)
+        return Distribution(f"distribution of {survey.name('value')}", tree)
+
+    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+
+
+def _cut(survey: Survey, bins: int | None, edges: Any, bounds: Any, keys: Any) -> Cut:
+    """Return the cells of a histogram's values."""
+    name, kind = survey.column("value"), survey.kind("value")
+    if edges is not None:
+        return Cut(name, edges=edges_of(name, kind, edges))
+    is_listed = keys is not None or kind in (Kind.TEXT, Kind.BOOLEAN) or survey.is_listed("value")
+    if is_listed and bins is None and bounds is None:
+        return survey.cut("value", keys)
+    return Cells.of(name, kind, survey.bounds("value", bounds), _bins(BINS if bins is None else bins), even=True).cut
+
+
+def _bins(bins: object) -> int:
+    count = whole("bins", bins)
+    if count > CELLS_MAX:
+        raise TooLarge(f"there are at most {CELLS_MAX:,} bins", name="bins", value=bins)
+    return count
+
+
+def _counts(label: str, survey: Survey, cuts: tuple[Cut, ...], nonnegative: bool, picture: str) -> Plan:
+    _fits(cuts)
+    (noise,) = survey.funds.noises([survey.per_unit])
+    needs = tuple(cut.column for cut in cuts if None not in cut.values)
+    part = Measured(Term(), noise, cuts)
+    return Counts(label, part, needs, truth_value("nonnegative", nonnegative), picture)
+
+
+def _fits(cuts: tuple[Cut, ...]) -> None:
+    if int(np.prod([cut.cells for cut in cuts], dtype=object)) > CELLS_IN_ALL_MAX:
+        raise TooWide(f"the answer would have more than {CELLS_IN_ALL_MAX:,} numbers", accepted="fewer bins or keys")
+    for cut in cuts:
+        if cut.cells > DATES_MAX and any(not isinstance(edge, int | float) for edge in cut.edges):
+            raise TooWide(f"dates and times have at most {DATES_MAX:,} bins", accepted="fewer bins")
+
+
+def _cells(cut: Cut) -> list[tuple[Any, ...]]:
+    """Return the keys of a cut: its values, or the two edges of each bin."""
+    if cut.values:
+        return [(value,) for value in cut.values]
+    return list(pairwise(cut.edges))
+
+
+def _ended(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return shares between 0 and 1, the last of which is 1."""
+    found = np.clip(shares, 0.0, 1.0)
+    found[-1] = 1.0
+    return np.asarray(found)

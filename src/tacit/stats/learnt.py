@@ -1,0 +1,168 @@
+"""Statistics whose bounds are learnt first, within the same one charge.
+
+Promise: each row is counted in one of 128 bins (64 of each sign, each twice as wide as the one before), so a unit with
+at most `per_unit` rows moves the counts by that in L1 (twice that where a unit is replaced). Bounds are released from
+them with Laplace noise (`mechanisms.ApproximateBounds`: Wilson et al. 2020), and are public then: the statistic is
+planned with them. Its event is fixed before: it depends on shares of the funds, not on bounds. Together the charge is
+the composition of both.
+
+For each column whose bounds are learnt a quarter is put aside beside 1 for the statistic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.mechanisms import ApproximateBounds
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
+from tacit.privacy.bounds import Bounds
+from tacit.privacy.events import Composed, Event
+from tacit.privacy.tables import Kind
+from tacit.stats.funds import Funds
+from tacit.stats.plan import Noisy, Plan
+from tacit.stats.rows import Cut, Rows, Term
+
+BINS: Final = 64
+SCALE: Final = Fraction(1, 2**20)
+SHARE: Final = 0.25
+PLACEHOLDER: Final = Bounds(-1, 1)
+"""What stands for bounds in a plan until they are learnt."""
+
+
+def learning_funds(funds: Funds, columns: int) -> tuple[Funds, ...]:
+    """Return what learning may spend for each column, and last what is left for the statistic."""
+    return funds.shares(*[SHARE] * columns, 1) if columns else (funds,)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The bounds of one column, to be learnt."""
+
+    column: str
+    kind: Kind
+    mechanism: ApproximateBounds
+
+    @classmethod
+    def of(cls, column: str, kind: Kind, funds: Funds, per_unit: int) -> Learning:
+        """Scale the noise to the rows of a unit."""
+        return cls(
+            column,
+            kind,
+            ApproximateBounds(
+                per_unit * funds.touched, funds.pure_noise, bins=BINS, scale=SCALE, relation=funds.relation
+            ),
+        )
+
+    @property
+    def cut(self) -> Cut:
+        """The bins: powers of two, those of positive values with their upper edges."""
+        powers = [float(SCALE * 2**place) for place in range(BINS)]
+        above = [math.nextafter(power, math.inf) for power in powers]
+        return Cut(self.column, edges=(*(-power for power in reversed(powers)), 0.0, *above))
+
+    @property
+    def line(self) -> str:
+        """The noise in words."""
+        return f"bounds of {self.column}: from rows in {2 * BINS} bins with Laplace noise of scale " + (
+            f"{float(self.mechanism.noise.scale):.4g}"
+        )
+
+    def release(self, rows: Rows, source: Source) -> tuple[float, float]:
+        """Return the bounds; those of whole numbers are whole."""
+        (counts,) = rows.sums([Term()], (self.cut,), [self.column])
+        found = self.mechanism.release(counts, source=source)
+        if self.kind is Kind.INTEGER:
+            low, high = math.ceil(found.lower), math.floor(found.upper)
+            return float(min(low, high)), float(max(low, high))
+        return float(found.lower), float(found.upper)
+
+
+@dataclass(frozen=True)
+class Learnt(Plan):
+    """A statistic that is planned anew when its bounds are known; until then it stands on a placeholder."""
+
+    parts: tuple[Learning, ...]
+    plan: Plan
+    then: Callable[[Mapping[str, Bounds]], Plan] = field(repr=False, compare=False)
+    found: tuple[tuple[float, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        columns: Mapping[str, Kind],
+        funds: Funds,
+        per_unit: int,
+        then: Callable[[Mapping[str, Bounds]], Plan],
+    ) -> Learnt:
+        """Put the learning of columns before a plan."""
+        parts = learning_funds(funds, len(columns))[:-1]
+        return cls(
+            plan.label,
+            tuple(
+                Learning.of(name, kind, part, per_unit)
+                for (name, kind), part in zip(columns.items(), parts, strict=True)
+            ),
+            plan,
+            then,
+        )
+
+    @property
+    def event(self) -> Event:
+        return Composed((*(part.mechanism.event for part in self.parts), self.plan.event))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        learnt = [
+            f"{part.line}; found: {low:g} to {high:g}"
+            for part, (low, high) in zip(self.parts, self.found or [(-1.0, 1.0)] * len(self.parts), strict=True)
+        ]
+        return (*learnt, *self.plan.lines)
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        return self.plan.keys
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return self.plan.key_names
+
+    @property
+    def picture(self) -> str:
+        return self.plan.picture
+
+    def known(self, noisy: Noisy) -> Plan:
+        bounds = np.asarray(noisy[0], dtype=np.float64)
+        found = tuple((float(low), float(high)) for low, high in bounds)
+        return replace(self, plan=self._planned(found).known(noisy[1:]), found=found)
+
+    def _planned(self, found: tuple[tuple[float, float], ...]) -> Plan:
+        """Return the plan within bounds; it must cost what was charged."""
+        plan = self.then({part.column: Bounds(*span) for part, span in zip(self.parts, found, strict=True)})
+        assert plan.event == self.plan.event, "the event of a statistic does not depend on its bounds"
+        return plan
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        found = tuple(_wide(part.release(rows, source)) for part in self.parts)
+        bounds = np.array(found, dtype=np.float64)
+        return (marked(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
+
+    def value(self, noisy: Noisy) -> Any:
+        return self.plan.value(noisy[1:])
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return self.plan.interval(noisy[1:], level)
+
+
+def _wide(span: tuple[float, float]) -> tuple[float, float]:
+    """Return bounds that leave a range between them, as rulers need one."""
+    low, high = span
+    return (low, high) if low < high else (low - 1, high + 1)

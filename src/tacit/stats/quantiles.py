@@ -1,0 +1,399 @@
+"""Quantiles, medians and box plots.
+
+Values are counted in the cells of a public ruler over their bounds (`cells`), at most 4,096 of them, in the engine
+where the rows are. From these counts a quantile is found in one of three ways:
+
+exponential  One cell is chosen by the exponential mechanism (McSherry, Talwar 2007; quantiles: Smith 2011) with half of
+             the funds. The score of a cell is minus the number of rows by which it misses the share q:
+             max(0, q n - upto, below - q n), upto and below being the rows up to the cell's end and below its start.
+             Half of the funds buys the interval: noisy counts of the rows in bins around what was chosen.
+tree         Noisy counts of cells and of runs of cells (`trees`), from which every share is read.
+smooth       Student noise fitted to the data (`mechanisms.SmoothMedian`), for medians of arrays in which each row is a
+             person and whose number of rows is public (replace-one).
+
+Sensitivity of a score (R rows a unit): a unit with r rows adds between -q r and (1 - q) r to below - q n, and between
+-(1 - q) r and q r to q n - upto, so adding or removing it moves the score by max(q, 1 - q) R. Replacing it moves the
+score by R, the width of these ranges. Groups are chosen for side by side: a unit with r_g rows in group g moves the
+log-probabilities there by epsilon r_g / R, by epsilon over all groups, as the r_g sum to R; where a unit is replaced,
+both sets of rows count, so the sensitivity is 2 max(q, 1 - q) R.
+
+The rule of "auto" (bench: `python -m bench quantiles`): up to four shares at once are chosen by the exponential
+mechanism, more are read from a tree. Chosen medians have a quarter of the error of a tree's, and no wider intervals;
+each further share divides the funds of the choice, while a tree answers any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms import Exponential, SmoothMedian
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source, words
+from tacit.mechanisms.simulation import SeededSource, marked
+from tacit.privacy.errors import EmptyInput, InvalidInput, NotAllowed, OutOfRange, TooWide, WrongKind, WrongType
+from tacit.privacy.events import Composed, Event
+from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.relations import Relation
+from tacit.privacy.tables import Kind
+from tacit.stats.answer import Answer
+from tacit.stats.arrays import ArrayRows
+from tacit.stats.asking import Asked, Survey, grouped
+from tacit.stats.cells import Cells, ends_of
+from tacit.stats.funds import Funds, Noise
+from tacit.stats.plan import Noisy, Plan, noise_line
+from tacit.stats.ranks import accepted, crossing
+from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.trees import Tree, accumulated
+
+CELLS: Final = 4096
+SHARE_STEPS: Final = 10_000
+"""Shares are whole multiples of 1/10,000, so that scores are whole numbers."""
+
+COUNT_MAX: Final = 2**36
+"""Where the count of a cell is cut off, so that 4,096 of them times 10,000 fit into 64 bits; it moves none further."""
+
+COUNTED_MAX: Final = 2**23
+"""How many cells there are in all groups together, at most."""
+
+CHOSEN_MAX: Final = 4
+"""Up to how many shares are chosen rather than read from a tree."""
+
+STRIDE: Final = 3
+"""By which factor the bins around a chosen cell grow."""
+
+DRAWS: Final = 4000
+WHISKERS: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Quantiles(Plan):
+    """Quantiles at shares, in each of the groups `by`."""
+
+    cells: Cells
+    shares: tuple[float, ...]
+    by: tuple[Cut, ...]
+    is_single: bool
+    """Whether one share was asked for, so that keys are groups alone."""
+    picture_name: str = field(default="points", repr=False)
+
+    @property
+    def picture(self) -> str:
+        return self.picture_name
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        if self.is_single:
+            return list(product(*(cut.values for cut in self.by))) if self.by else None
+        return list(product(*(cut.values for cut in self.by), self.shares))
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return (*(cut.column for cut in self.by), *(() if self.is_single else ("share",)))
+
+    def value(self, noisy: Noisy) -> Any:
+        return self.shaped([self.cells.at(position) for position in self.positions(noisy).ravel()])
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        spans = [self.cells.span(first, last) for first, last in self.spans(noisy, level)]
+        return Interval(*(self.shaped([span[end] for span in spans]) for end in (0, 1)))
+
+    def shaped(self, values: list[Any]) -> Any:
+        """Return values as the answer has them: one, or an array in the order of the keys."""
+        return values[0] if self.keys is None else np.array(values)
+
+    def positions(self, noisy: Noisy) -> NDArray[np.float64]:
+        """Return where the quantiles lie on the ruler: (groups, shares)."""
+        raise NotImplementedError
+
+    def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last cell in which each quantile can lie."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TreeQuantiles(Quantiles):
+    """Quantiles that are read from a tree of noisy counts."""
+
+    tree: Tree = field(kw_only=True)
+
+    @property
+    def event(self) -> Event:
+        return self.tree.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.tree.line,)
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        return self.tree.measure(rows, source)
+
+    def positions(self, noisy: Noisy) -> NDArray[np.float64]:
+        return np.array([[crossing(one, share) for share in self.shares] for one in self.tree.below(noisy)])
+
+    def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
+        for below in self.tree.below(noisy):
+            for share in self.shares:
+                yield accepted(below, self.tree.drawn, share, level)
+
+
+@dataclass(frozen=True)
+class ChosenQuantiles(Quantiles):
+    """Quantiles that are chosen by the exponential mechanism, with noisy counts around them for their intervals."""
+
+    choices: tuple[Exponential, ...] = field(kw_only=True)
+    noise: Noise = field(kw_only=True)
+
+    @property
+    def event(self) -> Event:
+        return Composed((*(choice.event for choice in self.choices), self.noise.event))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        each = float(self.choices[0].epsilon)
+        return (
+            f"quantiles: each one of {self.cells.count:,} cells, by the exponential mechanism with epsilon {each:.4g}",
+            f"rows around them, for the intervals: {noise_line(self.noise)}",
+        )
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        (exact,) = rows.sums([Term()], (*self.by, self.cells.cut), [self.cells.column])
+        groups = np.minimum(exact.reshape(-1, self.cells.count), COUNT_MAX)
+        chosen = np.array(
+            [
+                [int(choice.release(scores(counts, share), source=source)) for choice, share in self._choices]
+                for counts in groups
+            ],
+            dtype=np.int64,
+        )
+        around = [
+            np.add.reduceat(counts, self._edges(places)[:-1]) for counts, places in zip(groups, chosen, strict=True)
+        ]
+        return marked(chosen) if source.simulated else chosen, self.noise.release(np.concatenate(around), source=source)
+
+    @property
+    def _choices(self) -> list[tuple[Exponential, float]]:
+        return list(zip(self.choices, self.shares, strict=True))
+
+    def _edges(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the edges of bins around chosen cells, ever wider away from them: public, as the choice is."""
+        edges, reach = {0, self.cells.count}, 1
+        steps = [0]
+        while reach < self.cells.count:
+            steps.append(reach)
+            reach *= STRIDE
+        for place in chosen.tolist():
+            edges |= {place - step for step in steps} | {place + 1 + step for step in steps}
+        return np.array(sorted(edge for edge in edges if 0 <= edge <= self.cells.count), dtype=np.int64)
+
+    def positions(self, noisy: Noisy) -> NDArray[np.float64]:
+        """Return the middles of chosen cells; larger shares have larger quantiles."""
+        order = np.argsort(np.argsort(self.shares, kind="stable"), kind="stable")
+        return np.sort(np.asarray(noisy[0], dtype=np.float64), axis=1)[:, order] + 0.5
+
+    def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
+        rulers = [self._edges(places) for places in np.asarray(noisy[0])]
+        most = max(len(edges) for edges in rulers) - 1
+        fresh = self.noise.release(np.zeros((DRAWS, most), dtype=np.int64), source=SeededSource(1))
+        drawn = accumulated(np.asarray(fresh))
+        counts, start = np.asarray(noisy[1]), 0
+        for edges, places in zip(rulers, self.positions(noisy).astype(int), strict=True):
+            size = len(edges) - 1
+            below = accumulated(counts[start : start + size])
+            start += size
+            for share, place in zip(self.shares, places.tolist(), strict=True):
+                first, last = accepted(below, drawn[:, : size + 1], share, level)
+                yield min(int(edges[first]), place), max(int(edges[last + 1]) - 1, place)
+
+
+@dataclass(frozen=True)
+class SmoothQuantile(Plan):
+    """A median with noise that is fitted to the data, how much is secret, so no interval is known."""
+
+    column: str
+    is_whole: bool
+    mechanism: SmoothMedian
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return ("Student noise fitted to the data; how much is secret, so no interval is known",)
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        if not isinstance(rows, ArrayRows):
+            raise NotAllowed("smooth sensitivity looks at sorted values, and those of tables stay in their engine")
+        array = rows.column(self.column)
+        lower, upper = float(self.mechanism.lower), float(self.mechanism.upper)
+        coins = words(source, len(array), 1) % 2 == 0
+        filled = np.where(array.missing, np.where(coins, lower, upper), np.clip(array.values, lower, upper))
+        found = np.array([float(self.mechanism.release(filled, source=source))])
+        return (marked(found) if source.simulated else found,)
+
+    def value(self, noisy: Noisy) -> Any:
+        found = float(noisy[0][0])
+        return round(found) if self.is_whole else found
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return None
+
+
+def quantile(
+    values: Any, q: float, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]
+) -> Answer:
+    """The value below which a share `q` of the values lies, such as 0.9; chosen by the exponential mechanism."""
+    return _answered(values, [q], bounds, by, keys, "auto", asked, is_single=True)
+
+
+def quantiles(
+    values: Any, qs: Sequence[float], *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]
+) -> Answer:
+    """The quantiles at several shares: up to four are chosen, more are read from a tree of noisy counts."""
+    return _answered(values, qs, bounds, by, keys, "auto", asked)
+
+
+def median(
+    values: Any,
+    *,
+    bounds: Any = None,
+    method: str = "auto",
+    by: Any = None,
+    keys: Any = None,
+    **asked: Unpack[Asked],
+) -> Answer:
+    """The median: "exponential" (what "auto" takes), "tree" or "smooth", as the module's docstring describes them.
+
+    With "smooth" a missing value counts as one of the two bounds, by the toss of a coin, so that half of them lie on
+    either side of the median: how many values are missing is not public.
+    """
+    if method == "smooth":
+        return _smooth(values, bounds, by, asked)
+    if method not in ("auto", "exponential", "tree"):
+        raise InvalidInput('method is "auto", "exponential", "tree" or "smooth"', name="method", value=method)
+    return _answered(values, [0.5], bounds, by, keys, method, asked, is_single=True)
+
+
+def box_plot(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """Five numbers: quartiles and median, and as whiskers the 5 % and the 95 % quantile, not the least and greatest
+    values, which are those of single people."""
+    return _answered(values, WHISKERS, bounds, by, keys, "auto", asked, picture="boxes")
+
+
+def scores(counts: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+    """Return minus the rows by which each cell misses a share, in units of 1/10,000."""
+    wanted = round(share * SHARE_STEPS)
+    upto = np.cumsum(counts)
+    below, rows = upto - counts, upto[-1]
+    missed = np.maximum(wanted * rows - SHARE_STEPS * upto, SHARE_STEPS * below - wanted * rows)
+    return np.asarray(-np.maximum(missed, 0))
+
+
+def sensitivity(share: float, per_unit: int, relation: Relation, *, is_grouped: bool) -> int:
+    """Return how far one unit moves a score, in units of 1/10,000 rows."""
+    wanted = round(share * SHARE_STEPS)
+    largest = max(wanted, SHARE_STEPS - wanted)
+    if relation is Relation.ADD_REMOVE:
+        return per_unit * largest
+    return per_unit * (2 * largest if is_grouped else SHARE_STEPS)
+
+
+def _answered(
+    values: Any,
+    qs: Sequence[float],
+    bounds: Any,
+    by: Any,
+    keys: Any,
+    method: str,
+    asked: Asked,
+    *,
+    is_single: bool = False,
+    picture: str = "points",
+) -> Answer:
+    survey = Survey({"value": values, **grouped(by)}, asked)
+    shares = _shares(qs)
+    is_read = method == "tree" or (method == "auto" and len(shares) > CHOSEN_MAX)
+
+    def plan(survey: Survey) -> Plan:
+        limits = survey.bounds("value", bounds)
+        even = is_read and survey.learns("value")  # so that the levels of the tree do not depend on what is learnt
+        cells = Cells.of(survey.column("value"), survey.kind("value"), limits, CELLS, even=even)
+        cuts = survey.cuts(grouped(by), keys) if by is not None else ()
+        if cells.count * int(np.prod([cut.cells for cut in cuts], dtype=object)) > COUNTED_MAX:
+            raise TooWide(f"there are too many groups: {COUNTED_MAX // cells.count:,} would be answered")
+        names = {(0.5,): "median", WHISKERS: "box plot"}
+        kind = names.get(shares, "quantiles" if len(shares) > 1 else f"{shares[0]:g} quantile")
+        label = f"{kind} of {survey.name('value')}"
+        if is_read:
+            tree = Tree.of(cells, survey.funds, survey.per_unit, cuts)
+            return TreeQuantiles(label, cells, shares, cuts, is_single, picture, tree=tree)
+        return _chosen(label, cells, shares, cuts, survey.funds, survey.per_unit, is_single, picture)
+
+    return survey.answer(plan)
+
+
+def _chosen(
+    label: str,
+    cells: Cells,
+    shares: tuple[float, ...],
+    cuts: tuple[Cut, ...],
+    funds: Funds,
+    per_unit: int,
+    is_single: bool,
+    picture: str,
+) -> Plan:
+    choosing, counting = funds.shares(1, 1)
+    choices = tuple(
+        Exponential(
+            sensitivity(share, per_unit, funds.relation, is_grouped=bool(cuts)), part.pure, relation=funds.relation
+        )
+        for share, part in zip(shares, choosing.shares(*[1] * len(shares)), strict=True)
+    )
+    (noise,) = counting.noises([per_unit])
+    return ChosenQuantiles(label, cells, shares, cuts, is_single, picture, choices=choices, noise=noise)
+
+
+def _smooth(values: Any, bounds: Any, by: Any, asked: Asked) -> Answer:
+    if by is not None:
+        raise NotAllowed("smooth sensitivity is for all rows together", accepted='leave out by=, or method="smooth"')
+    survey = Survey({"value": values}, asked)
+    if not survey.has_rows_alone:
+        raise NotAllowed(
+            "smooth sensitivity looks at sorted values of single rows, one of each person",
+            accepted='an array without unit=, or method="exponential"',
+        )
+    if survey.funds.relation is not Relation.REPLACE_ONE:
+        raise NotAllowed(
+            "smooth sensitivity takes the number of rows for public",
+            accepted='a budget under the relation replace-one, or method="exponential"',
+        )
+    if survey.is_empty:
+        raise EmptyInput("a median needs at least one value", name="values")
+    kind = survey.kind("value")
+    lower, upper = ends_of(survey.column("value"), kind, survey.bounds("value", bounds))
+    if kind not in (Kind.INTEGER, Kind.REAL):
+        raise WrongKind(f"{survey.name('value')} is computed with as a number, and holds {kind} values")
+    mechanism = SmoothMedian(survey.funds.pure_noise, lower, upper, relation=survey.funds.relation)  # type: ignore[arg-type]
+    label = f"median of {survey.name('value')}"
+    return survey.answered(SmoothQuantile(label, survey.column("value"), kind is Kind.INTEGER, mechanism))
+
+
+def _shares(qs: object) -> tuple[float, ...]:
+    """Return shares that were asked for, in steps of 1/10,000."""
+    if isinstance(qs, str) or not isinstance(qs, Sequence | np.ndarray):
+        raise WrongType("qs is a list of shares between 0 and 1", name="qs", value=qs)
+    found = tuple(float(inside_unit_interval("q", one)) for one in qs)
+    if not found:
+        raise EmptyInput("qs lists at least one share between 0 and 1", name="qs")
+    steps = [round(one * SHARE_STEPS) for one in found]
+    if min(steps) < 1 or max(steps) >= SHARE_STEPS:
+        raise OutOfRange(
+            "the ends of the data are single people; ask for shares from 0.0001 to 0.9999", name="q", value=qs
+        )
+    return tuple(step / SHARE_STEPS for step in steps)

@@ -1,0 +1,140 @@
+"""Counts in the cells of a ruler and in ever larger runs of cells, so that few noisy numbers make up any range.
+
+Promise: each row is counted in one node of every level. A unit with at most `per_unit` rows moves each level by
+`per_unit` in L1 and in L2, so each level is released with noise for that (twice it where a unit is replaced), and the
+funds are shared evenly by the levels (hierarchical counts: Hay, Rastogi, Miklau, Suciu 2010; runs of 16: Qardaji,
+Yang, Li 2013).
+
+What is computed afterwards: the counts of cells that fit all levels best by least squares (Hay et al., section 4; here
+for nodes with any number of children). That is linear in the noise, whose law at any place therefore depends on public
+facts alone and is found by drawing it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.events import Composed, Event
+from tacit.stats.cells import Cells
+from tacit.stats.funds import Funds, Noise
+from tacit.stats.plan import Noisy, noise_line
+from tacit.stats.rows import Cut, Rows, Term
+
+FAN: Final = 16
+TOP_MAX: Final = 64
+"""How many children a node has, and up to how many cells need nothing above them."""
+
+DRAWN_MAX: Final = 4_000_000
+DRAWS_MAX: Final = 2000
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Noisy counts of all levels, in each of the groups `by`."""
+
+    cells: Cells
+    noises: tuple[Noise, ...]
+    by: tuple[Cut, ...] = ()
+
+    @classmethod
+    def of(cls, cells: Cells, funds: Funds, per_unit: int, by: tuple[Cut, ...] = ()) -> Tree:
+        """Give each level its noise."""
+        return cls(cells, funds.noises([per_unit] * len(sizes(cells.count))), by)
+
+    @property
+    def event(self) -> Event:
+        """All levels, for the accountant."""
+        events = tuple(noise.event for noise in self.noises)
+        return events[0] if len(events) == 1 else Composed(events)
+
+    @property
+    def line(self) -> str:
+        """The noise in words."""
+        levels = "" if len(self.noises) == 1 else f" on {len(self.noises)} levels"
+        return f"rows in {self.cells.count:,} cells{levels}: {noise_line(self.noises[0])}"
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        """Release the counts of each level, the smallest level first."""
+        (leaves,) = rows.sums([Term()], (*self.by, self.cells.cut), [self.cells.column])
+        levels = summed(leaves)
+        return tuple(noise.release(level, source=source) for noise, level in zip(self.noises, levels, strict=True))
+
+    def below(self, noisy: Noisy) -> Numbers:
+        """Return how many rows lie below each edge, the last edge counting all: an array (groups, edges)."""
+        levels = [np.asarray(level, dtype=np.float64).reshape(-1, level.shape[-1]) for level in noisy]
+        return accumulated(consistent(levels))
+
+    @cached_property
+    def drawn(self) -> Numbers:
+        """The noise of `below`, drawn many times from a fixed seed: it hides nothing."""
+        each = sizes(self.cells.count)
+        draws = min(DRAWS_MAX, DRAWN_MAX // sum(each))
+        source = SeededSource(1)
+        levels = [
+            np.asarray(noise.release(np.zeros((draws, size), dtype=np.int64), source=source), dtype=np.float64)
+            for noise, size in zip(self.noises, each, strict=True)
+        ]
+        return accumulated(consistent(levels))
+
+
+def sizes(count: int) -> tuple[int, ...]:
+    """Return how many nodes each level has, the smallest level first; the last is that of the cells."""
+    levels = [count]
+    while levels[0] > TOP_MAX:
+        levels.insert(0, -(-levels[0] // FAN))
+    return tuple(levels)
+
+
+def summed(leaves: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the counts of each level from those of the cells, which are on the last axis."""
+    levels = [np.asarray(leaves)]
+    for size in sizes(leaves.shape[-1])[-2::-1]:
+        levels.insert(0, _families(levels[0], size).sum(axis=-1))
+    return levels
+
+
+def consistent(levels: Sequence[Numbers]) -> Numbers:
+    """Return the counts of cells that fit all levels best, each level having the same noise.
+
+    Upwards each node takes the weighted mean of its own count and the sum of its children; downwards the children
+    share what is left over, in proportion to their variances.
+    """
+    upwards: list[tuple[Numbers, Numbers]] = [(levels[-1], np.ones(levels[-1].shape[-1]))]
+    for own in levels[-2::-1]:
+        counts, variances = upwards[0]
+        size = own.shape[-1]
+        together, spread = _families(counts, size).sum(axis=-1), _families(variances, size).sum(axis=-1)
+        weight = spread / (spread + 1)
+        upwards.insert(0, (weight * own + (1 - weight) * together, weight))
+    settled = upwards[0][0]
+    for counts, variances in upwards[1:]:
+        size, count = settled.shape[-1], counts.shape[-1]
+        left = settled - _families(counts, size).sum(axis=-1)
+        shares = _families(variances, size) / _families(variances, size).sum(axis=-1, keepdims=True)
+        spread_out = (left[..., None] * shares).reshape(*left.shape[:-1], size * FAN)
+        settled = counts + spread_out[..., :count]
+    return settled
+
+
+def accumulated(counts: NDArray[Any]) -> Numbers:
+    """Return sums up to each edge from counts of cells: 0 first, the total last."""
+    upto = np.cumsum(counts, axis=-1, dtype=np.float64)
+    return np.concatenate([np.zeros((*upto.shape[:-1], 1)), upto], axis=-1)
+
+
+def _families(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return values by their parents: (..., parents, FAN), with zeros where the last parent has fewer children."""
+    lacking = size * FAN - values.shape[-1]
+    if lacking:
+        values = np.concatenate([values, np.zeros((*values.shape[:-1], lacking), dtype=values.dtype)], axis=-1)
+    return values.reshape(*values.shape[:-1], size, FAN)
