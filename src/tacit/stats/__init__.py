@@ -13,18 +13,38 @@ promise is about whole units; a registered table knows its unit.
 
 from tacit.stats.answer import Answer
 from tacit.stats.asking import Column, RegisteredTable
+from tacit.stats.bounds import bounds
+from tacit.stats.choices import mode, top_k
+from tacit.stats.histograms import cdf, contingency, histogram
+from tacit.stats.hypotheses import TestAnswer, chi_squared, correlation_test, t_test, trend_test
 from tacit.stats.moments import correlation, count, covariance, mean, std, sum, trend, variance
+from tacit.stats.quantiles import box_plot, median, quantile, quantiles
 
 __all__ = [
     "Answer",
     "Column",
     "RegisteredTable",
+    "TestAnswer",
+    "bounds",
+    "box_plot",
+    "cdf",
+    "chi_squared",
+    "contingency",
     "correlation",
+    "correlation_test",
     "count",
     "covariance",
+    "histogram",
     "mean",
+    "median",
+    "mode",
+    "quantile",
+    "quantiles",
     "std",
     "sum",
+    "t_test",
+    "top_k",
     "trend",
+    "trend_test",
     "variance",
 ]

@@ -1,0 +1,142 @@
+"""Draws of what noise and chance could have done, for p-values and for intervals that count both.
+
+All that is drawn here is computed from numbers that were released already, with a seed that everybody knows: it hides
+nothing, costs nothing, and makes the same answer have the same p-value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms import Laplace
+from tacit.mechanisms.randomness import words
+from tacit.mechanisms.simulation import SeededSource
+from tacit.stats.plan import Measured
+
+SEED: Final = 1
+GRID: Final = 128
+HALVINGS: Final = 24
+FEW: Final = 12.0
+"""Poisson numbers with at most so many expected are counted up one by one; more are a corrected normal number."""
+_TAIL: Final = 2.0**-53
+
+Numbers = NDArray[np.float64]
+
+
+class Chance:
+    """Independent draws, `draws` of everything along the first axis."""
+
+    def __init__(self, draws: int, seed: int = SEED) -> None:
+        self.draws: Final = draws
+        self._source = SeededSource(seed)
+
+    def uniform(self, *shape: int) -> Numbers:
+        """Return numbers between 0 and 1, neither of which is drawn."""
+        size = self.draws * int(np.prod(shape, dtype=np.int64))
+        drawn = (words(self._source, size, 8) >> np.uint64(11)).astype(np.float64)
+        return ((drawn + 0.5) * _TAIL).reshape(self.draws, *shape)
+
+    def normal(self, *shape: int) -> Numbers:
+        """Return standard normal numbers."""
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(self.uniform(*shape)), dtype=np.float64)
+
+    def chi_squared(self, freedom: Numbers) -> Numbers:
+        """Return chi-squared numbers, with their degrees of freedom for each draw."""
+        from scipy.special import gammaincinv
+
+        return np.asarray(2 * gammaincinv(freedom / 2, self.uniform(*freedom.shape[1:])), dtype=np.float64)
+
+    def poisson(self, expected: Numbers) -> Numbers:
+        """Return counts with what is expected of them for each draw, by inversion."""
+        from scipy.special import ndtri
+
+        uniform = self.uniform(*expected.shape[1:])
+        normal = ndtri(uniform)
+        many = np.maximum(expected, FEW)
+        # the first terms of Cornish and Fisher: beyond FEW, the rounded number is hardly ever off, and then by one
+        shape = (normal**2 - 1) / 6 + (normal - normal**3) / (72 * np.sqrt(many))
+        found: Numbers = np.maximum(np.rint(many + np.sqrt(many) * normal + shape), 0.0)
+        is_few = expected < FEW
+        if is_few.any():
+            found[is_few] = _counted_up(expected[is_few], uniform[is_few])
+        return found
+
+    def noise(self, part: Measured, *shape: int) -> Numbers:
+        """Return noise of a measurement."""
+        drawn = part.noise.release(np.zeros((self.draws, *shape), dtype=np.int64), source=self._source)
+        return np.asarray(drawn, dtype=np.float64)
+
+    def before(self, part: Measured, released: Any, at_least: float | None = None) -> Numbers:
+        """Return what may have been there before the noise, all of it `at_least` something that is certain."""
+        numbers = np.asarray(released, dtype=np.float64)
+        if at_least is None:
+            return numbers - self.noise(part, *numbers.shape)
+        return _above(at_least, numbers, part, self.uniform(*numbers.shape))
+
+
+def variance_of(part: Measured) -> float:
+    """Return the variance of a measurement's noise."""
+    return float(part.noise.scale) ** 2 * (2 if isinstance(part.noise, Laplace) else 1)
+
+
+def share_beyond(drawn: Numbers, seen: float) -> float:
+    """Return the p-value: the share of draws at least as large as what was seen, which counts as one of them."""
+    return float((1 + np.count_nonzero(drawn >= seen)) / (len(drawn) + 1))
+
+
+def where(holds: Callable[[float], bool], low: float, high: float, inside: float) -> tuple[float, float]:
+    """Return the least interval between two ends that has all numbers, on a fine grid, for which something holds."""
+    points = np.linspace(low, high, GRID + 1)
+    kept = [point for point in [*points.tolist(), inside] if holds(point)]
+    if not kept:
+        return inside, inside
+    step = (high - low) / GRID
+    return _edge(holds, max(low, min(kept) - step), min(kept)), _edge(holds, min(high, max(kept) + step), max(kept))
+
+
+def _edge(holds: Callable[[float], bool], beyond: float, within: float) -> float:
+    """Return where something begins to hold between two numbers."""
+    if holds(beyond):
+        return beyond
+    for _ in range(HALVINGS):
+        middle = (beyond + within) / 2
+        beyond, within = (beyond, middle) if holds(middle) else (middle, within)
+    return within
+
+
+def _above(low: float, released: Numbers, part: Measured, uniform: Numbers) -> Numbers:
+    """Return numbers by the law of `released` less noise, given that they are above `low`: by inverting its tail."""
+    from scipy.special import ndtr, ndtri
+
+    scale = float(part.noise.scale)
+    gap = (low - released) / scale
+    if not isinstance(part.noise, Laplace):
+        share = np.maximum(ndtr(-gap), 1e-300) * uniform
+        return np.asarray(np.maximum(released - scale * ndtri(share), low))
+    tail = np.where(gap < 0, 1 - 0.5 * np.exp(np.minimum(gap, 0)), 0.5 * np.exp(-np.maximum(gap, 0)))
+    share = tail * uniform
+    # a share below 1/2 lies on the upper side; the logarithm of the tail itself is used where it would underflow
+    upper = -np.where(gap > 0, np.log(0.5) - gap + np.log(uniform), np.log(np.maximum(share, 1e-300))) + np.log(0.5)
+    lower = np.log(np.maximum(2 * (1 - share), 1e-300))
+    return np.asarray(released + scale * np.where(share <= 0.5, upper, lower))
+
+
+def _counted_up(expected: Numbers, uniform: Numbers) -> Numbers:
+    """Return Poisson numbers: how many terms of their law are passed by."""
+    found = np.zeros_like(expected)
+    term = np.exp(-expected)
+    reached = term.copy()
+    for count in range(1, int(FEW + 12 * np.sqrt(FEW))):
+        above = uniform > reached
+        if not above.any():
+            break
+        found += above
+        term = term * expected / count
+        reached += term
+    return found
