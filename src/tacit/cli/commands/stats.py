@@ -1,0 +1,62 @@
+"""`tacit stats`: one statistic of a table, with noise, paid from its budget."""
+
+from __future__ import annotations
+
+import click
+
+from tacit.cli.kit import Group, Screen
+
+
+class StatisticsGroup(Group):
+    """A group whose commands are the entries of the table of statistics."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        from tacit.cli.statistics.entries import STATISTICS
+
+        return [one.name for one in STATISTICS if one.is_there]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        from tacit.cli.statistics.entries import statistic
+        from tacit.cli.statistics.options import command_of
+
+        entry = statistic(name)
+        return None if entry is None or not entry.is_there else command_of(entry)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the statistics by what they are about."""
+        from tacit.cli.statistics.entries import STATISTICS
+
+        there = [one for one in STATISTICS if one.is_there]
+        for family in dict.fromkeys(one.family for one in there):
+            with formatter.section(family):
+                formatter.write_dl([(one.name, one.explanation) for one in there if one.family == family])
+
+
+@click.group("stats", cls=StatisticsGroup, invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Compute a statistic of a table, with noise, and charge it to the table's budget.
+
+    Numbers are shown with half the width of their interval. The same statistic again costs nothing.
+
+    \b
+      tacit stats mean visits age --by sex --epsilon 0.5
+      tacit stats mean visits.csv age --bounds 0:120 --each-row --epsilon 0.5
+    """
+    if context.invoked_subcommand is not None:
+        return
+    screen = context.ensure_object(Screen)
+    if not screen.as_json:
+        click.echo(context.get_help())
+        return
+    from tacit.cli.statistics.entries import STATISTICS
+
+    screen.show_object(
+        {
+            "statistics": [
+                {"name": one.name, "about": one.family, "explanation": one.explanation}
+                for one in STATISTICS
+                if one.is_there
+            ]
+        }
+    )

@@ -1,0 +1,178 @@
+"""A command made of an entry in the table of statistics: the options that all of them share, and its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tacit.cli.kit import Command, Screen
+
+if TYPE_CHECKING:
+    from tacit.cli.statistics.entries import Statistic
+
+SHARED: Final = frozenset(
+    {
+        *("table", "columns", "folder", "unit", "each_row", "rows_per_unit", "epsilon", "rho", "delta", "by", "keys"),
+        *("bounds", "analyst", "purpose", "timeout", "level", "card", "plot"),
+    }
+)
+MORE: Final = (
+    "TABLE is registered in the folder, and its budget pays; or it is a file, of which --unit or --each-row says whom "
+    "it protects, and nothing remembers the charge."
+)
+
+
+def command_of(entry: Statistic) -> click.Command:
+    """Return the command that asks for a statistic."""
+    example = f"\b\n  tacit stats {entry.name} {entry.example}"
+    texts = (entry.explanation, entry.more, MORE, example)
+    return Command(
+        entry.name,
+        params=[*_arguments(entry), *_price(), *_about(entry), *entry.options(), *_place(), *_asking(), *_answer()],
+        callback=click.pass_obj(partial(_run, entry)),
+        help="\n\n".join(text for text in texts if text),
+        short_help=entry.explanation,
+    )
+
+
+def _run(entry: Statistic, screen: Screen, /, **settings: Any) -> None:
+    from tacit.cli.statistics.asking import Question, ask
+
+    several = settings.pop("columns", ())
+    named = tuple(settings.pop(_keyword(name)) for name in entry.columns if not name.endswith("..."))
+    shared = {name: settings.pop(name, ()) for name in SHARED - {"columns"}}
+    ask(screen, Question(entry, columns=(*named, *several), own=settings, **shared))
+
+
+def _keyword(name: str) -> str:
+    return f"{name}_"
+
+
+def _arguments(entry: Statistic) -> list[click.Parameter]:
+    found: list[click.Parameter] = [click.Argument(["table"], shell_complete=_tables)]
+    for name in entry.columns:
+        if name.endswith("..."):
+            found.append(click.Argument(["columns"], nargs=-1, required=True, shell_complete=_columns))
+        else:
+            found.append(click.Argument([_keyword(name)], metavar=name.upper(), shell_complete=_columns))
+    return found
+
+
+def _price() -> list[click.Parameter]:
+    return [
+        click.Option(["--epsilon"], type=float, help="What the whole answer costs."),
+        click.Option(["--rho"], type=float, help="What the whole answer costs, as zero-concentrated privacy."),
+        click.Option(["--delta"], type=float, help="For a file: the delta of its one-time budget; 0 unless stated."),
+    ]
+
+
+def _about(entry: Statistic) -> list[click.Parameter]:
+    found: list[click.Parameter] = []
+    if entry.is_grouped:
+        found.append(
+            click.Option(["--by"], multiple=True, metavar="COLUMN", help="Answer for each group of a column's values.")
+        )
+    if entry.is_grouped or entry.has_keys:
+        about = "Which groups are shown" if entry.is_grouped else "Which values a column has"
+        found.append(
+            click.Option(
+                ["--keys"],
+                multiple=True,
+                metavar="[COLUMN=]A,B",
+                help=f"{about}, as a public list, if not those of the catalog.",
+            )
+        )
+    if entry.is_bounded:
+        found.append(
+            click.Option(
+                ["--bounds"],
+                multiple=True,
+                metavar="[COLUMN=]LOW:HIGH",
+                help="Between which values a column lies, if not as in the catalog; chosen without looking.",
+            )
+        )
+    return found
+
+
+def _place() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--folder"], default=".", type=click.Path(path_type=Path), help="Where the catalog and the ledger lie."
+        ),
+        click.Option(["--unit"], metavar="COLUMN", help="For a file: whose values are the protected people."),
+        click.Option(["--each-row"], is_flag=True, help="For a file: every row is a person."),
+        click.Option(
+            ["--rows-per-unit"],
+            type=click.IntRange(1, 1_000_000),
+            metavar="N",
+            help="How many rows of each unit are counted, if not as in the catalog.",
+        ),
+    ]
+
+
+def _asking() -> list[click.Parameter]:
+    return [
+        click.Option(["--analyst"], help="Who asks; her own budget is charged, too."),
+        click.Option(["--purpose"], default="", help="What for, to be kept in the ledger."),
+        click.Option(
+            ["--timeout"], type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop after so long."
+        ),
+    ]
+
+
+def _answer() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--level"], type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True
+        ),
+        click.Option(["--card"], is_flag=True, help="Say in plain language what was released."),
+        click.Option(
+            ["--plot"],
+            type=click.Path(path_type=Path),
+            callback=_checked,
+            help="Draw it into an .svg or .png file, too.",
+        ),
+    ]
+
+
+def _checked(_context: click.Context, _option: click.Parameter, plot: Path | None) -> Path | None:
+    """Refuse a plot that cannot be drawn before anything is charged."""
+    if plot is not None:
+        from tacit.report import check_target
+
+        check_target(plot)
+    return plot
+
+
+def _tables(context: click.Context, _argument: click.Parameter, begun: str) -> list[Any]:
+    """Complete a table: those of the folder, and files."""
+    from click.shell_completion import CompletionItem
+
+    names = [name for name in _known(context) if name.startswith(begun.lower())]
+    return [*map(CompletionItem, names), CompletionItem(begun, type="file")]
+
+
+def _columns(context: click.Context, _argument: click.Parameter, begun: str) -> list[Any]:
+    """Complete a column of the table that was typed."""
+    from click.shell_completion import CompletionItem
+
+    table = _known(context).get(str(context.params.get("table", "")).lower())
+    names = [column.name for column in table.columns] if table is not None else []
+    return [CompletionItem(name) for name in names if name.lower().startswith(begun.lower())]
+
+
+def _known(context: click.Context) -> dict[str, Any]:
+    """Return the tables of the folder; whatever is wrong with it, a shell that completes is told nothing."""
+    from tacit.curator.catalog import Catalog
+    from tacit.privacy.errors import TacitError
+
+    folder = Path(context.params.get("folder") or ".")
+    if not (folder / "catalog.toml").exists():
+        return {}
+    try:
+        return dict(Catalog.open(folder).tables)
+    except TacitError:
+        return {}

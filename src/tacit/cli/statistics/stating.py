@@ -1,0 +1,65 @@
+"""Bounds and keys as they are typed after a statistic, stated of the columns that it is about.
+
+They hold for this one question and change nothing in the catalog. Any of them is private: they decide how exact an
+answer is, and must be chosen without looking at the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tacit.cli.catalog.values import bounds_of, categories_of
+from tacit.curator.facts import fitted
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import InvalidInput, NotInCatalog
+from tacit.privacy.tables import Table
+
+EXAMPLES: Final = {"bounds": "0:120", "keys": "A,B,C"}
+
+
+def stated(
+    table: Table, columns: Sequence[str], groups: Sequence[str], bounds: Sequence[str], keys: Sequence[str]
+) -> Table:
+    """Return the table with what is said of its columns put into the place of what the catalog says."""
+    asked = [*columns, *groups]
+    facts: dict[str, Bounds | Categories] = {}
+    for text in bounds:
+        name, value = _parted(table, "bounds", asked, columns, text)
+        facts[name] = bounds_of(name, table.column(name).kind, value)
+    for text in keys:
+        name, value = _parted(table, "keys", asked, groups or columns, text)
+        if name in facts:
+            raise InvalidInput(f"{name} has bounds or keys, not both", name="keys", value=text)
+        facts[name] = categories_of(name, table.column(name).kind, value)
+    return with_facts(table, facts)
+
+
+def with_facts(table: Table, facts: Mapping[str, Bounds | Categories]) -> Table:
+    """Return a table of whose columns other facts are stated, by the names that the table has for them."""
+    return replace(
+        table,
+        columns=tuple(
+            replace(one, facts=fitted(one.name, one.kind, facts[one.name])) if one.name in facts else one
+            for one in table.columns
+        ),
+    )
+
+
+def _parted(table: Table, what: str, asked: Sequence[str], candidates: Sequence[str], text: str) -> tuple[str, str]:
+    """Part "column=value"; without a column it is about the only candidate."""
+    for name in sorted({table.column(one).name for one in asked}, key=len, reverse=True):
+        if text.lower().startswith(f"{name.lower()}=") and text[len(name) + 1 :].strip():
+            return name, text[len(name) + 1 :].strip()
+    example = f"--{what} COLUMN={EXAMPLES[what]}"
+    if "=" in text:
+        name = text.partition("=")[0]
+        raise NotInCatalog(
+            f"{name} is not among the columns that are asked about, {', '.join(asked)}; write {example}",
+            name=what,
+            value=text,
+        )
+    if len(candidates) != 1:
+        raise InvalidInput(f"say of which column {text!r} are the {what}: {example}", name=what, value=text)
+    return table.column(candidates[0]).name, text

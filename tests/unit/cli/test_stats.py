@@ -1,0 +1,369 @@
+"""`tacit stats`: every statistic over a registered table and over a file; nothing is charged for what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.cli.app import run
+from tacit.cli.statistics.entries import STATISTICS
+from tests.unit.cli.terminal import Typist
+
+CASES: dict[str, tuple[str, int]] = {
+    "count": ("age --by ward --keys a,b,z", 3),
+    "sum": ("age --bounds 0:120", 1),
+    "mean": ("age --by sex --by ward --keys ward=a,b,c --keys sex=F,M --bounds 0:120", 6),
+    "variance": ("age --bounds 0:120", 1),
+    "std": ("age --bounds 0:120", 1),
+    "covariance": ("age weight --bounds age=0:120 --bounds weight=20:200", 1),
+    "correlation": ("age weight --bounds age=0:120 --bounds weight=20:200", 1),
+    "trend": ("weight age --bounds age=0:120 --bounds weight=20:200", 1),
+}
+"""What is typed after each statistic, and how many numbers its answer has."""
+
+MEAN = "mean visits age --epsilon 1"
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rows = "".join(
+        f"{i % 400},{20 + i % 60},{'FM'[i % 2]},{'abc'[i % 3]},{50 + i % 60 / 2},2024-{1 + i % 12:02d}-01\n"
+        for i in range(1200)
+    )
+    path = tmp_path_factory.mktemp("rows") / "visits.csv"
+    path.write_text(f"patient,age,sex,ward,weight,day\n{rows}", encoding="utf-8")
+    return str(path)
+
+
+def made(folder: Path, csv: str, epsilon: str = "60") -> str:
+    for words in (
+        f"init {folder}",
+        f"table add visits {csv} --unit patient --bounds age=0:120 --categories sex=F,M --rows-per-unit 3 "
+        f"--folder {folder}",
+        f"budget set visits --epsilon {epsilon} --delta 1e-6 --folder {folder}",
+    ):
+        assert run(words.split()) == 0
+    return str(folder)
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, csv: str) -> str:
+    return made(tmp_path / "clinic", csv)
+
+
+@pytest.fixture(scope="module")
+def rich_clinic(tmp_path_factory: pytest.TempPathFactory, csv: str) -> str:
+    return made(tmp_path_factory.mktemp("rich") / "clinic", csv, "2000")
+
+
+def asked(capsys: pytest.CaptureFixture[str], words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run(["stats", *words.split()])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def object_of(capsys: pytest.CaptureFixture[str], words: str) -> dict[str, Any]:
+    code, out, err = asked(capsys, f"{words} --json")
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def spent(capsys: pytest.CaptureFixture[str], folder: str) -> float:
+    capsys.readouterr()
+    assert run(["ledger", "show", "--folder", folder, "--json"]) == 0
+    return float(json.loads(capsys.readouterr().out)["budgets"][0]["epsilon_spent"])
+
+
+def test_every_statistic_has_a_case_here() -> None:
+    assert set(CASES) == {one.name for one in STATISTICS}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_registered_table_is_asked_and_its_budget_pays_once(
+    rich_clinic: str, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words, count = CASES[name]
+    answer = object_of(capsys, f"{name} visits {words} --epsilon 20 --folder {rich_clinic}")
+    assert len(answer["rows"]) == count
+    assert answer["cost"]["epsilon"] == pytest.approx(20)
+    assert (answer["remembered"], answer["simulated"]) == (True, False)
+    assert answer["permit"]
+    again = object_of(capsys, f"{name} visits {words} --epsilon 20 --folder {rich_clinic}")
+    assert again["cost"]["epsilon"] == 0
+    assert again["rows"] == answer["rows"]
+    assert again["remaining"] == answer["remaining"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_file_is_asked_and_nothing_remembers_it(csv: str, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    words, count = CASES[name]
+    answer = object_of(capsys, f"{name} {csv} {words} --unit patient --rows-per-unit 3 --epsilon 20")
+    assert len(answer["rows"]) == count
+    assert answer["cost"]["epsilon"] == pytest.approx(20)
+    assert (answer["remembered"], answer["permit"], answer["remaining"]) == (False, None, {})
+
+
+def test_a_question_about_a_file_is_paid_again_and_again_and_says_so(
+    csv: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        code, out, err = asked(capsys, f"mean {csv} age --bounds 0:120 --each-row --epsilon 1 --card")
+        assert (code, len(out.splitlines())) == (0, 1)
+        assert "nothing remembers this charge" in err
+        assert "tacit table add visits" in err
+        assert "It cost epsilon 1." in err
+
+
+def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = object_of(capsys, f"mean visits age --by sex --epsilon 20 --folder {clinic}")
+    assert answer["label"] == "mean of age"
+    assert answer["columns"] == ["age"]
+    assert [row["keys"] for row in answer["rows"]] == [{"sex": "F"}, {"sex": "M"}]
+    assert answer["value"] == [row["value"] for row in answer["rows"]]
+    for row in answer["rows"]:
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["value"] == pytest.approx(49.5, abs=3)
+    assert "Protected is each unit" in answer["card"]
+    assert answer["remaining"]["visits"]["epsilon"] == pytest.approx(40)
+    wider = object_of(capsys, f"mean visits age --by sex --epsilon 20 --level 0.999 --folder {clinic}")
+    assert wider["rows"][0]["high"] > answer["rows"][0]["high"]
+
+
+def test_in_a_pipe_an_answer_is_keys_value_low_and_high(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = asked(capsys, f"count visits age --by ward --keys a,b --epsilon 20 --folder {clinic} --card")
+    assert code == 0
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["a", "b"]
+    for _, value, low, high in rows:
+        assert float(low) <= int(value) <= float(high)
+    assert "\x1b" not in out
+    assert err.startswith("The count of age.")
+
+
+def test_on_a_terminal_an_answer_is_a_table_with_bars_its_cost_and_what_is_left(
+    clinic: str, csv: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typist = Typist(monkeypatch)
+    words = "count visits age --by ward --keys a,b,z --epsilon 2"
+    code, shown = typist.runs("stats", *words.split(), "--folder", clinic)
+    assert code == 0
+    for text in ("count of age", "95 % interval", "±", "█", "each patient", "ε 2", "ε 58 on visits"):
+        assert text in shown
+    code, shown = typist.runs("stats", *f"mean visits age --by sex --epsilon 1 --folder {clinic}".split())
+    assert "──●──" in shown
+    code, shown = typist.runs("stats", *f"mean {csv} age --bounds 0:120 --each-row --epsilon 1".split())
+    assert code == 0
+    assert "every row is taken for a person" in shown
+    assert "nothing remembers this charge" in shown
+
+
+def test_alone_it_lists_what_there_is_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, "")
+    assert code == 0
+    for one in STATISTICS:
+        assert f"  {one.name} " in out
+        assert one.explanation.split()[0] in out
+    listed = object_of(capsys, "")["statistics"]
+    assert [one["name"] for one in listed] == [one.name for one in STATISTICS]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_a_plot_is_written(clinic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str) -> None:
+    pytest.importorskip("vl_convert")
+    picture = tmp_path / f"mean{suffix}"
+    code, out, _ = asked(capsys, f"mean visits age --by sex --epsilon 1 --plot {picture} --folder {clinic}")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert picture.read_bytes()[:4] in (b"<svg", b"\x89PNG")
+
+
+def test_each_row_of_a_file_is_a_person_whatever_its_form(
+    csv: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import duckdb
+
+    parquet, database = tmp_path / "rows.parquet", tmp_path / "rows.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(f"CREATE TABLE visits AS SELECT *, age AS row FROM read_csv('{csv}')")
+        connection.execute(f"COPY visits TO '{parquet}' (FORMAT parquet)")
+    for place in (csv, str(parquet), f"{database}#visits"):
+        answer = object_of(capsys, f"count {place} age --each-row --epsilon 50")
+        assert answer["value"] == pytest.approx(1200, abs=2)
+        assert answer["columns"] == ["age"]
+        assert "Protected is each row" in answer["card"]
+    assert object_of(capsys, f"mean {parquet} row --bounds 0:120 --each-row --epsilon 50")["value"] > 40
+
+
+def test_of_a_person_in_a_file_only_so_many_rows_are_counted(csv: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for rows, expected in ((1, 400), (2, 800), (5, 1200)):
+        answer = object_of(capsys, f"count {csv} age --unit PATIENT --rows-per-unit {rows} --epsilon 200")
+        assert answer["value"] == pytest.approx(expected, abs=3)
+
+
+def test_a_file_takes_a_rho_with_a_delta(csv: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = object_of(capsys, f"count {csv} age --each-row --rho 0.1 --delta 1e-6")
+    assert answer["cost"]["rho"] == pytest.approx(0.1)
+    assert answer["cost"]["delta"] <= 1e-6
+    code, _, err = asked(capsys, f"count {csv} age --each-row --rho 0.1")
+    assert code == 2
+    assert "--delta" in err
+
+
+def test_nothing_of_a_file_is_left_behind(
+    csv: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.chdir(tmp_path)
+    for whom in ("--each-row", "--unit patient --rows-per-unit 2"):
+        object_of(capsys, f"mean {csv} age --bounds 0:120 {whom} --epsilon 1")
+        assert asked(capsys, f"mean {csv} age {whom} --epsilon 1")[0] == 3
+    assert list(tmp_path.iterdir()) == [temporary]
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("mean visits age", 2, "--epsilon or --rho"),
+        ("mean visits age --epsilon 1 --rho 1", 2, "--epsilon or --rho"),
+        ("mean visits age --epsilon -1", 2, "T101"),
+        ("mean visits age --epsilon nan", 2, "T102"),
+        ("mean visits age --epsilon 61", 3, "T300"),
+        ("mean visits aeg --epsilon 1", 2, "T131"),
+        ("mean elsewhere age --epsilon 1", 2, "T131"),
+        ("mean visits weight --epsilon 1", 3, "T204"),
+        ("mean visits weight --bounds 9:1 --epsilon 1", 2, "lower bound"),
+        ("mean visits weight --bounds heavy --epsilon 1", 2, "T100"),
+        ("mean visits weight --bounds wieght=1:9 --epsilon 1", 2, "T131"),
+        ("mean visits ward --bounds 1:9 --epsilon 1", 2, "ward is text"),
+        ("mean visits sex --epsilon 1", 2, "T132"),
+        ("mean visits age --by ward --epsilon 1", 3, "T204"),
+        ("mean visits age --by ward --keys wrad=a,b --epsilon 1", 2, "T131"),
+        ("mean visits age --by ward --by sex --keys a,b --epsilon 1", 2, "--keys COLUMN=A,B,C"),
+        ("mean visits age --by age --keys 1,2 --bounds age=0:9 --epsilon 1", 2, "not both"),
+        ("correlation visits age weight --bounds 0:120 --epsilon 1", 2, "--bounds COLUMN=0:120"),
+        ("correlation visits age --epsilon 1", 2, "OTHER"),
+        ("mean visits age --epsilon 1 --analyst nobody", 3, "T400"),
+        ("mean visits age --epsilon 1 --unit patient", 2, "knows its unit"),
+        ("mean visits age --epsilon 1 --delta 1e-6", 2, "its own delta"),
+        ("mean visits age --epsilon 1 --plot out.gif", 2, ".svg or .png"),
+        ("mean visits age --epsilon 1 --plot nowhere/out.svg", 2, "does not exist"),
+        ("mean visits age --epsilon 1 --rows-per-unit 0", 2, "T100"),
+        ("mean CSV age --epsilon 1", 2, "--each-row"),
+        ("mean CSV age --epsilon 1 --unit patient --each-row", 2, "not both"),
+        ("mean CSV age --epsilon 1 --unit patient", 3, "T202"),
+        ("mean missing.csv age --epsilon 1 --unit patient", 4, "T613"),
+        ("mode-of-things visits age --epsilon 1", 2, "no such command"),
+    ],
+)
+def test_what_cannot_be_answered_has_a_code_a_sentence_and_costs_nothing(
+    clinic: str, csv: str, capsys: pytest.CaptureFixture[str], words: str, code: int, says: str
+) -> None:
+    found, out, err = asked(capsys, f"{words.replace('CSV', csv)} --folder {clinic}")
+    assert (found, out) == (code, "")
+    assert says.lower() in err.lower()
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert spent(capsys, clinic) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("age --unit patient --bounds 0:120", "rows_per_unit"),
+        ("age --unit pateint --bounds 0:120", "is patient meant?"),
+        ("aeg --each-row --bounds 0:120", "is age meant?"),
+        ("age --each-row --bounds 0:120 --rows-per-unit 2", "--rows-per-unit"),
+        ("age --each-row --bounds 0:120 --analyst ana", "--analyst"),
+        ("age --each-row --bounds 0:120 --purpose census", "--purpose"),
+        ("age --each-row", "nothing public limits age"),
+    ],
+)
+def test_of_a_file_it_is_said_what_is_missing(
+    csv: str, capsys: pytest.CaptureFixture[str], words: str, says: str
+) -> None:
+    code, out, err = asked(capsys, f"mean {csv} {words} --epsilon 1")
+    assert code in (2, 3)
+    assert out == ""
+    assert says in err
+
+
+def test_an_analyst_asks_from_her_own_budget_with_a_purpose(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"budget analyst ana visits --epsilon 2 --delta 1e-7 --folder {clinic}".split()) == 0
+    answer = object_of(capsys, f"{MEAN} --analyst ana --purpose census --folder {clinic}")
+    assert answer["remaining"]["visits"]["epsilon"] == pytest.approx(1)
+    code, _, err = asked(capsys, f"mean visits age --by sex --epsilon 1.5 --analyst ana --folder {clinic}")
+    assert (code, "T300" in err) == (3, True)
+
+
+def test_the_same_statistic_with_other_bounds_is_another_one(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first = object_of(capsys, f"{MEAN} --folder {clinic}")
+    other = object_of(capsys, f"{MEAN} --bounds 0:30 --folder {clinic}")
+    assert other["cost"]["epsilon"] == pytest.approx(1)
+    assert other["value"] < 31 < first["value"]
+    assert object_of(capsys, f"{MEAN} --folder {clinic}")["cost"]["epsilon"] == 0
+
+
+def test_ctrl_c_stops_the_engine_and_ends_as_other_tools_do(
+    clinic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.curator import Curator
+
+    stopped = []
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tacit.stats.mean", interrupted)
+    monkeypatch.setattr(Curator, "cancel", lambda _: stopped.append(True))
+    assert asked(capsys, f"{MEAN} --folder {clinic}")[:2] == (130, "")
+    assert stopped
+
+
+def test_a_picture_that_fails_costs_nobody_the_answer(
+    clinic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.privacy.errors import InvalidInput
+    from tacit.stats.plots import Plot
+
+    def full(_: Plot, path: Path) -> None:
+        raise InvalidInput(f"{path} cannot be written: no space left on device")
+
+    pytest.importorskip("vl_convert")
+    monkeypatch.setattr(Plot, "save", full)
+    code, out, err = asked(capsys, f"{MEAN} --plot {tmp_path / 'a.svg'} --folder {clinic}")
+    assert (code, len(out.splitlines())) == (2, 1)
+    assert "no space left" in err
+
+
+def test_a_folder_that_nobody_made_is_not_made_by_a_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = asked(capsys, f"{MEAN} --folder {tmp_path / 'nowhere'}")
+    assert code == 2
+    assert "tacit init" in err
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_names_of_tables_columns_and_statistics_are_completed(
+    clinic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(clinic)
+    for typed, expected in (
+        ("tacit stats cor", "plain,correlation"),
+        ("tacit stats mean vi", "plain,visits"),
+        ("tacit stats mean visits we", "plain,weight"),
+        ("tacit stats mean visits age --ro", "plain,--rows-per-unit"),
+    ):
+        monkeypatch.setenv("_TACIT_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+        capsys.readouterr()
+        run([])
+        assert expected in capsys.readouterr().out.splitlines()
