@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tacit.engines.dialects.postgres import postgres as postgres
 from tacit.engines.dialects.spark import spark as spark
 
 

@@ -1,0 +1,171 @@
+"""Casts that never fail: what DuckDB's TRY_CAST cannot cast is NULL, and what it can is the same value.
+
+A text is looked at by a pattern before PostgreSQL reads it. Left out are texts of more than 1,000 characters, numbers
+in binary or hexadecimal digits, and names of time zones other than UTC: they are NULL. Dates outside of the years 1 to
+9999 are infinite; whoever asked for them has them clamped or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tacit.engines.dialects.postgres import dates, texts
+from tacit.engines.dialects.postgres.reals import INFINITY
+from tacit.engines.dialects.postgres.values import NAMES, Type, Value, as_real, integer, let, real, text
+
+LONGEST: Final = 1_000
+_BLANKS: Final = r"E' \t\n\v\f\r'"
+_SPACE: Final = r"[ \t\n\v\f\r]*"
+_DIGITS: Final = "[0-9]+(_[0-9]+)*"
+_MANTISSA: Final = rf"[+-]?({_DIGITS}(\.({_DIGITS})?)?|\.{_DIGITS})"
+_SHORT: Final = rf"^{_SPACE}{_MANTISSA}([eE][+-]?0*[0-9]{{1,3}}(_[0-9])?)?{_SPACE}$"
+_LONG: Final = rf"^{_SPACE}{_MANTISSA}([eE][+-]?[0-9]{{1,9}}(_[0-9]{{1,3}})?)?{_SPACE}$"
+_DAY: Final = r"(-?[0-9]{1,7})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})( ?\(BC\))?"
+_CLOCK: Final = r"[T ] *([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(\.[0-9]*)?)?"
+_ZONE: Final = "(?: *Z| *[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?| *UTC)?"
+_WORD: Final = "([eE][pP][oO][cC][hH]|-?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+_MOMENT: Final = f"^(?:{_DAY}(?:{_CLOCK}{_ZONE} *)?|{_WORD})$"
+_GREATEST: Final = str(2**1024 - 2**970)
+_LEAST: Final = "2.4703282292062327208e-324"
+
+
+def cast(a: Value, to: Type) -> Value:
+    """Return a cast that cannot fail, as whoever built the tree has shown."""
+    if a.type is to:
+        return a
+    if a.type is Type.UNKNOWN:
+        return Value(f"CAST({a.sql} AS {NAMES[to]})", to, is_apart=a.is_apart)
+    if a.type is Type.TEXT:
+        return constant(str(a.known), to) if isinstance(a.known, str) else try_cast(a, to)
+    made = _CASTS.get((a.type, to))
+    return a.made(f"{a.sql}::{NAMES[to]}", to) if made is None else made(a)
+
+
+def constant(known: str, to: Type) -> Value:
+    """Return a value that is written in the statement as a text."""
+    if to is Type.REAL:
+        return real(float(known))
+    if to is Type.INTEGER:
+        return integer(int(known))
+    if to is Type.DATE:
+        return dates.date(known)
+    return dates.time(known) if to is Type.TIME else text(known)
+
+
+def try_cast(a: Value, to: Type) -> Value:
+    """Return a cast that gives NULL where it fails."""
+    if a.type is Type.TEXT:
+        return a.made(let(_FROM_TEXT[to], a), to)
+    if a.type is Type.REAL and to is Type.INTEGER:
+        if a.most < 2.0**63:
+            return a.made(f"{a.sql}::bigint", to)
+        low, high = real(-(2.0**63)).sql, real(2.0**63).sql
+        return a.made(let(lambda x: f"CASE WHEN {x.sql} >= {low} AND {x.sql} < {high} THEN {x.sql}::bigint END", a), to)
+    return cast(a, to)
+
+
+def _integer(x: Value) -> str:
+    low, high = "-9223372036854775808.5", "9223372036854775807.5"
+    number = Value(f"replace(btrim({x.sql}, {_BLANKS}), '_', '')::numeric", Type.WHOLE)
+    inner = let(lambda n: f"CASE WHEN {n.sql} > {low} AND {n.sql} < {high} THEN round({n.sql})::bigint END", number)
+    return f"CASE WHEN {_fits(x, _SHORT)} THEN {inner} END"
+
+
+def _real(x: Value) -> str:
+    bare = f"replace(btrim({x.sql}, {_BLANKS}), '_', '')"
+    parts = Value(f"regexp_split_to_array({bare}, '[eE]')", Type.UNKNOWN)
+
+    def body(part: Value) -> str:
+        mantissa, power = f"({part.sql})[1]", f"coalesce(({part.sql})[2], '0')::bigint"
+        zero = f"{mantissa} !~ '[1-9]'"
+        sign = f"CASE WHEN {mantissa} LIKE '-%' THEN -1::float8 ELSE 1::float8 END"
+        written = Value(f"({mantissa} || 'e' || {power})", Type.TEXT)
+        number = let(
+            lambda t: (
+                f"CASE WHEN abs({t.sql}::numeric) >= {_GREATEST} THEN ({sign}) * {INFINITY} "
+                f"WHEN abs({t.sql}::numeric) <= {_LEAST} THEN ({sign}) * 0 ELSE {t.sql}::float8 END"
+            ),
+            written,
+        )
+        return (
+            f"CASE WHEN {zero} OR {power} < -5000 THEN ({sign}) * 0 "
+            f"WHEN {power} > 5000 THEN ({sign}) * {INFINITY} ELSE {number} END"
+        )
+
+    words = f'lower(btrim({x.sql}, {_BLANKS}) COLLATE "C")'
+    return (
+        f"CASE WHEN {_fits(x, _LONG)} THEN {let(body, parts)} "
+        f"WHEN {words} IN ('inf', 'infinity', '+inf', '+infinity') THEN {INFINITY} "
+        f"WHEN {words} IN ('-inf', '-infinity') THEN -{INFINITY} END"
+    )
+
+
+def _boolean(x: Value) -> str:
+    word = f'lower({x.sql} COLLATE "C")'
+    return (
+        f"CASE WHEN {word} IN ('true', 't', '1', 'yes', 'y') THEN TRUE "
+        f"WHEN {word} IN ('false', 'f', '0', 'no', 'n') THEN FALSE END"
+    )
+
+
+def _moment(to: Type) -> Callable[[Value], str]:
+    """Return how a text becomes a date or a time; a date takes no notice of the time of day, once that is one."""
+    beyond = dates.INFINITE[to]
+
+    def read(x: Value) -> str:
+        trimmed = f"btrim({x.sql}, {_BLANKS})" if to is Type.DATE else f"ltrim({x.sql}, {_BLANKS})"
+        parts = Value(f"regexp_match({trimmed}, {text(_MOMENT).sql})", Type.UNKNOWN)
+        return f"CASE WHEN length({x.sql}) <= {LONGEST} THEN {let(of_parts, parts)} END"
+
+    def of_parts(p: Value) -> str:
+        def part(index: int) -> str:
+            return f"({p.sql})[{index}]"
+
+        word = f"lower({part(10)})"
+        year, month, day = (f"{part(index)}::int" for index in (1, 3, 4))
+        hour, minute = f"coalesce({part(6)}, '0')::int", f"coalesce({part(7)}, '0')::int"
+        second = f"coalesce({part(8)}, '0')::int"
+        fraction = f"rpad(substr(coalesce({part(9)}, '.'), 2, 6), 6, '0')::int"
+        is_clock = (
+            f"({hour} < 24 OR ({hour} = 24 AND {minute} = 0 AND {second} = 0 AND {fraction} = 0)) "
+            f"AND {minute} < 60 AND {second} < 60"
+        )
+        near = f"CASE WHEN {year} BETWEEN 1 AND 9999 THEN {year} ELSE 2000 + {year} % 400 END"
+        first = Value(f"make_date({near}, {month}, 1)", Type.DATE)
+        valid = let(lambda d: f"extract(month FROM {d.sql} + ({day} - 1)) = {month}", first)
+        moment = f"(make_date({year}, {month}, 1) + ({day} - 1))"
+        if to is Type.TIME:
+            clock = f"make_interval(hours => {hour}, mins => {minute}, secs => {second})"
+            moment = f"({moment}::timestamp + {clock} + {fraction} * interval '1 microsecond')"
+        return (
+            f"CASE WHEN {p.sql} IS NULL THEN NULL WHEN {word} = 'epoch' THEN '1970-01-01'::{NAMES[to]} "
+            f"WHEN {word} LIKE '-%' THEN {beyond.format('-')} WHEN {word} IS NOT NULL THEN {beyond.format('')} "
+            f"WHEN NOT ({month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND 31 AND {is_clock}) THEN NULL "
+            f"WHEN NOT ({valid}) THEN NULL WHEN {part(5)} IS NOT NULL OR {year} < 1 THEN {beyond.format('-')} "
+            f"WHEN {year} > 5881580 THEN NULL WHEN {year} > 9999 THEN {beyond.format('')} ELSE {moment} END"
+        )
+
+    return read
+
+
+def _fits(x: Value, pattern: str) -> str:
+    return f"(length({x.sql}) <= {LONGEST} AND {x.sql} ~ {text(pattern).sql})"
+
+
+_FROM_TEXT: Final = {
+    Type.INTEGER: _integer,
+    Type.REAL: _real,
+    Type.BOOLEAN: _boolean,
+    Type.DATE: _moment(Type.DATE),
+    Type.TIME: _moment(Type.TIME),
+}
+_CASTS: Final[dict[tuple[Type, Type], Callable[[Value], Value]]] = {
+    (Type.BOOLEAN, Type.INTEGER): lambda a: a.made(f"{a.sql}::int::bigint", Type.INTEGER),
+    (Type.INTEGER, Type.REAL): as_real,
+    (Type.WHOLE, Type.REAL): as_real,
+    (Type.REAL, Type.TEXT): texts.of_real,
+    (Type.DATE, Type.TIME): dates.as_time,
+    (Type.TIME, Type.DATE): dates.as_date,
+    (Type.INTEGER, Type.BOOLEAN): lambda a: a.made(f"({a.sql} <> 0)", Type.BOOLEAN),
+}

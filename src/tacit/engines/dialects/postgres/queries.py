@@ -1,0 +1,276 @@
+"""Whole statements: SELECT, what it reads, its groups and windows; every column with its type, from inside outwards.
+
+Names are looked up in any case, as DuckDB does, and written as they are. Relations are named in the statement as
+`tacit_data."NAME"`; the caller says what stands for them in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from tacit.engines.dialects.postgres import reals, texts
+from tacit.engines.dialects.postgres.scalars import scalar
+from tacit.engines.dialects.postgres.values import Type, Value, are_apart, as_real, identifier, parameter, real, wide
+from tacit.privacy.errors import EngineFailed
+
+Columns: TypeAlias = dict[str, Value]
+"""Columns by their names in lower case; the SQL of each is its name."""
+
+
+Sources: TypeAlias = dict[str, tuple[str, Columns]]
+"""What a FROM clause offers: by alias in lower case, how the alias is written, and the columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What stands for a relation in PostgreSQL: a name, and its columns."""
+
+    sql: str
+    columns: Mapping[str, Value]
+
+
+Relations: TypeAlias = Mapping[tuple[str, str], Relation]
+"""Relations by schema and name, both in lower case."""
+
+_HASHES: Final = {
+    Type.INTEGER: "{}",
+    Type.REAL: "hashfloat8extended({}, 1)",
+    Type.TEXT: 'hashtextextended({} COLLATE "C", 1)',
+    Type.TIME: "timestamp_hash_extended({}, 1)",
+    Type.DATE: "({} - '2000-01-01'::date)",
+    Type.BOOLEAN: "{}::int",
+    Type.WHOLE: "hash_numeric_extended({}, 1)",
+}
+"""How a number is made of a value of each type, the same for equal values."""
+
+
+class Writer:
+    """Writes one statement, and notes which relations it names."""
+
+    def __init__(self, relations: Relations) -> None:
+        self._relations = relations
+        self.named: dict[tuple[str, str], None] = {}
+
+    def query(self, node: exp.Expr) -> tuple[str, Columns]:
+        """Return a query and its columns."""
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this)
+        if isinstance(node, exp.Union):
+            left, columns = self.query(node.this)
+            right, others = self.query(node.expression)
+            both = {
+                name: _joint(one, other) for (name, one), other in zip(columns.items(), others.values(), strict=True)
+            }
+            return f"{left} UNION ALL {right}", both
+        if not isinstance(node, exp.Select):
+            raise EngineFailed("PostgreSQL is asked for SELECT and UNION ALL only")
+        return self._select(node)
+
+    def _select(self, node: exp.Select) -> tuple[str, Columns]:
+        scope, source = self._from(node)
+        scoped = _Scope(self, scope)
+        items, columns = [], Columns()
+        for item in node.expressions:
+            if isinstance(item, exp.Star):
+                items.append("*")
+                columns |= {name: one for _, fields in scope.values() for name, one in fields.items()}
+                continue
+            name = item.alias_or_name
+            value = wide(scoped.value(item.this if isinstance(item, exp.Alias) else item))
+            shown = identifier(name)
+            items.append(value.sql if value.sql == shown else f"{value.sql} AS {shown}")
+            columns[name.lower()] = replace(value, sql=shown, known=None, is_plain=True, is_apart=True)
+        parts = ["SELECT DISTINCT" if node.args.get("distinct") else "SELECT", ", ".join(items)]
+        if source:
+            parts.append(f"FROM {source}")
+        if (where := node.args.get("where")) is not None:
+            parts.append(f"WHERE {scoped.value(where.this).sql}")
+        if (group := node.args.get("group")) is not None:
+            parts.append(f"GROUP BY {', '.join(scoped.value(one).sql for one in group.expressions)}")
+        if (having := node.args.get("having")) is not None:
+            parts.append(f"HAVING {scoped.value(having.this).sql}")
+        if (order := node.args.get("order")) is not None:
+            parts.append(f"ORDER BY {', '.join(map(scoped.ordered, order.expressions))}")
+        if (limit := node.args.get("limit")) is not None:
+            parts.append(f"LIMIT {int(limit.expression.name)}")
+        return " ".join(parts), columns
+
+    def _from(self, node: exp.Select) -> tuple[Sources, str]:
+        clause = node.args.get("from_")
+        if clause is None:
+            return {}, ""
+        scope: Sources = {}
+        source = self._source(clause.this, scope)
+        for join in node.args.get("joins") or ():
+            other = self._source(join.this, scope)
+            on = join.args.get("on")
+            side = f"{join.side} " if join.side else ""
+            if on is None:
+                source += f" CROSS JOIN {other}"
+            else:
+                source += f" {side}JOIN {other} ON {_Scope(self, scope).value(on).sql}"
+        return scope, source
+
+    def _source(self, node: exp.Expr, scope: Sources) -> str:
+        alias = node.alias_or_name
+        if isinstance(node, exp.Subquery):
+            sql, columns = self.query(node.this)
+            sql = f"({sql})"
+        else:
+            schema = node.text("db")
+            key = (schema.lower(), node.name.lower())
+            relation = self._relations.get(key)
+            if relation is None:
+                relation = Relation(".".join(identifier(one) for one in (schema, node.name) if one), {})
+            self.named[key] = None
+            sql, columns = relation.sql, dict(relation.columns)
+        shown = identifier(alias)
+        scope[alias.lower()] = (shown, columns)
+        return f"{sql} AS {shown}"
+
+
+def _joint(one: Value, other: Value) -> Value:
+    """Return what is known of a column of which both make a part."""
+    type_ = one.type if other.type in (one.type, Type.UNKNOWN, Type.INTEGER) else other.type
+    low, high, least = min(one.low, other.low), max(one.high, other.high), min(one.least, other.least)
+    return replace(one, type=type_, low=low, high=high, least=least)
+
+
+class _Scope:
+    """The columns that the expressions of one SELECT can name."""
+
+    def __init__(self, writer: Writer, sources: Sources) -> None:
+        self._writer, self._sources = writer, sources
+
+    def value(self, node: exp.Expression) -> Value:
+        """Write an expression."""
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            a, (inner, _) = self.value(node.this), self._writer.query(node.args["query"])
+            return Value(f"({a.sql} IN ({inner}))", Type.BOOLEAN, is_apart=a.is_apart)
+        if isinstance(node, exp.Window):
+            return self._window(node)
+        if isinstance(node, exp.Filter):
+            return self._aggregate(node.this, self.value(node.expression.this))
+        if isinstance(node, exp.AggFunc):
+            return self._aggregate(node, None)
+        if isinstance(node, exp.Parameter | exp.Placeholder):
+            return Value(parameter(node.name), Type.UNKNOWN, is_plain=True)
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "HASH":
+            return self._hash(node)
+        return scalar(node, self.value)
+
+    def ordered(self, node: exp.Expression) -> str:
+        """Write an item of ORDER BY; NULL comes last unless it is said otherwise."""
+        if not isinstance(node, exp.Ordered):
+            return texts.collated(self.value(node))
+        value = self.value(node.this)
+        direction = " DESC" if node.args.get("desc") else ""
+        nulls = " NULLS FIRST" if node.args.get("nulls_first") else " NULLS LAST" if direction else ""
+        return f"{texts.collated(value)}{direction}{nulls}"
+
+    def _column(self, node: exp.Column) -> Value:
+        name = node.name.lower()
+        for alias, (shown, fields) in self._sources.items():
+            if name in fields and node.table.lower() in ("", alias):
+                found = fields[name]
+                return found.named(f"{shown}.{found.sql}" if len(self._sources) > 1 or node.table else found.sql)
+        unknown = ".".join(identifier(one) for one in (node.table, node.name) if one)
+        return Value(unknown, Type.UNKNOWN, is_plain=True)
+
+    def _hash(self, node: exp.Expression) -> Value:
+        """Return a hash of several values that is keyed with the last one; equal values have equal hashes."""
+        *hashed, salt = [self.value(one) for one in node.expressions]
+        key = f"{salt.sql}::bigint"
+        for one in hashed:  # NULL is hashed as if it were a number, and so with the key
+            number = _HASHES.get(one.type, 'hashtextextended({}::text COLLATE "C", 1)').format(one.sql)
+            key = f"hashint8extended(coalesce({number}, 97), {key})"
+        return Value(key, Type.INTEGER, is_apart=are_apart(hashed))
+
+    def _aggregate(self, node: exp.Expression, condition: Value | None) -> Value:
+        kept = "" if condition is None else f" FILTER (WHERE {condition.sql})"
+        if isinstance(node, exp.Count):
+            return Value(f"count({self._counted(node.this)}){kept}", Type.INTEGER, is_apart=False)
+        a = self.value(node.this)
+        if isinstance(node, exp.Median):
+            return _median(
+                *(
+                    f"percentile_disc(0.5) WITHIN GROUP (ORDER BY {as_real(a).sql}{down}){kept}"
+                    for down in ("", " DESC")
+                )
+            )
+        if isinstance(node, exp.Min | exp.Max):
+            function = ("min" if isinstance(node, exp.Min) else "max") if a.type is not Type.BOOLEAN else ""
+            function = function or ("bool_and" if isinstance(node, exp.Min) else "bool_or")
+            return replace(a, sql=f"{function}({texts.collated(a)}){kept}", known=None, is_plain=False, is_apart=False)
+        if isinstance(node, exp.LogicalAnd | exp.LogicalOr):
+            function = "bool_and" if isinstance(node, exp.LogicalAnd) else "bool_or"
+            return Value(f"{function}({a.sql}){kept}", Type.BOOLEAN, is_apart=False)
+        if isinstance(node, exp.Sum):
+            type_ = Type.WHOLE if a.type.is_whole else a.type
+            return Value(f"sum({wide(a).sql}){kept}", type_, is_apart=False)
+        raise EngineFailed(f"PostgreSQL is not asked for {node.key} of rows, which has no form there; ask another way")
+
+    def _counted(self, node: exp.Expression) -> str:
+        if isinstance(node, exp.Star):
+            return "*"
+        if isinstance(node, exp.Distinct):
+            return f"DISTINCT {self.value(node.expressions[0]).sql}"
+        return self.value(node).sql
+
+    def _window(self, node: exp.Window) -> Value:
+        within = ", ".join(self.value(one).sql for one in node.args.get("partition_by") or ())
+        order = node.args.get("order")
+        by = "" if order is None else ", ".join(map(self.ordered, order.expressions))
+        partition = f"PARTITION BY {within}" if within else ""
+        over = f"OVER ({' '.join(part for part in (partition, f'ORDER BY {by}' if by else '') if part)})"
+        function = node.this
+        if isinstance(function, exp.RowNumber | exp.Rank | exp.DenseRank):
+            return Value(f"{_RANKS[type(function)]}() {over}", Type.INTEGER, is_apart=False)
+        if isinstance(function, exp.Lag | exp.Lead):
+            a, offset = self.value(function.this), function.args.get("offset")
+            distance = "" if offset is None else f", {int(offset.this)}"
+            sql = f"{function.key}({a.sql}{distance}) {over}"
+            return replace(a, sql=sql, known=None, is_plain=False, is_apart=False)
+        inner, condition = function, None
+        if isinstance(function, exp.Filter):
+            inner, condition = function.this, self.value(function.expression.this)
+        special = isinstance(inner, exp.Median) or (
+            isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct)
+        )
+        if special:
+            return self._special(inner, condition, partition, by)
+        value = self._aggregate(inner, condition)
+        return replace(value, sql=f"{value.sql} {over}")
+
+    def _special(self, node: exp.Expression, condition: Value | None, partition: str, by: str) -> Value:
+        """Return what PostgreSQL has no window for: the median, and the number of different values."""
+        if by:
+            raise EngineFailed(f"PostgreSQL has no running {node.key} over rows in order; leave ORDER BY out of OVER")
+        is_median = isinstance(node, exp.Median)
+        a = as_real(self.value(node.this)) if is_median else self.value(node.this.expressions[0])
+        kept = a.sql if condition is None else f"CASE WHEN {condition.sql} THEN {a.sql} END"
+        count = f"count({kept}) OVER ({partition})"
+        if is_median:
+            whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+            sorted_ = f"array_agg({kept}) OVER ({partition} ORDER BY {kept} {whole})"
+            return _median(f"({sorted_})[({count} + 1) / 2]", f"({sorted_})[{count} / 2 + 1]")
+        collated = f'{kept} COLLATE "C"' if a.type is Type.TEXT else kept
+        up, down = (f"dense_rank() OVER ({partition} ORDER BY {collated}{way})" for way in ("", " DESC"))
+        missing = f"CASE WHEN count(*) OVER ({partition}) > {count} THEN 1 ELSE 0 END"
+        return Value(f"({up} + {down} - 1 - {missing})", Type.INTEGER, is_apart=False)
+
+
+_RANKS: Final = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank"}
+
+
+def _median(lower: str, upper: str) -> Value:
+    """Return the middle of two values in the middle, as DuckDB takes it."""
+    low, high = (Value(one, Type.REAL, is_apart=False) for one in (lower, upper))
+    half = reals.added(reals.multiplied(low, real(0.5)), reals.multiplied(high, real(0.5)))
+    return Value(f"CASE WHEN {lower} = {upper} THEN {lower} ELSE {half.sql} END", Type.REAL, is_apart=False)

@@ -1,0 +1,143 @@
+"""Functions of texts, as DuckDB has them: characters are code points, case and spaces are those of Unicode.
+
+The server's locale plays no part: order is that of bytes (COLLATE "C"), and letters beyond ASCII change their case by a
+table that is written out, one character for one, only where a text has such letters at all.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Final
+
+from tacit.engines.dialects.postgres.values import Type, Value, are_apart, let, text
+
+SPACES: Final = "\u0020\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
+"""What TRIM takes off: the separators of Unicode."""
+
+
+def collated(value: Value) -> str:
+    """Return a text whose order is that of its bytes."""
+    return f'({value.sql} COLLATE "C")' if value.type is Type.TEXT else value.sql
+
+
+def _made(sql: str, *values: Value, type_: Type = Type.TEXT) -> Value:
+    return Value(sql, type_, is_apart=are_apart(values))
+
+
+def cased(function: str, a: Value) -> Value:
+    """Return UPPER or LOWER of a text."""
+    before, after = (text(one).sql for one in _cases(function))
+
+    def body(x: Value) -> str:
+        plain, is_ascii = f"{function}({collated(x)})", f"octet_length({x.sql}) = length({x.sql})"
+        return f"CASE WHEN {is_ascii} THEN {plain} ELSE translate({plain}, {before}, {after}) END"
+
+    return _made(let(body, a), a)
+
+
+@cache
+def _cases(function: str) -> tuple[str, str]:
+    """Return the characters beyond ASCII that change, and what they become."""
+    pairs = [
+        (one, other)
+        for one in map(chr, range(128, sys.maxunicode + 1))
+        if (other := _upper(one) if function == "upper" else _lower(one)) != one
+    ]
+    return "".join(one for one, _ in pairs), "".join(other for _, other in pairs)
+
+
+def lowered(known: str) -> str:
+    """Return a text of the statement in small letters, as `cased` does it."""
+    return "".join(map(_lower, known))
+
+
+def _upper(one: str) -> str:
+    if one == "ß":
+        return "ẞ"
+    return next((other for other in (one.upper(), one.title()) if len(other) == 1), one)
+
+
+def _lower(one: str) -> str:
+    if one == "İ":
+        return "i"
+    other = one.lower()
+    return other if len(other) == 1 else one
+
+
+def trimmed(a: Value, side: str) -> Value:
+    """Return a text without the spaces on one side, or on both."""
+    function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
+    return _made(f"{function}({a.sql}, {text(SPACES).sql})", a)
+
+
+def substring(a: Value, start: int, length: int | None) -> Value:
+    """Return a part of a text, counted from 1."""
+    rest = "" if length is None else f", {length}"
+    return _made(f"substr({a.sql}, {start}{rest})", a)
+
+
+def right(a: Value, count: int) -> Value:
+    """Return the last characters of a text."""
+    return _made(f"right({a.sql}, {count})", a)
+
+
+def length(a: Value) -> Value:
+    """Return how many characters a text has."""
+    return _made(f"length({a.sql})::bigint", a, type_=Type.INTEGER)
+
+
+def position(a: Value, b: Value) -> Value:
+    """Return where a text begins in another, counted from 1, or 0."""
+    return _made(f"strpos({a.sql}, {b.sql})::bigint", a, b, type_=Type.INTEGER)
+
+
+def joined(a: Value, b: Value) -> Value:
+    """Return two texts as one."""
+    return _made(f"({a.sql} || {b.sql})", a, b)
+
+
+def like(a: Value, pattern: Value) -> Value:
+    """Return whether a text fits a pattern; \\ is a character as any other."""
+    return _made(f"({a.sql} LIKE {pattern.sql} ESCAPE '')", a, pattern, type_=Type.BOOLEAN)
+
+
+def starts(a: Value, b: Value) -> Value:
+    """Return whether a text starts with another."""
+    return _made(f"starts_with({a.sql}, {b.sql})", a, b, type_=Type.BOOLEAN)
+
+
+def ends(a: Value, b: Value) -> Value:
+    """Return whether a text ends with another."""
+    sql = let(lambda x, y: f"(right({x.sql}, length({y.sql})) = {y.sql})", a, b)
+    return _made(sql, a, b, type_=Type.BOOLEAN)
+
+
+def contains(a: Value, b: Value) -> Value:
+    """Return whether a text is in another."""
+    return _made(f"(strpos({a.sql}, {b.sql}) > 0)", a, b, type_=Type.BOOLEAN)
+
+
+def of_real(a: Value) -> Value:
+    """Return a double as text: the shortest one that is read back as the same, with .0 or with an exponent."""
+
+    def body(x: Value) -> str:
+        size, written = f"abs({x.sql})", f"{x.sql}::text"
+        return (  # PostgreSQL changes to exponents at 10^15, DuckDB at 10^16
+            f"CASE WHEN {size} = 'Infinity' THEN CASE WHEN {x.sql} > 0 THEN 'inf' ELSE '-inf' END "
+            f"WHEN {x.sql} = 'NaN' THEN 'nan' "
+            f"WHEN {size} >= 1e15::float8 AND {size} < 1e16::float8 THEN {_sixteen(x)} "
+            f"WHEN strpos({written}, '.') = 0 AND strpos({written}, 'e') = 0 THEN {written} || '.0' ELSE {written} END"
+        )
+
+    return _made(let(body, a), a)
+
+
+def _sixteen(x: Value) -> str:
+    """Return a double of sixteen digits before the point: whole numbers and what lies half-way or nearer between."""
+    part = f"abs({x.sql} - trunc({x.sql}))"
+    return (
+        f"trunc({x.sql})::bigint::text || CASE WHEN {part} = 0.125 THEN '.1' WHEN {part} = 0.25 THEN '.2' "
+        f"WHEN {part} = 0.375 THEN '.4' WHEN {part} = 0.5 THEN '.5' WHEN {part} = 0.625 THEN '.6' "
+        f"WHEN {part} = 0.75 THEN '.8' WHEN {part} = 0.875 THEN '.9' ELSE '.0' END"
+    )

@@ -1,0 +1,132 @@
+"""Connections to PostgreSQL: how they are set, and how several threads share them.
+
+Promise: a connection can read and not write (`default_transaction_read_only`), finds nothing by a search path, counts
+time in UTC and writes doubles in full. The address is read when a connection is made, and is in no error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from tacit.engines.postgres import places
+from tacit.engines.postgres.errors import of_connecting
+from tacit.privacy.errors import EngineFailed, Unavailable
+
+CONNECT_TIMEOUT_S: Final = 10
+LOCK_TIMEOUT: Final = "30s"
+IDLE_MAX: Final = 4
+"""How many connections are kept for later."""
+
+SETTINGS: Final = {
+    "default_transaction_read_only": "on",
+    "default_transaction_isolation": "repeatable read",
+    "search_path": "pg_catalog",
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "lock_timeout": LOCK_TIMEOUT,
+    "statement_timeout": "0",
+    "jit": "off",
+}
+"""Compiling expressions takes longer than it saves: statements differ, and run for seconds at most."""
+
+
+def driver() -> Any:
+    """Return psycopg."""
+    try:
+        import psycopg
+    except ImportError:
+        raise Unavailable("a table in PostgreSQL needs psycopg; run pip install 'tacit[postgres]'") from None
+    return psycopg
+
+
+class Connections:
+    """The connections of one engine: lent to one statement at a time, and kept for the next."""
+
+    def __init__(self, place: str) -> None:
+        places.check(place)
+        self._place = place
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def lent(self) -> Iterator[Any]:
+        """Lend a connection that no other statement uses; one that did not end well is thrown away."""
+        connection = self._taken()
+        try:
+            yield connection
+        except BaseException:
+            drop(connection)
+            raise
+        self.give_back(connection)
+
+    def give_back(self, connection: Any) -> None:
+        """Keep a connection for later, if it is at rest."""
+        at_rest = not connection.closed and connection.info.transaction_status == 0
+        with self._lock:
+            if at_rest and not self._closed and len(self._idle) < IDLE_MAX:
+                self._idle.append(connection)
+                return
+        drop(connection)
+
+    def forget_idle(self) -> None:
+        """Throw away the connections that nobody uses: one of them turned out to be lost."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            drop(connection)
+
+    def close(self) -> None:
+        """Close all connections; those that are lent are closed when they come back."""
+        self._closed = True
+        self.forget_idle()
+
+    def _taken(self) -> Any:
+        with self._lock:
+            self._closed = False
+            if self._idle:
+                return self._idle.pop()
+        return connected(self._place)
+
+
+def connected(place: str) -> Any:
+    """Return a new connection."""
+    psycopg = driver()
+    error: EngineFailed | None = None
+    connection: Any = None
+    address = places.address(place)
+    try:
+        connection = psycopg.connect(
+            address,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            application_name="tacit",
+            keepalives_idle=30,
+            keepalives_interval=10,
+            keepalives_count=3,
+        )
+        connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in SETTINGS.items()))
+    except (psycopg.Error, OSError, UnicodeError) as caught:
+        error = (
+            of_connecting(caught) if isinstance(caught, psycopg.Error) else of_connecting(psycopg.OperationalError())
+        )
+    if error is not None:
+        if connection is not None:
+            drop(connection)
+        raise error  # here and not above, so that it does not carry the driver's error along
+    return connection
+
+
+def drop(connection: Any) -> None:
+    """Close a connection, whatever state it is in."""
+    with suppress(Exception):
+        connection.close()

@@ -1,0 +1,152 @@
+"""Types of PostgreSQL as kinds, and casts that never fail: what cannot be cast is NULL.
+
+A time with a zone becomes UTC; a time without one is taken as UTC. Dates and times outside of the years 1 to 9999 are
+infinite here, and what is declared of them (`engines.declared`) moves them to their bounds. Texts are in the order of
+their bytes, whatever collation they have in the database.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tacit.engines.dialects.postgres.casts import cast as written_cast
+from tacit.engines.dialects.postgres.casts import try_cast
+from tacit.engines.dialects.postgres.values import Type, Value, let
+from tacit.privacy.tables import Kind
+
+TYPES: Final = {
+    Kind.BOOLEAN: Type.BOOLEAN,
+    Kind.INTEGER: Type.INTEGER,
+    Kind.REAL: Type.REAL,
+    Kind.TEXT: Type.TEXT,
+    Kind.DATE: Type.DATE,
+    Kind.TIME: Type.TIME,
+}
+"""The type in which each kind is shown."""
+
+DIGITS_MAX: Final = 18
+"""Numbers of so many digits fit into 64 bits."""
+
+_KINDS: Final = {
+    **dict.fromkeys(("int2", "int4", "int8"), Kind.INTEGER),
+    **dict.fromkeys(("numeric", "float4", "float8"), Kind.REAL),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "uuid", "citext"), Kind.TEXT),
+    **dict.fromkeys(("timestamp", "timestamptz"), Kind.TIME),
+    "bool": Kind.BOOLEAN,
+    "date": Kind.DATE,
+}
+_INTEGER_ENDS: Final = "-9223372036854775808.5", "9223372036854775807.5"
+_REAL_ENDS: Final = str(2**1024 - 2**970), "2.4703282292062327208e-324"
+
+
+def kind_of(type_name: str, modifier: int, *, is_enum: bool) -> Kind | None:
+    """Return the kind that fits a type, None if no question can be about it."""
+    if is_enum:
+        return Kind.TEXT
+    if type_name == "numeric" and modifier >= 4:
+        digits, after = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
+        if after == 0 and digits <= DIGITS_MAX:
+            return Kind.INTEGER
+    return _KINDS.get(type_name)
+
+
+def cast(column: str, type_name: str, kind: Kind) -> str:
+    """Return SQL for a column of a type as a kind."""
+    return _BY_TYPE.get(type_name, _text)(column, kind)
+
+
+def _null(kind: Kind) -> str:
+    return written_cast(Value("NULL", Type.UNKNOWN), TYPES[kind]).sql
+
+
+def _plain(type_: Type, sql: str, kind: Kind) -> str:
+    """Return a value that PostgreSQL holds as one of our own types, as a kind."""
+    value = Value(sql, type_, is_plain=True)
+    if kind is Kind.TEXT:
+        return f'({written_cast(value, Type.TEXT).sql} COLLATE "C")'
+    possible = {type_, *_POSSIBLE.get(type_, ())}
+    return try_cast(value, TYPES[kind]).sql if TYPES[kind] in possible else _null(kind)
+
+
+_POSSIBLE: Final = {
+    Type.INTEGER: (Type.REAL, Type.BOOLEAN),
+    Type.REAL: (Type.INTEGER,),
+    Type.BOOLEAN: (Type.INTEGER,),
+    Type.DATE: (Type.TIME,),
+    Type.TIME: (Type.DATE,),
+    Type.TEXT: tuple(Type),
+}
+
+
+def _text(column: str, kind: Kind) -> str:
+    return _plain(Type.TEXT, f'({column}::text COLLATE "C")', kind)
+
+
+def _integer(column: str, kind: Kind) -> str:
+    return _plain(Type.INTEGER, f"{column}::bigint", kind)
+
+
+def _real(column: str, kind: Kind) -> str:
+    if kind is Kind.BOOLEAN:
+        return f"({column} <> 0)"
+    return _plain(Type.REAL, f"{column}::float8", kind)
+
+
+def _boolean(column: str, kind: Kind) -> str:
+    return f"{column}::int::float8" if kind is Kind.REAL else _plain(Type.BOOLEAN, column, kind)
+
+
+def _numeric(column: str, kind: Kind) -> str:
+    if kind is Kind.INTEGER:
+        low, high = _INTEGER_ENDS
+        return f"CASE WHEN {column} > {low} AND {column} < {high} THEN round({column})::bigint END"
+    if kind is Kind.REAL:
+        most, least = _REAL_ENDS
+        return (
+            f"CASE WHEN {column} = 'NaN' THEN NULL WHEN abs({column}) >= {most} THEN sign({column})::float8 * "
+            f"'Infinity'::float8 WHEN abs({column}) <= {least} THEN 0 ELSE {column}::float8 END"
+        )
+    return f"({column} <> 0)" if kind is Kind.BOOLEAN else _text(column, kind)
+
+
+def _date(column: str, kind: Kind) -> str:
+    if kind is Kind.TIME:  # a date can lie further out than any time
+        return (
+            f"CASE WHEN {column} < '0001-01-01'::date THEN '-infinity'::timestamp "
+            f"WHEN {column} > '9999-12-31'::date THEN 'infinity'::timestamp ELSE {column}::timestamp END"
+        )
+    return column if kind is Kind.DATE else _plain(Type.DATE, column, kind)
+
+
+def _time(column: str, kind: Kind) -> str:
+    return column if kind is Kind.TIME else _plain(Type.TIME, column, kind)
+
+
+def _zoned(column: str, kind: Kind) -> str:
+    return _time(f"timezone('UTC', {column})", kind)
+
+
+def text_moment(column: str, kind: Kind) -> str:
+    """Return a text as a time in UTC: an offset that is written with it counts."""
+    read = try_cast(Value(column, Type.TEXT, is_plain=True), Type.TIME)
+    offset = Value(f"(regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$'))", Type.UNKNOWN)
+    shifted = let(
+        lambda part: (
+            f"CASE WHEN {part.sql} IS NULL THEN '0'::interval ELSE make_interval(hours => "
+            f"({part.sql})[2]::int, mins => coalesce(({part.sql})[3], '0')::int) * "
+            f"CASE WHEN ({part.sql})[1] = '-' THEN -1 ELSE 1 END END"
+        ),
+        offset,
+    )
+    return f"({read.sql} - CASE WHEN {column} ~ ':' THEN {shifted} ELSE '0'::interval END)"
+
+
+_BY_TYPE: Final = {
+    **dict.fromkeys(("int2", "int4", "int8"), _integer),
+    **dict.fromkeys(("float4", "float8"), _real),
+    "bool": _boolean,
+    "numeric": _numeric,
+    "date": _date,
+    "timestamp": _time,
+    "timestamptz": _zoned,
+}
