@@ -16,7 +16,8 @@ from sqlglot import exp
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind
 from tacit.query.expressions import Expression, position
-from tacit.query.scalars import read, scalar
+from tacit.query.scalars import scalar
+from tests.support.reading import read
 
 COLUMNS: Final = (
     Column("b", Kind.BOOLEAN),

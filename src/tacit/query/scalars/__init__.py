@@ -6,7 +6,7 @@ Not here: names of columns and tables (the caller's `bind`), aggregates, and lim
 """
 
 from tacit.query.scalars.casts import converted
-from tacit.query.scalars.columns import clamp, read, steps
+from tacit.query.scalars.columns import clamp, steps
 from tacit.query.scalars.constants import literal
 from tacit.query.scalars.dispatch import FUNCTION_NAMES, SCALARS, scalar
 from tacit.query.scalars.logic import conjunction, disjunction, negate
@@ -24,7 +24,6 @@ __all__ = [
     "disjunction",
     "literal",
     "negate",
-    "read",
     "scalar",
     "steps",
 ]

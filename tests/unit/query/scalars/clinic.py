@@ -12,7 +12,8 @@ from tacit.privacy.errors import Place
 from tacit.privacy.tables import Column, Kind
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, parse
-from tacit.query.scalars import read, scalar
+from tacit.query.scalars import scalar
+from tests.support.reading import read
 
 COLUMNS: Final = {
     column.name: column
