@@ -97,7 +97,7 @@ class Answer:
 
     def plot(self) -> Plot:
         """Return the answer as a plot, which notebooks show and which can be saved as .svg or .png."""
-        return plot_of(self.label, self.key_names, self.rows, self.card)
+        return plot_of(self.label, self.key_names, self.rows, self.card, self.plan.picture)
 
     def __repr__(self) -> str:
         shown = f"{len(self.keys)} numbers" if self.keys is not None else _cell(self.value)

@@ -37,7 +37,8 @@ class Cells:
     column: str
     kind: Kind
     lower: float | date
-    width: float | timedelta
+    width: float
+    """How wide a cell is; in days or microseconds for dates and times, whose edges are rounded to whole ones."""
     count: int
     is_whole: bool
 
@@ -50,11 +51,10 @@ class Cells:
         span: Any = upper - lower  # type: ignore[operator]
         if kind in (Kind.DATE, Kind.TIME):
             unit, most = _DAY if kind is Kind.DATE else _TICK, min(most, DATES_MAX)
-            steps = span // unit
-            if kind is Kind.DATE and steps < most:
-                return cls(column, kind, lower, _DAY, steps + 1, is_whole=True)
-            wide = -(-(steps + 1) // most)  # cells of whole days or microseconds, the last one perhaps not full
-            return cls(column, kind, lower, wide * unit, -(-(steps + 1) // wide), is_whole=False)
+            held = span // unit + 1
+            if held <= most:
+                return cls(column, kind, lower, 1.0, held, is_whole=True)
+            return cls(column, kind, lower, held / most, most, is_whole=False)
         is_short = kind is Kind.INTEGER and not even and span < most
         if is_short and float(lower).is_integer() and float(upper).is_integer():  # type: ignore[arg-type]
             return cls(column, kind, lower, 1.0, int(span) + 1, is_whole=True)
@@ -67,7 +67,7 @@ class Cells:
     def edges(self) -> tuple[Any, ...]:
         """The edges of the cells, one more than there are cells."""
         if isinstance(self.lower, date):
-            return tuple(self.lower + self.width * place for place in range(self.count + 1))  # type: ignore[operator]
+            return tuple(self._time(round(place * self.width)) for place in range(self.count + 1))
         return tuple(self.numbers.tolist())
 
     @property
@@ -75,7 +75,6 @@ class Cells:
         """The edges as numbers; those of dates and times are counted in cells."""
         if isinstance(self.lower, date):
             return np.arange(self.count + 1, dtype=np.float64)
-        assert not isinstance(self.width, timedelta)
         return np.asarray(self.lower + self.width * np.arange(self.count + 1), dtype=np.float64)
 
     @property
@@ -90,14 +89,15 @@ class Cells:
         place = min(max(float(position), 0.0), float(self.count))
         if self.is_whole:
             place = min(math.floor(place), self.count - 1)
-        if isinstance(self.lower, datetime):
-            return self.lower + self.width * place  # type: ignore[operator]
         if isinstance(self.lower, date):
-            assert isinstance(self.width, timedelta)
-            return self.lower + timedelta(days=math.floor(self.width.days * place))
-        assert not isinstance(self.width, timedelta)
+            return self._time(min(math.floor(place * self.width), round(self.count * self.width) - 1))
         value = float(self.lower) + self.width * place
         return round(value) if self.kind is not Kind.REAL else value
+
+    def _time(self, units: int) -> date:
+        """Return the day or the time so many days or microseconds after the lower end."""
+        assert isinstance(self.lower, date)
+        return self.lower + (_TICK if isinstance(self.lower, datetime) else _DAY) * units
 
     def span(self, first: int, last: int) -> tuple[Any, Any]:
         """Return the least and the greatest value that the cells from `first` to `last` can hold."""

@@ -64,7 +64,7 @@ class Plan(ABC):
 
     @property
     def picture(self) -> str:
-        """As what the answer is drawn, a name in `plots`: "points", "bars", "heat", "steps" or "boxes"."""
+        """As what the answer is drawn, a name in `plots.PICTURES`."""
         return "points"
 
     def known(self, noisy: Noisy) -> Plan:
