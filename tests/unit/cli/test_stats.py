@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,23 @@ CASES: dict[str, tuple[str, int]] = {
     "covariance": ("age weight --bounds age=0:120 --bounds weight=20:200", 1),
     "correlation": ("age weight --bounds age=0:120 --bounds weight=20:200", 1),
     "trend": ("weight age --bounds age=0:120 --bounds weight=20:200", 1),
+    "median": ("day --bounds 2024-01-01:2024-12-31", 1),
+    "quantile": ("age --bounds 0:120 --q 0.25 --q 0.75 --by sex --keys F,M", 4),
+    "box-plot": ("age --bounds age=0:120", 5),
+    "cdf": ("age --bounds 0:120 --bins 6", 6),
+    "bounds": ("weight", 2),
+    "histogram": ("age --edges 0,18,65,120 --by sex --keys F,M", 6),
+    "mode": ("ward --keys a,b,c", 1),
+    "top-k": ("ward --keys a,b,c --k 2", 2),
+    "contingency": ("sex ward --keys ward=a,b,c --keys sex=F,M", 6),
+    "t-test": ("age --bounds 0:120 --by sex --keys F,M", 1),
+    "chi-squared": ("sex ward --keys ward=a,b,c --keys sex=F,M", 1),
+    "correlation-test": ("age weight --bounds age=0:120 --bounds weight=20:200", 1),
+    "trend-test": ("weight age --bounds age=0:120 --bounds weight=20:200", 1),
 }
 """What is typed after each statistic, and how many numbers its answer has."""
 
+TESTS = {one.name for one in STATISTICS if one.is_test}
 MEAN = "mean visits age --epsilon 1"
 
 
@@ -49,9 +64,15 @@ def made(folder: Path, csv: str, epsilon: str = "60") -> str:
     return str(folder)
 
 
+@pytest.fixture(scope="module")
+def new_clinic(tmp_path_factory: pytest.TempPathFactory, csv: str) -> str:
+    """A folder whose budget nobody has touched, and nobody may."""
+    return made(tmp_path_factory.mktemp("new") / "clinic", csv)
+
+
 @pytest.fixture
-def clinic(tmp_path: Path, csv: str) -> str:
-    return made(tmp_path / "clinic", csv)
+def clinic(tmp_path: Path, new_clinic: str) -> str:
+    return shutil.copytree(new_clinic, str(tmp_path / "clinic"))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +123,8 @@ def test_a_registered_table_is_asked_and_its_budget_pays_once(
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_is_asked_and_nothing_remembers_it(csv: str, capsys: pytest.CaptureFixture[str], name: str) -> None:
     words, count = CASES[name]
-    answer = object_of(capsys, f"{name} {csv} {words} --unit patient --rows-per-unit 3 --epsilon 20")
+    rows = "" if TESTS & {name} else "--rows-per-unit 3"
+    answer = object_of(capsys, f"{name} {csv} {words} --unit patient {rows} --epsilon 20")
     assert len(answer["rows"]) == count
     assert answer["cost"]["epsilon"] == pytest.approx(20)
     assert (answer["remembered"], answer["permit"], answer["remaining"]) == (False, None, {})
@@ -160,6 +182,38 @@ def test_on_a_terminal_an_answer_is_a_table_with_bars_its_cost_and_what_is_left(
     assert code == 0
     assert "every row is taken for a person" in shown
     assert "nothing remembers this charge" in shown
+
+
+def test_a_two_way_table_and_a_test_have_tables_of_their_own(clinic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    typist = Typist(monkeypatch)
+    words = f"contingency visits sex ward --keys ward=a,b --epsilon 2 --folder {clinic}"
+    _, shown = typist.runs("stats", *words.split())
+    assert "sex \\ ward" in shown
+    _, shown = typist.runs("stats", *f"t-test visits age --by sex --epsilon 2 --folder {clinic}".split())
+    for text in ("p-value", "estimate", "whether the mean of age is the same for F and M", "at most 1 row"):
+        assert text in shown
+    _, shown = typist.runs("stats", *f"mode visits age --epsilon 2 --folder {clinic}".split())
+    assert "none leads by enough" in shown
+
+
+def test_a_test_for_programs_has_its_p_value_and_the_interval_of_its_estimate(
+    clinic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = object_of(capsys, f"t-test visits age --mean 40 --epsilon 20 --folder {clinic}")
+    (row,) = answer["rows"]
+    assert answer["value"] == row["value"] < 0.01
+    assert row["estimate_low"] < row["estimate"] < row["estimate_high"]
+    assert answer["hypothesis"] == "the mean of age is 40"
+    wider = object_of(capsys, f"t-test visits age --mean 40 --epsilon 20 --level 0.999 --folder {clinic}")["rows"][0]
+    assert wider["estimate_high"] > row["estimate_high"]
+
+
+def test_bounds_that_nobody_knows_are_learnt(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = object_of(capsys, f"correlation visits weight age --bounds weight=LEARN --epsilon 20 --folder {clinic}")
+    low, high = answer["bounds"]["weight"]
+    assert low <= 50
+    assert high >= 80
+    assert answer["cost"]["epsilon"] == pytest.approx(20)
 
 
 def test_alone_it_lists_what_there_is_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,30 +313,40 @@ def test_nothing_of_a_file_is_left_behind(
         ("mean CSV age --epsilon 1 --unit patient --each-row", 2, "not both"),
         ("mean CSV age --epsilon 1 --unit patient", 3, "T202"),
         ("mean missing.csv age --epsilon 1 --unit patient", 4, "T613"),
+        ("quantile visits age --epsilon 1", 2, "--q"),
+        ("quantile visits age --q 1 --epsilon 1", 2, "T103"),
+        ("histogram visits age --edges 0,old --epsilon 1", 2, "numbers with commas"),
+        ("histogram visits age --edges 0,9 --bins 3 --epsilon 1", 2, "bins, edges or keys"),
+        ("t-test visits age --epsilon 1", 2, "--mean"),
+        ("t-test visits age --by sex --rows-per-unit 2 --epsilon 1", 2, "--rows-per-unit 1"),
+        ("t-test visits weight --by sex --bounds learn --epsilon 1", 2, "tacit stats bounds"),
+        ("mean visits age --by ward --bounds ward=learn --epsilon 1", 2, "grouped by"),
+        ("top-k visits sex --k 3 --epsilon 1", 2, "T103"),
+        ("chi-squared visits sex ward --expected 1,2 --keys ward=a,b --epsilon 1", 2, "one column"),
         ("mode-of-things visits age --epsilon 1", 2, "no such command"),
     ],
 )
 def test_what_cannot_be_answered_has_a_code_a_sentence_and_costs_nothing(
-    clinic: str, csv: str, capsys: pytest.CaptureFixture[str], words: str, code: int, says: str
+    new_clinic: str, csv: str, capsys: pytest.CaptureFixture[str], words: str, code: int, says: str
 ) -> None:
-    found, out, err = asked(capsys, f"{words.replace('CSV', csv)} --folder {clinic}")
+    found, out, err = asked(capsys, f"{words.replace('CSV', csv)} --folder {new_clinic}")
     assert (found, out) == (code, "")
     assert says.lower() in err.lower()
     assert err.count("\n") == 1
     assert "Traceback" not in err
-    assert spent(capsys, clinic) == 0
+    assert spent(capsys, new_clinic) == 0
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("age --unit patient --bounds 0:120", "rows_per_unit"),
+        ("age --unit patient --bounds 0:120", "--rows-per-unit 1"),
         ("age --unit pateint --bounds 0:120", "is patient meant?"),
         ("aeg --each-row --bounds 0:120", "is age meant?"),
         ("age --each-row --bounds 0:120 --rows-per-unit 2", "--rows-per-unit"),
         ("age --each-row --bounds 0:120 --analyst ana", "--analyst"),
         ("age --each-row --bounds 0:120 --purpose census", "--purpose"),
-        ("age --each-row", "nothing public limits age"),
+        ("age --each-row", "nothing public limits age; --bounds LOW:HIGH"),
     ],
 )
 def test_of_a_file_it_is_said_what_is_missing(

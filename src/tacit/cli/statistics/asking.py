@@ -6,6 +6,7 @@ plot has been looked at. The answer is shown before it is drawn, so that a full 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,12 @@ from tacit.cli.kit import Fact, Screen
 from tacit.cli.statistics.entries import Statistic
 from tacit.cli.statistics.places import Funding, Place, Where, opened_place
 from tacit.cli.statistics.showing import Shown
-from tacit.cli.statistics.stating import stated
+from tacit.cli.statistics.stating import LEARN, stated
 from tacit.cli.statistics.waiting import spun
+from tacit.cli.statistics.wording import in_options
 
 if TYPE_CHECKING:
-    from tacit.stats import Answer
+    from tacit.stats import Answer, Column
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,17 @@ class Question:
         return Where(self.table, self.folder, self.unit, self.each_row, columns, funding)
 
     @property
+    def per_unit(self) -> int | None:
+        """How many rows of a unit are counted, if that is said; a test takes one."""
+        return 1 if self.rows_per_unit is None and self.statistic.is_test else self.rows_per_unit
+
+    @property
     def asked(self) -> dict[str, Any]:
         """What every statistic can be told."""
         said = {
             "epsilon": self.epsilon,
             "rho": self.rho,
-            "rows_per_unit": self.rows_per_unit,
+            "rows_per_unit": self.per_unit,
             "analyst": self.analyst,
             "purpose": self.purpose or None,
             "timeout_s": self.timeout,
@@ -101,24 +108,41 @@ def _check(question: Question, place: Place) -> None:
 
 
 def _answered(question: Question, place: Place) -> Answer:
-    from tacit.stats import Answer
+    """State what was said of the columns, and ask."""
+    from tacit.stats import Answer, TestAnswer
     from tacit.stats.asking import protected
 
-    table = place.table
-    table.table = stated(table.table, question.columns, question.by, question.bounds, question.keys)
-    columns, groups = [table[name] for name in question.columns], [table[name] for name in question.by]
-    by = {"by": groups[0] if len(groups) == 1 else groups} if groups else {}
-    answer = question.statistic.ask(question.statistic, columns, {**by, **question.own, **question.asked})
+    entry, table = question.statistic, place.table
+    with in_options():
+        table.table, learnt = stated(table.table, question.columns, question.by, question.bounds, question.keys)
+        columns, groups = [table[name] for name in question.columns], [table[name] for name in question.by]
+        own = {name: value for name, value in question.own.items() if value is not None}
+        asked = {**own, **_learning(entry, columns, learnt), **question.asked}
+        if groups:
+            asked["by"] = groups[0] if len(groups) == 1 else groups
+        answer = entry.ask(entry, columns, asked)
     if not place.each_row:
         return answer
     words = protected(table.budget, 1, by_unit=False)
-    return Answer(answer.plan, answer.noisy, answer.cost, answer.permit, words)
+    told = Answer(answer.plan, answer.noisy, answer.cost, answer.permit, words)
+    return TestAnswer.of(told) if isinstance(answer, TestAnswer) else told
+
+
+def _learning(entry: Statistic, columns: Sequence[Column], learnt: Sequence[str]) -> dict[str, str]:
+    """Return the keywords that ask for bounds to be learnt."""
+    if learnt and not entry.learns:
+        raise click.UsageError(f"{entry.name} does not learn bounds; learn them first: tacit stats bounds")
+    keywords = dict(zip((column.declared.name for column in columns), entry.bounds, strict=False))
+    for name in learnt:
+        if name not in keywords:
+            raise click.UsageError(f"{name} is grouped by: it has keys, and no bounds that could be learnt")
+    return {keywords[name]: LEARN for name in learnt}
 
 
 def _shown(question: Question, place: Place, answer: Answer) -> Shown:
     table = place.table.table
     unit = table.unit.column if table.unit is not None else ""
-    rows = question.rows_per_unit or table.limits.rows_per_unit
+    rows = question.per_unit or table.limits.rows_per_unit
     limit = "1 row" if rows == 1 else f"{rows:,} rows"
     counted = f"at most {limit} of each {unit}; what a unit has beyond that is left out"
     remaining = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tacit.cli.statistics.showing import Row
+    from tacit.cli.statistics.rows import Row
 
 WIDTH_MIN, WIDTH_MAX = 8, 40
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"

@@ -41,12 +41,16 @@ class Statistic:
     """What the columns are called that it is about; a name that ends in ... stands for several."""
     is_grouped: bool = True
     """Whether it can be asked by group."""
-    is_bounded: bool = True
-    """Whether it takes bounds of its columns."""
+    bounds: tuple[str, ...] = ("bounds",)
+    """The keywords of the bounds of its columns, in order; none, where they have none."""
+    learns: bool = True
+    """Whether it can learn bounds of which nothing is known."""
     has_keys: bool = False
     """Whether it takes keys of its columns, also without groups."""
+    is_test: bool = False
+    """Whether it is a test, which takes one row of each unit and has a p-value."""
     as_bars: bool = False
-    """Whether its numbers are drawn as bars from 0."""
+    """Whether its numbers are drawn as bars from 0, although its plan does not say so."""
     more: str = ""
     """What a caller could get wrong."""
     options: Callable[[], list[click.Parameter]] = field(default=list)
@@ -66,8 +70,86 @@ class Statistic:
         return hasattr(stats, self.function)
 
 
+def _quantiles(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
+    """One share has one answer, several have one each, under one price."""
+    from tacit import stats
+
+    (column,), shares = columns, asked["q"]
+    others: Any = {name: value for name, value in asked.items() if name != "q"}
+    if len(shares) == 1:
+        return stats.quantile(column, shares[0], **others)
+    return stats.quantiles(column, list(shares), **others)
+
+
+def _histogram(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
+    """Edges are read as what the column holds; with bins, keys that the catalog has are of no use."""
+    from tacit.cli.statistics.stating import edges_of
+
+    (column,) = columns
+    edges = edges_of(column.declared.kind, asked["edges"]) if "edges" in asked else None
+    return _asked(entry, columns, {**asked, "edges": edges})
+
+
+def _chi_squared(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
+    from tacit.cli.statistics.stating import numbers_of
+
+    expected = numbers_of("expected", asked["expected"]) if "expected" in asked else None
+    return _asked(entry, columns, {**asked, "expected": expected})
+
+
+def _q_option() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--q"],
+            type=float,
+            multiple=True,
+            required=True,
+            metavar="SHARE",
+            help="Below which share of the values it lies, such as 0.9; may be given several times.",
+        )
+    ]
+
+
+def _histogram_options() -> list[click.Parameter]:
+    return [
+        _bins_option("Into how many equal parts the bounds are cut; 10 unless stated."),
+        click.Option(["--edges"], metavar="A,B,C", help="Between which edges the bins lie, instead."),
+    ]
+
+
+def _bins_option(words: str) -> click.Parameter:
+    return click.Option(["--bins"], type=click.IntRange(1, 10_000), metavar="N", help=words)
+
+
+def _cdf_options() -> list[click.Parameter]:
+    return [_bins_option("For how many numbers the share is told; 64 unless stated.")]
+
+
+def _k_option() -> list[click.Parameter]:
+    return [click.Option(["--k"], type=click.IntRange(1), required=True, metavar="N", help="How many values.")]
+
+
+def _mean_option() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--mean", "popmean"], type=float, help="Instead of two groups: the mean that one column is held against."
+        )
+    ]
+
+
+def _expected_option() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--expected"], metavar="A,B", help="Of one column: the expected shares of its keys; equal unless stated."
+        )
+    ]
+
+
 SUMS: Final = "Counts, sums and spreads"
+PLACES: Final = "Where values lie"
+COUNTS: Final = "Counts by value"
 TWO: Final = "Two columns"
+TESTS: Final = "Tests, whose p-values count the noise"
 
 STATISTICS: Final[tuple[Statistic, ...]] = (
     Statistic(
@@ -75,19 +157,92 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         SUMS,
         "How many rows have a value in a column.",
         "visits age --by ward --keys a,b,c --epsilon 0.5",
-        is_bounded=False,
+        bounds=(),
         as_bars=True,
     ),
     Statistic("sum", SUMS, "The sum of a column.", "visits cost --bounds 0:5000 --epsilon 0.5", as_bars=True),
     Statistic("mean", SUMS, "The mean of a column.", "visits age --by sex --epsilon 0.5"),
     Statistic("variance", SUMS, "The variance of a column.", "visits age --epsilon 0.5"),
     Statistic("std", SUMS, "The standard deviation of a column.", "visits age --epsilon 0.5"),
+    Statistic("median", PLACES, "The value in the middle.", "visits age --by sex --epsilon 0.5"),
+    Statistic(
+        "quantile",
+        PLACES,
+        "The values below which given shares of all values lie.",
+        "visits age --q 0.25 --q 0.75 --epsilon 0.5",
+        options=_q_option,
+        ask=_quantiles,
+    ),
+    Statistic(
+        "box-plot",
+        PLACES,
+        "Median, quartiles, and the 5 % and 95 % quantiles.",
+        "visits age --by sex --epsilon 1 --plot ages.svg",
+    ),
+    Statistic(
+        "cdf",
+        PLACES,
+        "The share of values up to each of some numbers.",
+        "visits age --bins 12 --epsilon 0.5",
+        as_bars=True,
+        options=_cdf_options,
+    ),
+    Statistic(
+        "bounds",
+        PLACES,
+        "A range in which most values lie, where nothing is known of it.",
+        "visits cost --epsilon 0.2",
+        is_grouped=False,
+        bounds=(),
+    ),
+    Statistic(
+        "histogram",
+        COUNTS,
+        "How many rows lie in each bin, or have each value.",
+        "visits age --bins 12 --epsilon 0.5",
+        has_keys=True,
+        more="Bins are equal parts of the bounds, or lie between --edges; texts are counted by --keys.",
+        options=_histogram_options,
+        ask=_histogram,
+    ),
+    Statistic(
+        "mode",
+        COUNTS,
+        "The most frequent value.",
+        "visits ward --keys a,b,c --epsilon 0.5",
+        is_grouped=False,
+        bounds=(),
+        has_keys=True,
+        more="Without keys it is shown if it leads by enough, for which the budget needs a delta.",
+    ),
+    Statistic(
+        "top-k",
+        COUNTS,
+        "The most frequent values with their counts.",
+        "visits ward --k 3 --epsilon 0.5",
+        is_grouped=False,
+        bounds=(),
+        has_keys=True,
+        more="Without keys those are shown that enough units have, for which the budget needs a delta.",
+        options=_k_option,
+    ),
+    Statistic(
+        "contingency",
+        COUNTS,
+        "How many rows have each pair of values of two columns.",
+        "visits sex ward --keys ward=a,b,c --epsilon 0.5",
+        columns=("column", "other"),
+        is_grouped=False,
+        bounds=(),
+        has_keys=True,
+    ),
     Statistic(
         "covariance",
         TWO,
         "The covariance of two columns.",
         "visits age weight --epsilon 1",
         columns=("column", "other"),
+        bounds=("bounds", "other_bounds"),
     ),
     Statistic(
         "correlation",
@@ -95,6 +250,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "Pearson's correlation of two columns.",
         "visits age weight --bounds weight=20:200 --epsilon 1",
         columns=("column", "other"),
+        bounds=("bounds", "other_bounds"),
     ),
     Statistic(
         "trend",
@@ -102,6 +258,51 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "The slope of a column over another, by least squares.",
         "visits weight age --epsilon 1",
         columns=("column", "over"),
+        bounds=("bounds", "time_bounds"),
+    ),
+    Statistic(
+        "t-test",
+        TESTS,
+        "Whether two groups have the same mean, or one mean is as stated.",
+        "visits age --by sex --keys F,M --epsilon 1",
+        learns=False,
+        is_test=True,
+        options=_mean_option,
+    ),
+    Statistic(
+        "chi-squared",
+        TESTS,
+        "Whether two columns are independent, or one has the expected shares.",
+        "visits sex ward --keys ward=a,b,c --epsilon 1",
+        columns=("column", "other?"),
+        is_grouped=False,
+        bounds=(),
+        has_keys=True,
+        is_test=True,
+        options=_expected_option,
+        ask=_chi_squared,
+    ),
+    Statistic(
+        "correlation-test",
+        TESTS,
+        "Whether two columns are independent, by their correlation.",
+        "visits age weight --bounds weight=20:200 --epsilon 1",
+        columns=("column", "other"),
+        is_grouped=False,
+        bounds=("bounds", "other_bounds"),
+        learns=False,
+        is_test=True,
+    ),
+    Statistic(
+        "trend-test",
+        TESTS,
+        "Whether a column is independent of another, by its slope over it.",
+        "visits weight age --epsilon 1",
+        columns=("column", "over"),
+        is_grouped=False,
+        bounds=("bounds", "time_bounds"),
+        learns=False,
+        is_test=True,
     ),
 )
 

@@ -44,17 +44,23 @@ def _run(entry: Statistic, screen: Screen, /, **settings: Any) -> None:
     several = settings.pop("columns", ())
     named = tuple(settings.pop(_keyword(name)) for name in entry.columns if not name.endswith("..."))
     shared = {name: settings.pop(name, ()) for name in SHARED - {"columns"}}
-    ask(screen, Question(entry, columns=(*named, *several), own=settings, **shared))
+    ask(screen, Question(entry, columns=(*(one for one in named if one is not None), *several), own=settings, **shared))
 
 
 def _keyword(name: str) -> str:
-    return f"{name}_"
+    return f"{name.rstrip('?')}_"
 
 
 def _arguments(entry: Statistic) -> list[click.Parameter]:
     found: list[click.Parameter] = [click.Argument(["table"], shell_complete=_tables)]
     for name in entry.columns:
-        if name.endswith("..."):
+        if name.endswith("?"):
+            found.append(
+                click.Argument(
+                    [_keyword(name)], metavar=f"[{name[:-1].upper()}]", required=False, shell_complete=_columns
+                )
+            )
+        elif name.endswith("..."):
             found.append(click.Argument(["columns"], nargs=-1, required=True, shell_complete=_columns))
         else:
             found.append(click.Argument([_keyword(name)], metavar=name.upper(), shell_complete=_columns))
@@ -76,7 +82,7 @@ def _about(entry: Statistic) -> list[click.Parameter]:
             click.Option(["--by"], multiple=True, metavar="COLUMN", help="Answer for each group of a column's values.")
         )
     if entry.is_grouped or entry.has_keys:
-        about = "Which groups are shown" if entry.is_grouped else "Which values a column has"
+        about = "Which values a column has" if entry.has_keys else "Which groups are shown"
         found.append(
             click.Option(
                 ["--keys"],
@@ -85,13 +91,14 @@ def _about(entry: Statistic) -> list[click.Parameter]:
                 help=f"{about}, as a public list, if not those of the catalog.",
             )
         )
-    if entry.is_bounded:
+    if entry.bounds:
         found.append(
             click.Option(
                 ["--bounds"],
                 multiple=True,
                 metavar="[COLUMN=]LOW:HIGH",
-                help="Between which values a column lies, if not as in the catalog; chosen without looking.",
+                help="Between which values a column lies, if not as in the catalog; chosen without looking"
+                + (", or learn, which takes a fifth of the cost." if entry.learns else "."),
             )
         )
     return found

@@ -8,32 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tacit.cli.catalog.values import bounds_of, categories_of
 from tacit.curator.facts import fitted
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotInCatalog
-from tacit.privacy.tables import Table
+from tacit.privacy.tables import Kind, Table
 
 EXAMPLES: Final = {"bounds": "0:120", "keys": "A,B,C"}
 
 
+LEARN: Final = "learn"
+
+
 def stated(
     table: Table, columns: Sequence[str], groups: Sequence[str], bounds: Sequence[str], keys: Sequence[str]
-) -> Table:
-    """Return the table with what is said of its columns put into the place of what the catalog says."""
+) -> tuple[Table, list[str]]:
+    """Return the table with what is said of its columns put into the place of what the catalog says.
+
+    Beside it stand the columns whose bounds are to be learnt.
+    """
     asked = [*columns, *groups]
     facts: dict[str, Bounds | Categories] = {}
+    learnt: list[str] = []
     for text in bounds:
         name, value = _parted(table, "bounds", asked, columns, text)
-        facts[name] = bounds_of(name, table.column(name).kind, value)
+        if value.lower() == LEARN:
+            learnt.append(name)
+        else:
+            facts[name] = bounds_of(name, table.column(name).kind, value)
     for text in keys:
         name, value = _parted(table, "keys", asked, groups or columns, text)
-        if name in facts:
+        if name in facts or name in learnt:
             raise InvalidInput(f"{name} has bounds or keys, not both", name="keys", value=text)
         facts[name] = categories_of(name, table.column(name).kind, value)
-    return with_facts(table, facts)
+    return with_facts(table, facts), learnt
+
+
+def edges_of(kind: Kind, text: str) -> list[Any]:
+    """Read edges with commas between them: numbers, or dates and times in ISO form."""
+    return [part.strip() for part in text.split(",")] if kind in (Kind.DATE, Kind.TIME) else numbers_of("edges", text)
+
+
+def numbers_of(what: str, text: str) -> list[int | float]:
+    """Read numbers with commas between them."""
+    return [_number(what, part) for part in text.split(",")]
 
 
 def with_facts(table: Table, facts: Mapping[str, Bounds | Categories]) -> Table:
@@ -63,3 +83,12 @@ def _parted(table: Table, what: str, asked: Sequence[str], candidates: Sequence[
     if len(candidates) != 1:
         raise InvalidInput(f"say of which column {text!r} are the {what}: {example}", name=what, value=text)
     return table.column(candidates[0]).name, text
+
+
+def _number(what: str, text: str) -> int | float:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InvalidInput(f"{what} are numbers with commas between them, such as 0,18,65, not {text!r}", name=what)
