@@ -8,6 +8,7 @@
     sources     tables of the database: their columns, and which kinds fit them
     kinds       types of PostgreSQL as kinds, and casts that never fail
     relations   the queries that show registered tables, put in front of a statement
+    snapshots   transactions: which rows a statement sees
     versions    whether the rows of a table may have changed
 
 For callers there is `PostgresEngine`. psycopg comes with the extra `postgres`, and is imported when it is needed.

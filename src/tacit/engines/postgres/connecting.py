@@ -7,8 +7,7 @@ time in UTC and writes doubles in full. The address is read when a connection is
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 from tacit.engines.postgres import places
@@ -57,16 +56,13 @@ class Connections:
         self._lock = threading.Lock()
         self._closed = False
 
-    @contextmanager
-    def lent(self) -> Iterator[Any]:
-        """Lend a connection that no other statement uses; one that did not end well is thrown away."""
-        connection = self._taken()
-        try:
-            yield connection
-        except BaseException:
-            drop(connection)
-            raise
-        self.give_back(connection)
+    def taken(self) -> Any:
+        """Return a connection that no other statement uses; whoever takes it gives it back, or drops it."""
+        with self._lock:
+            self._closed = False
+            if self._idle:
+                return self._idle.pop()
+        return connected(self._place)
 
     def give_back(self, connection: Any) -> None:
         """Keep a connection for later, if it is at rest."""
@@ -88,13 +84,6 @@ class Connections:
         """Close all connections; those that are lent are closed when they come back."""
         self._closed = True
         self.forget_idle()
-
-    def _taken(self) -> Any:
-        with self._lock:
-            self._closed = False
-            if self._idle:
-                return self._idle.pop()
-        return connected(self._place)
 
 
 def connected(place: str) -> Any:

@@ -1,33 +1,31 @@
 """The engine: which tables are registered, and statements over them.
 
 A registered table is a query that is put in front of each statement (`relations`); nothing is made in the database. One
-connection is lent to each statement, with a read-only transaction of its own.
+connection is lent to each statement, in a read-only transaction (`snapshots`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from sqlglot import exp
 
 from tacit.engines.declared import ends
 from tacit.engines.names import digest
-from tacit.engines.postgres import relations, sources, versions
+from tacit.engines.postgres import relations, sources
 from tacit.engines.postgres.connecting import Connections
 from tacit.engines.postgres.relations import SALT, Shown
 from tacit.engines.postgres.running import Runs, answer
+from tacit.engines.postgres.snapshots import Snapshots
 from tacit.engines.postgres.sources import Found
+from tacit.engines.postgres.versions import Versions
 from tacit.engines.protocol import Columns, Described, Progress, Source
 from tacit.engines.relations import check, place
-from tacit.privacy.errors import InvalidInput, NoConnection, NotInCatalog
+from tacit.privacy.errors import InvalidInput, NotInCatalog
 from tacit.privacy.tables import Table
-
-T = TypeVar("T")
-
-_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,8 @@ class _Registered:
     others: Mapping[str, Table]
     found: Found
     shown: Shown
+    checked: str = ""
+    """The rows of which it is known that foreign keys lead to one of them, and that keys tell them apart."""
 
 
 class PostgresEngine:
@@ -52,29 +52,34 @@ class PostgresEngine:
         self.place: Final = place
         self._salt = salt
         self._connections, self._runs = Connections(place), Runs()
+        self._snapshots = Snapshots(self._connections, self._runs)
         self._tables: dict[str, _Registered] = {}
-        self._lock = threading.RLock()
-        self._versions = versions.Versions(salt)
+        self._lock = threading.Lock()
+        self._versions = Versions(salt)
 
     def __repr__(self) -> str:
         return f"PostgresEngine({self.place!r})"
 
     def describe(self, source: Source) -> list[Described]:
         """Return the columns of a table, from the catalog of the database."""
-        return self._find(source).described
+        return self._snapshots.alone(lambda connection: sources.find(connection, source)).described
 
     def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
         """Show a table as a relation; the tables that it leads to by foreign keys are registered before it."""
         known = {name.lower(): other for name, other in others.items()}
         check(table, known)
         parents = self._parents(table)
-        found = self._find(source)
-        shown = relations.shown(table, found, [(one.table, one.found) for one in parents])
-        self._check_keys(table, parents)
-        self._check_identified(table, found)
-        self._read(relations.with_queries(dict(shown.queries), f"SELECT * FROM {shown.relation.sql} LIMIT 0"))
-        with self._lock:
-            self._tables[table.name.lower()] = _Registered(table, source, known, found, shown)
+
+        def show(connection: Any) -> _Registered:
+            found = sources.find(connection, source)
+            shown = relations.shown(table, found, [(one.table, one.found) for one in parents])
+            made = _Registered(table, source, known, found, shown)
+            self._check(connection, made, parents)
+            nothing = f"SELECT * FROM {shown.relation.sql} LIMIT 0"
+            self._answer(connection, relations.with_queries(dict(shown.queries), nothing))
+            return made
+
+        self._keep(self._snapshots.alone(show))
 
     def forget(self, name: str) -> None:
         """Take a table away again."""
@@ -82,15 +87,12 @@ class PostgresEngine:
             self._tables.pop(name.lower(), None)
 
     def version(self, name: str) -> str:
-        """Return a text that changes whenever the rows of a table may have changed; `versions` says how."""
+        """Return a text that changes whenever the rows of a table may have changed, bringing the relation up to date.
+
+        `versions` says how, and `snapshots` why the statements that follow see the rows of this version.
+        """
         known = self._registered(name)
-        parents = self._parents(known.table)
-
-        def rows_in(connection: Any) -> list[str]:
-            return [self._versions.of(connection, one.table, one.found) for one in (known, *parents)]
-
-        rows = self._transaction(rows_in)
-        return digest(_definition(known.table), self._salt_digest(known.table), rows)
+        return self._snapshots.version(name.lower(), lambda connection: self._version(connection, known))
 
     def write(self, tree: exp.Query) -> str:
         """Return a statement as PostgreSQL reads it, with the queries that show its tables in front."""
@@ -107,7 +109,8 @@ class PostgresEngine:
         progress: Progress | None = None,
     ) -> Columns:
         """Run one SELECT and return its columns; PostgreSQL does not say how far it is."""
-        return self._read(sql, parameters or {}, timeout_s)
+        given = dict(parameters or {})
+        return self._snapshots.run(lambda connection: self._answer(connection, sql, given), timeout_s)
 
     def cancel(self) -> None:
         """Make whatever runs now in this engine, questions and preparations, raise Cancelled."""
@@ -118,6 +121,7 @@ class PostgresEngine:
         self._runs.cancel()
         with self._lock:
             self._tables.clear()
+        self._snapshots.close()
         self._connections.close()
 
     def _registered(self, name: str) -> _Registered:
@@ -130,72 +134,67 @@ class PostgresEngine:
     def _parents(self, table: Table) -> list[_Registered]:
         return [self._registered(step.target_table) for step in (table.unit.through if table.unit else ())]
 
-    def _find(self, source: Source) -> Found:
-        return self._transaction(lambda connection: sources.find(connection, source))
+    def _keep(self, made: _Registered) -> None:
+        with self._lock:
+            self._tables[made.table.name.lower()] = made
 
-    def _read(self, sql: str, parameters: Mapping[str, Any] | None = None, timeout_s: float | None = None) -> Columns:
-        given = {**(parameters or {}), SALT: self._salt}
-        return self._transaction(lambda connection: answer(connection, sql, given), timeout_s)
+    def _answer(self, connection: Any, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:
+        return answer(connection, sql, {**(parameters or {}), SALT: self._salt})
 
-    def _transaction(self, work: Callable[[Any], T], timeout_s: float | None = None) -> T:
-        """Do work in a read-only transaction, on another connection if the first one was lost before it began."""
-        limit = "" if timeout_s is None else f"; SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"
+    def _version(self, connection: Any, known: _Registered) -> str:
+        """Look at a table and those that it leads to, show them as they are now, and return their version."""
+        parents = [self._refreshed(connection, one, []) for one in self._parents(known.table)]
+        now = self._refreshed(connection, known, parents)
+        rows = [self._versions.of(connection, one.table, one.found) for one in (now, *parents)]
+        if now.checked != digest(rows):
+            self._check(connection, now, parents)
+            now = replace(now, checked=digest(rows))
+        if now is not known:
+            self._keep(now)
+        salt = "" if known.table.limits.rows_per_unit is None else digest(self._salt)
+        return digest(_definition(known.table), salt, rows)
 
-        def begin(connection: Any) -> None:
-            connection.execute(_BEGIN + limit)
+    def _refreshed(self, connection: Any, known: _Registered, parents: Sequence[_Registered]) -> _Registered:
+        """Return a table as it is in the database now; parents are shown by those that lead to them, not here."""
+        found = sources.find(connection, known.source)
+        shown = known.shown
+        if parents or known.table.unit is None or known.table.unit.is_direct:
+            shown = relations.shown(known.table, found, [(one.table, one.found) for one in parents])
+        return known if (found, shown) == (known.found, known.shown) else replace(known, found=found, shown=shown)
 
-        def do(connection: Any) -> T:
-            found = work(connection)
-            connection.execute("COMMIT")
-            return found
-
-        for attempt in range(2):
-            with self._connections.lent() as connection:
-                try:
-                    self._runs.run(connection, lambda: begin(connection), timeout_s)
-                except NoConnection:
-                    if attempt:
-                        raise
-                    self._connections.forget_idle()
-                    continue
-                return self._runs.run(connection, lambda: do(connection), timeout_s)
-        raise AssertionError  # the loop returns or raises
-
-    def _check_keys(self, table: Table, parents: list[_Registered]) -> None:
-        """Refuse foreign keys that lead to several rows: a row would belong to several units."""
+    def _check(self, connection: Any, known: _Registered, parents: Sequence[_Registered]) -> None:
+        """Refuse foreign keys that lead to several rows, and keys of a public table that several rows share."""
+        table = known.table
         for step, parent in zip(table.unit.through if table.unit else (), parents, strict=True):
-            key = f"c{place(parent.table, step.target_column)}"
-            counted = self._over(
-                parent.table,
-                parent.found,
-                f"SELECT COUNT({key}) AS n, COUNT(DISTINCT {key}) AS m FROM ({relations.declared(parent.table)}) AS d",
+            column = parent.table.column(step.target_column)
+            if parent.found.is_unique(column):
+                continue
+            key = f"c{place(parent.table, column.name)}"
+            rows = (
+                f"SELECT COUNT({key}) AS n, COUNT(DISTINCT {key}) AS m FROM ({relations.declared(parent.table)}) AS d"
             )
+            counted = self._over(connection, parent, rows)
             if counted["n"][0] != counted["m"][0]:
                 raise InvalidInput(
                     f"{parent.table.name}.{step.target_column} is not unique, so a row of {table.name} would belong to "
                     "several units; lead to a column that identifies the rows",
                     name="unit",
                 )
-
-    def _check_identified(self, table: Table, found: Found) -> None:
-        """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
         if table.is_private or not table.identified_by:
-            return
+            return  # of private tables it is known by the unit
         keys = ", ".join(f"c{place(table, name)}" for name in table.identified_by)
         rows = f"SELECT {keys} FROM ({relations.declared(table)}) AS d GROUP BY {keys} HAVING COUNT(*) > 1"
-        if self._over(table, found, f"SELECT COUNT(*) AS n FROM ({rows}) AS e")["n"][0]:
+        if self._over(connection, known, f"SELECT COUNT(*) AS n FROM ({rows}) AS e")["n"][0]:
             raise InvalidInput(
                 f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
                 name="identified_by",
             )
 
-    def _over(self, table: Table, found: Found, sql: str) -> Columns:
+    def _over(self, connection: Any, known: _Registered, sql: str) -> Columns:
         """Run a query, in DuckDB's SQL, over the rows of a source."""
-        written, _ = relations.translated(sql, [table])
-        return self._read(relations.with_queries({relations.source_name(table): found.rows(table)}, written))
-
-    def _salt_digest(self, table: Table) -> str:
-        return "" if table.limits.rows_per_unit is None else digest(self._salt)
+        written, _ = relations.translated(sql, [known.table])
+        queries = {relations.source_name(known.table): known.found.rows(known.table)}
+        return self._answer(connection, relations.with_queries(queries, written))
 
 
 def _definition(table: Table) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 from tacit.engines.postgres.connecting import driver, drop
 from tacit.engines.postgres.errors import of_statement
 from tacit.engines.protocol import Columns
-from tacit.privacy.errors import Cancelled, EngineFailed, TimedOut
+from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TimedOut
 
 T = TypeVar("T")
 
@@ -68,7 +68,8 @@ class Runs:
             run.end()
             with self._lock:
                 self._running.discard(run)
-        drop(connection)
+        if isinstance(error, Cancelled | NoConnection):
+            drop(connection)
         raise error  # here and not above, so that it does not carry the driver's error along
 
 

@@ -13,7 +13,7 @@ from tacit.engines.names import quoted
 from tacit.engines.postgres.kinds import cast, kind_of
 from tacit.engines.protocol import Described, Source
 from tacit.privacy.errors import InvalidInput, NoAccess, SourceMissing
-from tacit.privacy.tables import Table
+from tacit.privacy.tables import Column, Kind, Table
 
 FORM: Final = "postgres"
 SCHEMA: Final = "public"
@@ -21,7 +21,7 @@ SCHEMA: Final = "public"
 
 _PART: Final = re.compile(r'"(?:[^"]|"")+"|[^".\s][^".]*')
 _FIND: Final = """
-SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity,
+SELECT c.oid, n.nspname, c.relname, c.relkind::text,
        has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT')
        OR has_any_column_privilege(c.oid, 'SELECT'))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -33,6 +33,11 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.typname, CASE WHEN t.t
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_UNIQUE: Final = """
+SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1
+AND i.indpred IS NULL AND i.indexprs IS NULL
 """
 
 
@@ -46,11 +51,19 @@ class Found:
     relkind: str
     columns: dict[str, tuple[Described, str]]
     """Each column with the name of its type, a domain's being that of what it is made of."""
+    unique: frozenset[str] = frozenset()
+    """The columns that an index of the database keeps unique, by name in lower case."""
 
     @property
     def described(self) -> list[Described]:
         """The columns in their order."""
         return [one for one, _ in self.columns.values()]
+
+    def is_unique(self, column: Column) -> bool:
+        """Whether the database itself sees to it that no two rows share a value of a column, also after its cast."""
+        _, type_name = self.columns[column.name.lower()]
+        kept = {Kind.INTEGER: ("int2", "int4", "int8"), Kind.TEXT: ("text", "varchar", "uuid")}
+        return column.name.lower() in self.unique and type_name in kept.get(column.kind, ())
 
     def rows(self, table: Table) -> str:
         """Return the SELECT of the declared columns, c0, c1, ..., in the types of their kinds."""
@@ -78,14 +91,15 @@ def find(connection: Any, source: Source) -> Found:
             break
     if row is None:
         raise SourceMissing(f"the database has no table {source.table}; check its name and its schema")
-    oid, schema, name, relkind, _, readable = row
+    oid, schema, name, relkind, readable = row
     if not readable:
         raise NoAccess(f"this account may not read {source.table}; GRANT it SELECT on that table")
     columns: dict[str, tuple[Described, str]] = {}
     for column, shown, type_name, modifier, is_enum in connection.execute(_COLUMNS, {"oid": oid}).fetchall():
         kind = kind_of(type_name, modifier, is_enum=is_enum)
         columns.setdefault(column.lower(), (Described(column, kind, shown), type_name))
-    return Found(source, oid, f"{quoted(schema)}.{quoted(name)}", relkind, columns)
+    unique = frozenset(str(one).lower() for (one,) in connection.execute(_UNIQUE, {"oid": oid}).fetchall())
+    return Found(source, oid, f"{quoted(schema)}.{quoted(name)}", relkind, columns, unique)
 
 
 def _candidates(written: str) -> list[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Casts that never fail: what DuckDB's TRY_CAST cannot cast is NULL, and what it can is the same value.
 
-A text is looked at by a pattern before PostgreSQL reads it. Left out are texts of more than 1,000 characters, numbers
-in binary or hexadecimal digits, and names of time zones other than UTC: they are NULL. Dates outside of the years 1 to
-9999 are infinite; whoever asked for them has them clamped or left out.
+A text is looked at by a pattern before PostgreSQL reads it. Left out are texts of more than 1,000 characters, and
+times with the name of a zone other than UTC: they are NULL. Dates outside of the years 1 to 9999 are infinite; whoever
+asked for them has them clamped or left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _DIGITS: Final = "[0-9]+(_[0-9]+)*"
 _MANTISSA: Final = rf"[+-]?({_DIGITS}(\.({_DIGITS})?)?|\.{_DIGITS})"
 _SHORT: Final = rf"^{_SPACE}{_MANTISSA}([eE][+-]?0*[0-9]{{1,3}}(_[0-9])?)?{_SPACE}$"
 _LONG: Final = rf"^{_SPACE}{_MANTISSA}([eE][+-]?[0-9]{{1,9}}(_[0-9]{{1,3}})?)?{_SPACE}$"
+_HEXADECIMAL: Final = f"^{_SPACE}0[xX][0-9a-fA-F]{{1,15}}{_SPACE}$"
+_BINARY: Final = f"^{_SPACE}0[bB][01]{{1,62}}{_SPACE}$"
 _DAY: Final = r"(-?[0-9]{1,7})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})( ?\(BC\))?"
 _CLOCK: Final = r"[T ] *([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(\.[0-9]*)?)?"
 _ZONE: Final = "(?: *Z| *[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?| *UTC)?"
@@ -66,10 +68,14 @@ def try_cast(a: Value, to: Type) -> Value:
 
 
 def _integer(x: Value) -> str:
-    low, high = "-9223372036854775808.5", "9223372036854775807.5"
-    number = Value(f"replace(btrim({x.sql}, {_BLANKS}), '_', '')::numeric", Type.WHOLE)
+    low, high, bare = "-9223372036854775808.5", "9223372036854775807.5", f"btrim({x.sql}, {_BLANKS})"
+    number = Value(f"replace({bare}, '_', '')::numeric", Type.WHOLE)
     inner = let(lambda n: f"CASE WHEN {n.sql} > {low} AND {n.sql} < {high} THEN round({n.sql})::bigint END", number)
-    return f"CASE WHEN {_fits(x, _SHORT)} THEN {inner} END"
+    return (
+        f"CASE WHEN {_fits(x, _SHORT)} THEN {inner} "
+        f"WHEN {_fits(x, _HEXADECIMAL)} THEN ('x' || lpad(substr({bare}, 3), 16, '0'))::bit(64)::bigint "
+        f"WHEN {_fits(x, _BINARY)} THEN lpad(substr({bare}, 3), 64, '0')::bit(64)::bigint END"
+    )
 
 
 def _real(x: Value) -> str:

@@ -258,8 +258,7 @@ def rounded_to_digits(a: Value, digits: int) -> Value:
             whole_,
         )
         return (
-            f"CASE WHEN abs({x.sql}) < 1 THEN {x.sql} * 0 WHEN abs({x.sql}) < {INFINITY} THEN {scaled} "
-            f"WHEN {x.sql} = {NAN} THEN 0 ELSE 0 END"
+            f"CASE WHEN abs({x.sql}) < 1 THEN {x.sql} * 0 WHEN abs({x.sql}) < {INFINITY} THEN {scaled} ELSE {x.sql} END"
         )
 
     sql = let(after if digits > 0 else before, a)
@@ -316,7 +315,8 @@ def power(a: Value, b: Value) -> Value:
         sign = f"CASE WHEN {a} < 0 AND {odd} THEN -1::float8 ELSE 1::float8 END"
         zero_sign = f"CASE WHEN {a}::text = '-0' AND {odd} THEN -1::float8 ELSE 1::float8 END"
         return (
-            f"CASE WHEN {b} = 0 OR {a} = 1 THEN 1 WHEN {a} = {NAN} OR {b} = {NAN} THEN {NAN} "
+            f"CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL WHEN {b} = 0 OR {a} = 1 THEN 1 "
+            f"WHEN {a} = {NAN} OR {b} = {NAN} THEN {NAN} "
             f"WHEN {a} = 0 THEN CASE WHEN {b} < 0 THEN ({zero_sign}) * {INFINITY} ELSE power({a}, {b}) END "
             f"WHEN {a} = -{INFINITY} AND NOT {is_whole} THEN CASE WHEN {b} > 0 THEN {INFINITY} ELSE 0 END "
             f"WHEN {a} < 0 AND NOT {is_whole} THEN {NAN} "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
@@ -148,12 +149,23 @@ def let(body: Callable[..., str], *values: Value) -> str:
     """Return SQL that uses values several times and computes each of them once."""
     if all(value.is_plain for value in values) or not all(value.is_apart for value in values):
         return body(*(value if value.is_plain else value.named(f"({value.sql})") for value in values))
+    depth = _DEPTH.get()
+    alias = f"let{depth}" if depth else "let"
     items, named = [], []
     for letter, value in zip("abcd", values, strict=False):
         if not value.is_plain:
             items.append(f"{value.sql} AS {letter}_")
-        named.append(value if value.is_plain else value.named(f"let.{letter}_"))
-    return f"(SELECT {body(*named)} FROM (SELECT {', '.join(items)} OFFSET 0) AS let)"
+        named.append(value if value.is_plain else value.named(f"{alias}.{letter}_"))
+    token = _DEPTH.set(depth + 1)
+    try:
+        written = body(*named)
+    finally:
+        _DEPTH.reset(token)
+    return f"(SELECT {written} FROM (SELECT {', '.join(items)} OFFSET 0) AS {alias})"
+
+
+_DEPTH: Final[ContextVar[int]] = ContextVar("depth", default=0)
+"""How many `let` are around what is written now: the names of each are its own, and the same for equal values."""
 
 
 def are_apart(values: Sequence[Value]) -> bool:
