@@ -19,10 +19,10 @@ log-probabilities there by epsilon r_g / R, by epsilon over all groups, as the r
 both sets of rows count, so the sensitivity is 2 max(q, 1 - q) R.
 
 The rule of "auto": one or two shares are chosen by the exponential mechanism, more are read from a tree. Measured on
-10^2 to 10^6 normal, skewed, heavy-tailed and whole numbers at epsilon 0.1 and 1: chosen medians have a quarter to a half
-of the error of a tree's, at equally wide intervals, and smooth ones are worse than chosen ones but for large data, where
-all errors are tiny. Each further share divides the funds of the choice, while a tree answers any number of them: at two
-shares the choice has half the error, at three they are equal, at five a tree has a quarter of it.
+10^2 to 10^6 normal, skewed, heavy-tailed and whole numbers at epsilon 0.1 and 1: chosen medians have a quarter to a
+half of the error of a tree's, at equally wide intervals, and smooth ones are worse than chosen ones but for large data,
+where all errors are tiny. Each further share divides the funds of the choice, while a tree answers any number of them:
+at two shares the choice has half the error, at three they are equal, at five a tree has a quarter of it.
 """
 
 from __future__ import annotations

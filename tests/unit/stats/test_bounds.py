@@ -1,0 +1,105 @@
+"""Learnt bounds: alone, and as the first part of another statistic, within one charge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import stats
+from tacit.privacy.errors import WrongKind
+from tacit.privacy.events import Composed
+from tacit.privacy.relations import Relation
+from tacit.stats.learnt import Learnt
+from tacit.stats.plan import from_bytes, to_bytes
+
+GENERATOR = np.random.default_rng(3)
+AGES = GENERATOR.normal(50, 10, 5000)
+
+
+def budget(**settings: Any) -> tacit.Budget:
+    return tacit.Budget(**{"epsilon": 1e6, **settings})
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([3.0] * 100, (2.0, 4.0)),
+        ([4.0] * 100, (2.0, 4.0)),
+        ([-3.0] * 100 + [100.0] * 100, (-4.0, 128.0)),
+        ([0] * 100, (0, 0)),
+        ([0] * 100 + [1] * 100, (0, 1)),
+        ([0.0] * 100 + [7.5] * 100, (0.0, 8.0)),
+        ([1e30] * 100, (2.0**42, 2.0**43)),
+    ],
+)
+def test_bounds_are_powers_of_two_around_the_values(values: list[float], expected: tuple[float, float]) -> None:
+    answer = stats.bounds(values, epsilon=10, budget=budget())
+    assert answer.value == expected
+    assert answer.interval() is None
+    assert answer.keys == [("low",), ("high",)]
+
+
+def test_bounds_can_be_given_to_the_next_statistic() -> None:
+    found = stats.bounds(AGES, epsilon=1, budget=budget())
+    assert stats.mean(AGES, bounds=found.value, epsilon=1, budget=budget()).value == pytest.approx(AGES.mean(), abs=1)
+
+
+def test_learning_and_the_statistic_are_one_charge() -> None:
+    paying = budget()
+    answer = stats.mean(AGES, bounds="learn", epsilon=0.5, budget=paying)
+    assert isinstance(answer.plan.event, Composed)
+    assert answer.cost.epsilon == pytest.approx(0.5)
+    assert paying.spent().epsilon == pytest.approx(0.5)
+    assert answer.value == pytest.approx(AGES.mean(), abs=1)
+    assert "found: 16 to 128" in answer.card or "found: 8 to 128" in answer.card
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+def test_what_is_charged_does_not_depend_on_what_is_learnt(relation: Relation, delta: float) -> None:
+    whole = AGES.astype(int)
+    for ask in (
+        lambda x, b: stats.variance(x, bounds="learn", epsilon=1, budget=b),
+        lambda x, b: stats.covariance(x, -x, bounds="learn", other_bounds="learn", epsilon=1, budget=b),
+        lambda x, b: stats.box_plot(x, bounds="learn", epsilon=1, budget=b),
+        lambda x, b: stats.median(x, bounds="learn", epsilon=1, budget=b),
+        lambda x, b: stats.histogram(x, bounds="learn", epsilon=1, budget=b),
+        lambda x, b: stats.cdf(x, bounds="learn", bins=200, epsilon=1, budget=b),
+    ):
+        events = [
+            ask(values, budget(delta=delta, relation=relation)).plan.event
+            for values in (whole, whole * 1000, np.zeros(10, dtype=int), whole / 1000)
+        ]
+        assert events.count(events[0]) == len(events)
+
+
+def test_a_rho_pays_for_learning_too() -> None:
+    paying = tacit.Budget(epsilon=10.0, delta=1e-6, filter="zcdp")
+    answer = stats.mean(AGES, bounds="learn", rho=0.05, budget=paying)
+    assert answer.cost.rho <= 0.05
+
+
+def test_a_kept_answer_reads_the_same() -> None:
+    answer = stats.mean(AGES, bounds="learn", epsilon=1, budget=budget())
+    assert isinstance(answer.plan, Learnt)
+    again = stats.Answer(answer.plan, from_bytes(to_bytes(answer.noisy)), answer.cost, None, "")
+    assert again.value == answer.value
+    assert again.interval() == answer.interval()
+
+
+def test_equal_questions_have_equal_digests_and_others_do_not() -> None:
+    def digest(**asked: Any) -> str:
+        return stats.mean(AGES[:50], **{"bounds": "learn", "epsilon": 1, "budget": budget(), **asked}).plan.canonical
+
+    assert digest(bounds=(0, 100)) == digest(bounds=(0, 100))
+    assert len({digest(bounds=(0, 100)), digest(bounds=(0, 101)), digest(bounds=(0, 100), epsilon=2)}) == 3
+
+
+def test_texts_have_no_bounds() -> None:
+    paying = budget()
+    with pytest.raises(WrongKind):
+        stats.bounds(["a"], epsilon=1, budget=paying)
+    assert paying.spent().epsilon == 0
