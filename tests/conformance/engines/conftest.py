@@ -13,10 +13,13 @@ from typing import Any
 
 import duckdb
 import pytest
+import sqlglot
+from sqlglot import exp
 
-from tacit.engines import DuckDBEngine, Engine, Source
+from tacit.engines import Columns, DuckDBEngine, Engine, Source
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import Unit
+from tests.conformance.engines.places_postgres import postgres_engine, postgres_put
 
 Rows = Sequence[Sequence[Any]]
 Put = Callable[[str, Mapping[str, str], Rows], Source]
@@ -39,9 +42,15 @@ class Place:
         self.engine.register(known, source, {})
         return known
 
+    def run(self, sql: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Columns:
+        """Run a statement that is given in DuckDB's SQL, as the engine writes it."""
+        tree = sqlglot.parse_one(sql, dialect="duckdb")
+        assert isinstance(tree, exp.Query)
+        return self.engine.run(self.engine.write(tree), parameters, **options)
+
     def rows(self, sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of an answer, in order of their texts."""
-        columns = self.engine.run(sql, parameters or None)
+        columns = self.run(sql, parameters or None)
         plain = [one.tolist() if hasattr(one, "tolist") else list(one) for one in columns.values()]
         return sorted(zip(*plain, strict=True), key=repr)
 
@@ -100,6 +109,7 @@ PLACES: Mapping[str, Callable[[Path], Place]] = {
     "duckdb over parquet": _duckdb_with(_parquet),
     "duckdb over a database": _duckdb_with(_database),
     "duckdb over csv": _duckdb_with(_csv),
+    "postgres": lambda folder: Place(postgres_engine(), postgres_put()),
 }
 
 

@@ -1,4 +1,4 @@
-"""What every engine promises, in SQL that all of them speak."""
+"""What every engine promises, in DuckDB's SQL, which each writes in its own."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_values_come_back_as_they_were(place: Place) -> None:
 
 def test_a_missing_value_is_none_in_a_list(place: Place) -> None:
     place.show("gaps", {"id": "BIGINT", "n": "BIGINT", "s": "VARCHAR"}, [[1, None, "x"], [2, 5, None]])
-    found = place.engine.run("SELECT n, s FROM tacit_data.gaps ORDER BY id")
+    found = place.run("SELECT n, s FROM tacit_data.gaps ORDER BY id")
     assert found == {"n": [None, 5], "s": ["x", None]}
 
 
 def test_numbers_without_gaps_are_arrays(place: Place) -> None:
     place.show("full", {"n": "BIGINT", "r": "DOUBLE"}, [[1, 0.5], [2, 1.5]])
-    found = place.engine.run("SELECT SUM(n) AS n, SUM(r) AS r, COUNT(*) AS c FROM tacit_data.full")
+    found = place.run("SELECT SUM(n) AS n, SUM(r) AS r, COUNT(*) AS c FROM tacit_data.full")
     assert [one.dtype for one in found.values() if isinstance(one, np.ndarray)] == [np.int64, np.float64, np.int64]
 
 
@@ -137,7 +137,7 @@ def test_the_rows_of_a_unit_are_counted_or_said_to_be_unknown(place: Place) -> N
 def test_a_public_table_has_no_unit(place: Place) -> None:
     place.show("wards", {"ward": "VARCHAR"}, [["north"], ["south"]])
     with pytest.raises(EngineFailed):
-        place.engine.run(f"SELECT {UNIT} FROM tacit_data.wards")
+        place.run(f"SELECT {UNIT} FROM tacit_data.wards")
 
 
 def test_at_most_so_many_rows_of_a_unit_stay_whatever_their_order(place: Place) -> None:
@@ -146,7 +146,8 @@ def test_at_most_so_many_rows_of_a_unit_stay_whatever_their_order(place: Place) 
     place.show("few", types, rows, unit="u", rows_per_unit=limit)
     counts = dict(place.rows(f"SELECT {UNIT}, COUNT(*) AS c FROM tacit_data.few GROUP BY {UNIT}"))
     assert counts == {unit: min(unit, limit) for unit in range(1, 20)}
-    assert dict(place.rows(f"SELECT {UNIT}, MAX({ROWS}) AS r FROM tacit_data.few GROUP BY {UNIT}")) == counts
+    counted = dict(place.rows(f"SELECT {UNIT}, MAX({ROWS}) AS r FROM tacit_data.few GROUP BY {UNIT}"))
+    assert counted in (counts, dict.fromkeys(counts))
     kept = place.rows("SELECT u, n FROM tacit_data.few")
     assert set(kept) <= {tuple(row) for row in rows}
     place.show("again", types, rows[::-1], unit="u", rows_per_unit=limit)
@@ -225,7 +226,7 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_one_answered(pla
     long(place)
     started_s = time.monotonic()
     with pytest.raises(TimedOut, match=r"0\.2 s"):
-        place.engine.run(ENDLESS, timeout_s=0.2)
+        place.run(ENDLESS, timeout_s=0.2)
     assert time.monotonic() - started_s < 5
     assert one_row(place, "SELECT COUNT(*) AS c FROM tacit_data.long") == (400,)
 
@@ -242,7 +243,7 @@ def test_a_question_can_be_cancelled_from_another_thread(place: Place) -> None:
     canceller.start()
     try:
         with pytest.raises(Cancelled):
-            place.engine.run(ENDLESS, timeout_s=60)
+            place.run(ENDLESS, timeout_s=60)
     finally:
         ended.set()
         canceller.join()
@@ -259,7 +260,7 @@ def test_progress_is_told_between_0_and_1(place: Place) -> None:
     long(place)
     shares: list[float] = []
     with pytest.raises(TimedOut):
-        place.engine.run(ENDLESS, timeout_s=0.6, progress=shares.append)
+        place.run(ENDLESS, timeout_s=0.6, progress=shares.append)
     assert all(0 <= share <= 1 for share in shares)
 
 
@@ -292,7 +293,7 @@ def test_a_table_that_is_forgotten_is_gone(place: Place) -> None:
     with pytest.raises(NotInCatalog):
         place.engine.version("full")
     with pytest.raises(EngineFailed):
-        place.engine.run("SELECT n FROM tacit_data.full")
+        place.run("SELECT n FROM tacit_data.full")
     place.engine.forget("full")
 
 

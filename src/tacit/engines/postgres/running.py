@@ -119,7 +119,9 @@ class Run:
 
 
 def answer(connection: Any, sql: str, parameters: Mapping[str, Any]) -> Columns:
-    """Run one SELECT and return its columns."""
+    """Run one SELECT and return its columns; anything else is not run at all."""
+    if not sql.lstrip().upper().startswith(("SELECT ", "WITH ")):
+        raise EngineFailed("PostgreSQL is asked for rows only, by SELECT")
     with connection.cursor(binary=True) as cursor:
         cursor.execute(sql, parameters)
         described = [(column.name, column.type_code) for column in cursor.description or ()]
