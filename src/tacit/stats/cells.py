@@ -8,7 +8,7 @@ position 2.5 is the middle of the third cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -125,8 +125,10 @@ def edge_of(column: str, kind: Kind, edge: Any) -> float | date:
 
 def edges_of(column: str, kind: Kind, stated: object) -> tuple[Any, ...]:
     """Return stated edges of bins: numbers, dates or times that rise."""
-    if isinstance(stated, str) or not isinstance(stated, Sequence | np.ndarray):
+    if isinstance(stated, str | Mapping) or not isinstance(stated, Sized) or not isinstance(stated, Iterable):
         raise WrongType("edges are a list of rising numbers, dates or times", name="edges", value=stated)
+    if isinstance(stated, np.ndarray) and stated.dtype.kind == "M":
+        stated = stated.astype("datetime64[us]")
     listed = [one.item() if isinstance(one, np.generic) else one for one in stated]
     if len(listed) < 2:
         raise EmptyInput("a bin lies between two edges; list at least two", name="edges")

@@ -96,9 +96,11 @@ class LeadingMode(Plan):
         return "word"
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        units = rows.units(self.column)
         test = StabilityTest(Fraction(self.mechanism.epsilon), Fraction(self.mechanism.delta))
         most = 2 * test.distance_max  # a lead beyond which the test never fails; cutting moves no leads further apart
-        found = self.mechanism.release(_leaders(rows.units(self.column), most), source=source)
+        # Without any value nothing leads; one more value would be shown with probability delta at most.
+        found = self.mechanism.release(_leaders(units, most), source=source) if units else None
         released = np.array([] if found is None else [written(found)])
         return (marked(released) if source.simulated else released,)
 
@@ -297,6 +299,6 @@ def _leaders(units: Mapping[Any, int], most: int) -> list[Any]:
     """Return values with the mode and the lead of all of them, up to a lead of `most`."""
     ranked = sorted(units.items(), key=lambda item: -item[1])[:2]
     if len(ranked) < 2:
-        return [ranked[0][0]] * min(ranked[0][1], most) if ranked else []
+        return [ranked[0][0]] * min(ranked[0][1], most)
     (first, units_first), (second, units_second) = ranked
     return [first] * (min(units_first - units_second, most) + 1) + [second]
