@@ -7,7 +7,7 @@
     casts       which texts are numbers and dates, and how reals become whole numbers
     pieces      names, texts and numbers as Spark reads them
 
-Statements are for a session with `spark.sql.ansi.enabled` off and its time zone at UTC (`engines.spark.sessions`): there
+Statements are for a session with `spark.sql.ansi.enabled` off and the time zone UTC (`engines.spark.sessions`): there
 overflow, division by zero and impossible dates are NULL or wrap around, and nothing raises. tacit's trees never ask for
 any of these. Types matter because one node can mean different things: CAST of a real rounds, CAST of a text reads.
 """

@@ -1,7 +1,8 @@
 """Casts as DuckDB does them: which texts are numbers, dates or truth values, and how reals become whole numbers.
 
-Promise: a text is accepted if and only if DuckDB accepts it, and everything else is NULL; nothing raises. Of dates and
-times only the years 1 to 9999 are read, as nothing else is shown.
+Promise: a text is accepted if DuckDB accepts it, and everything else is NULL; nothing raises. Of dates and times only
+the years 1 to 9999 are read, as nothing else is shown. A few malformed times that DuckDB reads in part ("10: 20") are
+NULL here.
 """
 
 from __future__ import annotations
@@ -13,21 +14,23 @@ from tacit.engines.dialects.spark.pieces import Piece, Type, literal, once
 
 _DIGITS: Final = r"[0-9](?:_?[0-9])*"
 _NUMBER: Final = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
-_SPACES: Final = r"[ \t\n\x0B\f\r]*"
-_REAL: Final = rf"^{_SPACES}\+?(-?{_NUMBER}(?:[eE][+-]?{_DIGITS})?|-?(?i:inf|infinity|nan)){_SPACES}\z"
-_WHOLE: Final = rf"^{_SPACES}([+-]?)(?:({_DIGITS})(?:\.([0-9])?(?:_?[0-9])*)?|\.([0-9])(?:_?[0-9])*){_SPACES}\z"
-_SCALED: Final = rf"^{_SPACES}([+-]?{_NUMBER}[eE][+-]?{_DIGITS}){_SPACES}\z"
+_SPACE: Final = r"[ \t\n\x0B\f\r]"
+_REAL: Final = rf"^{_SPACE}*\+?(-?{_NUMBER}(?:[eE][+-]?{_DIGITS})?|-?(?i:inf|infinity|nan)){_SPACE}*\z"
+_ROUNDED: Final = r"([0-9])(?:_?[0-9])*"
+_WHOLE: Final = rf"^{_SPACE}*([+-]?)(?:({_DIGITS})(?:\.(?:{_ROUNDED})?)?|\.{_ROUNDED}){_SPACE}*\z"
+_SCALED: Final = rf"^{_SPACE}*([+-]?{_NUMBER}[eE][+-]?{_DIGITS})\.?{_SPACE}*\z"
 _BASED: Final = {
-    16: rf"^{_SPACES}0[xX]([0-9a-fA-F](?:_?[0-9a-fA-F])*){_SPACES}\z",
-    2: rf"^{_SPACES}0[bB]([01](?:_?[01])*){_SPACES}\z",
+    16: rf"^{_SPACE}*0[xX]([0-9a-fA-F](?:_?[0-9a-fA-F])*)\z",
+    2: rf"^{_SPACE}*0[bB]([01](?:_?[01])*)\z",
 }
-_DAY: Final = r"([0-9]{1,6})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
-_CLOCK: Final = (
-    r"([01]?[0-9]|2[0-3]|24(?=:0?0(?::0?0(?:\.0*)?)?(?:[^0-9:.]|\z))):([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]*))?)?"
-)
-_ZONE: Final = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?| +[^ ]*)? *"
-_MOMENT: Final = rf"^{_DAY}(?:(?:T| ) *{_CLOCK}{_ZONE})?\z"
-_DATE: Final = rf"^{_SPACES}{_DAY}(?:(?:T| ) *{_CLOCK}{_ZONE})?{_SPACES}\z"
+_DAY: Final = r"([0-9]{1,9})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
+_HOUR: Final = r"(0*(?:1?[0-9]|2[0-3]|24(?=:0?0(?::0?0(?:\.0*)?)?(?:[^0-9:.]|\z))))"
+_CLOCK: Final = rf"{_HOUR}:([0-5]?[0-9])(?::([0-5]?[0-9])?(?:\.([0-9]*))?)?"
+_OFFSET: Final = r"[+-][0-9]{2}(?::?[0-9]{2}(?::[0-9]{2})?)?"
+_ZONE: Final = rf"(?:(?:Z|{_OFFSET}| [A-Za-z0-9_/+:-]+){_SPACE}*)? *"
+_MOMENT: Final = rf"^{_SPACE}*{_DAY}(?:(?:T|{_SPACE}){_SPACE}*{_CLOCK}{_ZONE})?\z"
+_DATE: Final = rf"^{_SPACE}*{_DAY}(?:(?:T|{_SPACE}){_SPACE}*{_CLOCK}{_ZONE}|{_SPACE}*)\z"
+_EPOCH: Final = rf"^{_SPACE}*-?(?i:epoch){_SPACE}*\z"
 _TRUE: Final = "('true', 't', '1', 'yes', 'y')"
 _FALSE: Final = "('false', 'f', '0', 'no', 'n')"
 _DAY_MICROS: Final = 86_400_000_000
@@ -96,10 +99,13 @@ def _clock(value: str, pattern: str) -> str:
     return f"(({hours} * 60 + {minutes}) * 60 + {seconds}) * 1000000 + {micros}"
 
 
-def _text_to_moment(value: str, pattern: str) -> str:
-    micros = f"unix_date({_day(value, pattern)}) * {_DAY_MICROS}L + {_clock(value, pattern)}"
-    epoch = f"WHEN {value} = 'epoch' THEN TIMESTAMP_NTZ '1970-01-01 00:00:00' "
-    return f"CASE {epoch}ELSE {from_micros(micros)} END"
+def _text_to_time(value: str) -> str:
+    since = f"unix_date({_day(value, _MOMENT)}) * {_DAY_MICROS}L + {_clock(value, _MOMENT)}"
+    return f"CASE WHEN {_matches(value, _EPOCH)} THEN {from_micros('0L')} ELSE {from_micros(since)} END"
+
+
+def _text_to_date(value: str) -> str:
+    return f"CASE WHEN {_matches(value, _EPOCH)} THEN DATE '1970-01-01' ELSE {_day(value, _DATE)} END"
 
 
 def from_micros(micros: str) -> str:
@@ -129,8 +135,8 @@ _CASTS: Final[Mapping[tuple[Type | None, Type], Callable[[str], str]]] = {
     (Type.TEXT, Type.BIGINT): _text_to_integer,
     (Type.TEXT, Type.DOUBLE): _text_to_real,
     (Type.TEXT, Type.BOOLEAN): _text_to_boolean,
-    (Type.TEXT, Type.TIME): lambda value: _text_to_moment(value, _MOMENT),
-    (Type.TEXT, Type.DATE): lambda value: f"CAST({_text_to_moment(value, _DATE)} AS DATE)",
+    (Type.TEXT, Type.TIME): _text_to_time,
+    (Type.TEXT, Type.DATE): _text_to_date,
     (Type.DOUBLE, Type.BIGINT): lambda value: to_whole(f"rint({value})"),
     (Type.DOUBLE, Type.TEXT): _real_to_text,
     (Type.HUGE, Type.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tacit.engines.dialects.spark.casts import cast, micros
 from tacit.engines.dialects.spark.numbers import Handler, Write
-from tacit.engines.dialects.spark.pieces import Piece, Type
+from tacit.engines.dialects.spark.pieces import Piece, Type, once
 
 _PARTS: Final = {
     "YEAR": "year({})",
@@ -58,8 +58,8 @@ def _borders(unit: str, value: Piece) -> str:
         return f"year({value})"
     if unit in ("QUARTER", "MONTH"):
         return f"(year({value}) * {4 if unit == 'QUARTER' else 12} + {unit.lower()}({value}))"
-    size = _MICROS[unit]
-    return micros(value.text) if size == 1 else f"({micros(value.text)} DIV {size}L)"
+    size, since = _MICROS[unit], micros(value.text)
+    return since if size == 1 else once(since, lambda x: f"(({x} - pmod({x}, {size}L)) DIV {size}L)")
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {

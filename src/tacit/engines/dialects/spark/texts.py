@@ -11,13 +11,25 @@ from tacit.engines.dialects.spark.numbers import Handler, Write
 from tacit.engines.dialects.spark.pieces import Piece, Type
 
 
+_LONGER: Final = "".join(chr(one) for one in range(0x10000) if len(chr(one).upper()) > 1)
+"""Letters for whose capitals Java writes several characters; DuckDB writes one, or leaves the letter as it is."""
+
+_CAPITALS: Final = "".join("ẞ" if one == "ß" else one.title() if len(one.title()) == 1 else one for one in _LONGER)
+_ASIDE: Final = "".join(chr(0xF0000 + index) for index in range(len(_LONGER)))
+"""Characters for private use that stand for them meanwhile, and that no text has."""
+
+
 def lower(value: str) -> str:
-    """Return a text in small letters; Java has a letter of two characters for one, and another one at ends of words."""
+    """Return a text in small letters; Java makes two characters of one letter, and has another sigma at ends of words.
+
+    Letters that came with the last versions of Unicode may not be known to both engines.
+    """
     return f"lower(translate({value}, 'İΣ', 'iσ'))"
 
 
-def _upper(value: str) -> str:
-    return f"upper({value})"
+def upper(value: str) -> str:
+    """Return a text in capitals, one for each letter."""
+    return f"translate(upper(translate({value}, '{_LONGER}', '{_ASIDE}')), '{_ASIDE}', '{_CAPITALS}')"
 
 
 def _trim(node: exp.Expr, write: Write) -> Piece:
@@ -40,7 +52,7 @@ def _of_two(name: str) -> Handler:
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
-    exp.Upper: lambda node, write: Piece(_upper(write(node.this).text), Type.TEXT),
+    exp.Upper: lambda node, write: Piece(upper(write(node.this).text), Type.TEXT),
     exp.Lower: lambda node, write: Piece(lower(write(node.this).text), Type.TEXT),
     exp.Trim: _trim,
     exp.Substring: _substring,
