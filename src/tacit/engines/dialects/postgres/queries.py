@@ -55,10 +55,10 @@ class Writer:
         self._relations = relations
         self.named: dict[tuple[str, str], None] = {}
 
-    def query(self, node: exp.Expr) -> tuple[str, Columns]:
-        """Return a query and its columns."""
+    def query(self, node: exp.Expr, outer: Sources | None = None) -> tuple[str, Columns]:
+        """Return a query and its columns; `outer` is what the query around it offers."""
         if isinstance(node, exp.Subquery):
-            return self.query(node.this)
+            return self.query(node.this, outer)
         if isinstance(node, exp.Union):
             left, columns = self.query(node.this)
             right, others = self.query(node.expression)
@@ -68,11 +68,11 @@ class Writer:
             return f"{left} UNION ALL {right}", both
         if not isinstance(node, exp.Select):
             raise EngineFailed("PostgreSQL is asked for SELECT and UNION ALL only")
-        return self._select(node)
+        return self._select(node, outer or {})
 
-    def _select(self, node: exp.Select) -> tuple[str, Columns]:
+    def _select(self, node: exp.Select, outer: Sources) -> tuple[str, Columns]:
         scope, source = self._from(node)
-        scoped = _Scope(self, scope)
+        scoped = _Scope(self, scope, outer)
         items, columns = [], Columns()
         for item in node.expressions:
             if isinstance(item, exp.Star):
@@ -143,8 +143,8 @@ def _joint(one: Value, other: Value) -> Value:
 class _Scope:
     """The columns that the expressions of one SELECT can name."""
 
-    def __init__(self, writer: Writer, sources: Sources) -> None:
-        self._writer, self._sources = writer, sources
+    def __init__(self, writer: Writer, sources: Sources, outer: Sources | None = None) -> None:
+        self._writer, self._sources, self._outer = writer, sources, outer or {}
 
     def value(self, node: exp.Expression) -> Value:
         """Write an expression."""
@@ -153,6 +153,9 @@ class _Scope:
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             a, (inner, _) = self.value(node.this), self._writer.query(node.args["query"])
             return Value(f"({a.sql} IN ({inner}))", Type.BOOLEAN, is_apart=a.is_apart)
+        if isinstance(node, exp.Exists):
+            inner, _ = self._writer.query(node.this, self._sources)
+            return Value(f"EXISTS ({inner})", Type.BOOLEAN, is_apart=False)
         if isinstance(node, exp.Window):
             return self._window(node)
         if isinstance(node, exp.Filter):
@@ -176,10 +179,11 @@ class _Scope:
 
     def _column(self, node: exp.Column) -> Value:
         name = node.name.lower()
-        for alias, (shown, fields) in self._sources.items():
-            if name in fields and node.table.lower() in ("", alias):
-                found = fields[name]
-                return found.named(f"{shown}.{found.sql}" if len(self._sources) > 1 or node.table else found.sql)
+        for sources in (self._sources, self._outer):
+            for alias, (shown, fields) in sources.items():
+                if name in fields and node.table.lower() in ("", alias):
+                    found = fields[name]
+                    return found.named(f"{shown}.{found.sql}" if len(sources) > 1 or node.table else found.sql)
         unknown = ".".join(identifier(one) for one in (node.table, node.name) if one)
         return Value(unknown, Type.UNKNOWN, is_plain=True)
 
