@@ -1,11 +1,12 @@
 """Draws of what noise and chance could have done, for p-values and for intervals that count both.
 
-All that is drawn here is computed from numbers that were released already, with a seed that everybody knows: it hides
-nothing, costs nothing, and makes the same answer have the same p-value.
+All that is drawn here is computed from numbers that were released already, and drawn with a seed made of them: it hides
+nothing, costs nothing, makes the same answer have the same p-value, and different answers independent ones.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import words
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.plan import Measured
+from tacit.stats.plan import Measured, Noisy, to_bytes
 
-SEED: Final = 1
 GRID: Final = 128
 HALVINGS: Final = 24
 FEW: Final = 12.0
@@ -30,9 +30,9 @@ Numbers = NDArray[np.float64]
 class Chance:
     """Independent draws, `draws` of everything along the first axis."""
 
-    def __init__(self, draws: int, seed: int = SEED) -> None:
+    def __init__(self, draws: int, released: Noisy) -> None:
         self.draws: Final = draws
-        self._source = SeededSource(seed)
+        self._source = SeededSource(int.from_bytes(hashlib.sha256(to_bytes(released)).digest()))
 
     def uniform(self, *shape: int) -> Numbers:
         """Return numbers between 0 and 1, neither of which is drawn."""

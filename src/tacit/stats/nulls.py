@@ -93,7 +93,7 @@ class MeanTest(Hypothesis):
         rows, total, squares = (float(one) for one in noisy)
         off = self._off(self.popmean)
         gap = total - off * rows
-        chance = Chance(self.draws)
+        chance = Chance(self.draws, noisy)
         spread = np.sqrt(chance.before(self.parts[2], squares, at_least=0.0))
         drawn = spread * chance.normal() + chance.noise(self.parts[1]) - off * chance.noise(self.parts[0])
         variance = max(squares, 0.0) + variance_of(self.parts[1]) + off**2 * variance_of(self.parts[0])
@@ -102,7 +102,7 @@ class MeanTest(Hypothesis):
     def interval(self, noisy: Noisy, level: float) -> Interval:
         """Return the means that would not be rejected: a set as Fieller's (1954), made an interval."""
         rows, total, squares = (float(one) for one in noisy)
-        chance = Chance(self.draws)
+        chance = Chance(self.draws, noisy)
         before = chance.before(self.parts[0], rows, at_least=1.0)
         around = chance.before(self.parts[2], squares, at_least=0.0) - chance.before(self.parts[1], total) ** 2 / before
         of_total = np.sqrt(np.maximum(around, 0.0)) * _student(chance, before) + chance.noise(self.parts[1])
@@ -129,7 +129,7 @@ class DifferenceTest(Hypothesis):
 
     def outcome(self, noisy: Noisy) -> Outcome:
         rows, totals, squares = (np.asarray(one, dtype=np.float64)[None] for one in noisy)
-        chance, reach = Chance(self.draws), float(self.scale.reach)
+        chance, reach = Chance(self.draws, noisy), float(self.scale.reach)
         seen = float(self._statistic(rows, totals, squares)[0])
         count = chance.before(self.parts[0], rows[0], at_least=1.0)
         mean = np.clip(chance.before(self.parts[1], totals[0]).sum(axis=1) / count.sum(axis=1), -reach, reach)[:, None]
@@ -146,7 +146,7 @@ class DifferenceTest(Hypothesis):
 
     def interval(self, noisy: Noisy, level: float) -> Interval:
         rows, totals, squares = (np.asarray(one, dtype=np.float64) for one in noisy)
-        chance, reach = Chance(self.draws), float(self.scale.reach)
+        chance, reach = Chance(self.draws, noisy), float(self.scale.reach)
         count = chance.before(self.parts[0], rows, at_least=1.0)
         mean = np.clip(chance.before(self.parts[1], totals) / count, -reach, reach)
         at_zero = chance.before(self.parts[2], squares) / count + square(self.scale).offset
@@ -180,7 +180,7 @@ class RelationTest(Hypothesis):
     def outcome(self, noisy: Noisy) -> Outcome:
         released = [np.asarray(one, dtype=np.float64).reshape(1) for one in noisy]
         seen = float(self._statistic(*released)[0])
-        chance = Chance(self.draws)
+        chance = Chance(self.draws, noisy)
         count = chance.before(self.parts[0], released[0][0], at_least=1.0)
         means, variances = [], []
         for index, scale in enumerate(self.scales):
@@ -195,7 +195,7 @@ class RelationTest(Hypothesis):
         return Outcome(seen, share_beyond(np.abs(drawn), abs(seen)), estimate)
 
     def interval(self, noisy: Noisy, level: float) -> Interval:
-        chance = Chance(self.draws)
+        chance = Chance(self.draws, noisy)
         count = chance.before(self.parts[0], noisy[0], at_least=1.0)
         sums = [count, *(chance.before(part, one) for part, one in zip(self.parts[1:], noisy[1:], strict=True))]
         related = np.clip(FUNCTIONS["correlation"](self.scales, sums), -1 + 1e-9, 1 - 1e-9)
@@ -255,7 +255,7 @@ class TableTest(Hypothesis):
         released = np.asarray(noisy[0], dtype=np.float64)
         (part,) = self.parts
         seen = float(self._statistic(released[None])[0])
-        chance = Chance(min(self.draws, DRAWN_MAX // released.size))
+        chance = Chance(min(self.draws, DRAWN_MAX // released.size), noisy)
         counts = chance.poisson(self._expected(chance.before(part, released)))
         drawn = self._statistic(counts + chance.noise(part, *released.shape))
         return Outcome(seen, share_beyond(drawn, seen), None)
