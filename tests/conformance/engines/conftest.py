@@ -20,6 +20,7 @@ from tacit.engines import Columns, DuckDBEngine, Engine, Source
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import Unit
 from tests.conformance.engines.places_postgres import postgres_engine, postgres_put
+from tests.conformance.engines.places_spark import spark_engine, spark_put
 
 Rows = Sequence[Sequence[Any]]
 Put = Callable[[str, Mapping[str, str], Rows], Source]
@@ -59,14 +60,17 @@ def _table(name: str, types: Mapping[str, str], rows: Rows) -> duckdb.DuckDBPyCo
     connection = duckdb.connect()
     fields = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
     connection.execute(f'CREATE TABLE "{name}" ({fields})')
-    if rows:
+    if len(rows) > 1_000:
+        lists = [list(column) for column in zip(*rows, strict=True)]
+        connection.execute(f'INSERT INTO "{name}" SELECT {", ".join(["unnest(?)"] * len(lists))}', lists)
+    elif rows:
         holes = f"({', '.join('?' * len(types))})"
         values = [value for row in rows for value in row]
         connection.execute(f'INSERT INTO "{name}" VALUES {", ".join([holes] * len(rows))}', values)
     return connection
 
 
-def _parquet(folder: Path) -> Put:
+def parquet(folder: Path) -> Put:
     def put(name: str, types: Mapping[str, str], rows: Rows) -> Source:
         path = folder / f"{name}.parquet"
         with _table(name, types, rows) as connection:
@@ -106,10 +110,11 @@ def _duckdb_with(put: Callable[[Path], Put]) -> Callable[[Path], Place]:
 
 
 PLACES: Mapping[str, Callable[[Path], Place]] = {
-    "duckdb over parquet": _duckdb_with(_parquet),
+    "duckdb over parquet": _duckdb_with(parquet),
     "duckdb over a database": _duckdb_with(_database),
     "duckdb over csv": _duckdb_with(_csv),
     "postgres": lambda folder: Place(postgres_engine(), postgres_put()),
+    "spark": lambda folder: Place(spark_engine(), spark_put(parquet(folder))),
 }
 
 

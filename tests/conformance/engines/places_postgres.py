@@ -1,4 +1,4 @@
-"""PostgreSQL from the pip package that brings a server: an engine over a schema of its own, and a way to give it rows."""
+"""PostgreSQL from the pip package that brings a server: an engine over a schema of its own, ready to be given rows."""
 
 from __future__ import annotations
 

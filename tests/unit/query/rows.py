@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -32,15 +32,21 @@ TEXTS: Final = ["Basel", "Genova", "Lyon", "", " ", "it's", "Zürich", "a%b", "1
 def filled(schema: Schema) -> MemoryEngine:
     """Return an engine that holds invented rows of every table of a schema."""
     engine = MemoryEngine()
+    for table, rows in rows_of(schema):
+        engine.fill(table, rows, _unit_kind(table, schema))
+        if table.is_private:
+            _forget_rows(engine, named(table))
+    return engine
+
+
+def rows_of(schema: Schema) -> Iterator[tuple[Table, list[list[Any]]]]:
+    """Yield every table of a schema with invented rows, the unit last; those that others lead to come first."""
     ids: dict[str, list[tuple[Any, Any]]] = {}
     for table in sorted(schema.tables.values(), key=lambda one: bool(one.unit and one.unit.through)):
         rows = _rows(table, ids)
         names = [column.name for column in table.columns]
         ids[table.name] = [(row[names.index("id")], row[-1]) for row in rows] if "id" in names else []
-        engine.fill(table, rows, _unit_kind(table, schema))
-        if table.is_private:
-            _forget_rows(engine, named(table))
-    return engine
+        yield table, rows
 
 
 def _forget_rows(engine: MemoryEngine, place: str) -> None:

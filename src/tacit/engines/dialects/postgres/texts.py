@@ -6,7 +6,6 @@ table that is written out, one character for one, only where a text has such let
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from typing import Final
 
@@ -14,6 +13,9 @@ from tacit.engines.dialects.postgres.values import Type, Value, are_apart, let, 
 
 SPACES: Final = "\u0020\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What TRIM takes off: the separators of Unicode."""
+
+LETTERS_END: Final = 0x20000
+"""Beyond this there are signs of writing without case."""
 
 
 def collated(value: Value) -> str:
@@ -41,7 +43,7 @@ def _cases(function: str) -> tuple[str, str]:
     """Return the characters beyond ASCII that change, and what they become."""
     pairs = [
         (one, other)
-        for one in map(chr, range(128, sys.maxunicode + 1))
+        for one in map(chr, range(128, LETTERS_END))
         if (other := _upper(one) if function == "upper" else _lower(one)) != one
     ]
     return "".join(one for one, _ in pairs), "".join(other for _, other in pairs)
