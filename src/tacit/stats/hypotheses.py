@@ -122,7 +122,7 @@ def t_test(
     if others is not None:
         values, by, keys = _stacked(values, others, by, keys, asked)
     survey = Survey({"value": values, "group": by}, asked)
-    scale = survey.scale("value", bounds, STEPS)
+    scale = _scale(survey, "value", bounds)
     cut = survey.cut("group", keys)
     if cut.cells != 2:
         raise InvalidInput(f"a t-test compares two groups, not {cut.cells}; list two keys", name="keys")
@@ -169,7 +169,7 @@ def correlation_test(
 ) -> TestAnswer:
     """Whether two columns are independent, by Pearson's correlation, over the rows that have both values."""
     survey = Survey({"value": values, "other": others}, asked)
-    scales = survey.scale("value", bounds, STEPS), survey.scale("other", other_bounds, STEPS)
+    scales = _scale(survey, "value", bounds), _scale(survey, "other", other_bounds)
     return _relation("correlation", survey, scales)
 
 
@@ -178,7 +178,7 @@ def trend_test(
 ) -> TestAnswer:
     """Whether values are independent of times, by the slope of the straight line through them."""
     survey = Survey({"value": values, "other": times}, asked)
-    scales = survey.scale("value", bounds, STEPS), survey.scale("other", time_bounds, STEPS)
+    scales = _scale(survey, "value", bounds), _scale(survey, "other", time_bounds)
     return _relation("trend", survey, scales)
 
 
@@ -192,7 +192,7 @@ def _relation(function: str, survey: Survey, scales: tuple[Scale, Scale]) -> Tes
 
 def _mean_test(values: Any, bounds: Any, popmean: object, asked: Asked) -> TestAnswer:
     survey = Survey({"value": values}, asked)
-    around = survey.scale("value", bounds, STEPS)
+    around = _scale(survey, "value", bounds)
     stated = exact("popmean", popmean)
     if not around.lower <= stated <= around.upper:
         raise OutOfRange("no mean of clamped values lies beyond their bounds", name="popmean", value=popmean)
@@ -236,6 +236,15 @@ def _shares(cut: Cut, expected: Sequence[float] | Mapping[Any, float] | None) ->
     if len(shares) != cut.cells or any(one <= 0 for one in shares):
         raise OutOfRange("a share above 0 is expected for each key", name="expected", value=expected)
     return tuple(float(one / sum(shares)) for one in shares)
+
+
+def _scale(survey: Survey, column: str, bounds: Any) -> Scale:
+    """Return a column as whole numbers; what is tested must be known before anything is learnt of the data."""
+    if isinstance(bounds, str):
+        raise InvalidInput(
+            "a test is about values within stated bounds; learn them first: tacit.stats.bounds", name="bounds"
+        )
+    return survey.scale(column, bounds, STEPS)
 
 
 def _present(*cuts: Cut) -> tuple[str, ...]:

@@ -157,6 +157,8 @@ def test_a_unit_whose_row_has_no_group_does_not_take_the_place_of_one_that_has()
         lambda: stats.t_test(VALUES, bounds=(0, 100), **asked()),
         lambda: stats.t_test(VALUES, bounds=(0, 100), popmean=3, by=GROUPS, keys=["a", "b"], **asked()),
         lambda: stats.t_test(VALUES, bounds=(0, 100), popmean=101, **asked()),
+        lambda: stats.t_test(VALUES, bounds="learn", popmean=50, **asked()),
+        lambda: stats.correlation_test(VALUES, OTHERS, bounds=(0, 100), other_bounds="learn", **asked()),
         lambda: stats.t_test(VALUES, bounds=(0, 100), popmean="x", **asked()),
         lambda: stats.t_test(VALUES, bounds=(0, 100), by=GROUPS, keys=["a", "b", "c"], **asked()),
         lambda: stats.t_test(VALUES, VALUES, bounds=(0, 100), by=GROUPS, **asked()),
