@@ -19,12 +19,14 @@ from tacit.stats.histograms import cdf, contingency, histogram
 from tacit.stats.hypotheses import TestAnswer, chi_squared, correlation_test, t_test, trend_test
 from tacit.stats.moments import correlation, count, covariance, mean, std, sum, trend, variance
 from tacit.stats.quantiles import box_plot, median, quantile, quantiles
+from tacit.stats.workloads import WorkloadAnswer, hierarchy, marginals, prefixes, ranges, workload
 
 __all__ = [
     "Answer",
     "Column",
     "RegisteredTable",
     "TestAnswer",
+    "WorkloadAnswer",
     "bounds",
     "box_plot",
     "cdf",
@@ -34,12 +36,16 @@ __all__ = [
     "correlation_test",
     "count",
     "covariance",
+    "hierarchy",
     "histogram",
+    "marginals",
     "mean",
     "median",
     "mode",
+    "prefixes",
     "quantile",
     "quantiles",
+    "ranges",
     "std",
     "sum",
     "t_test",
@@ -47,4 +53,5 @@ __all__ = [
     "trend",
     "trend_test",
     "variance",
+    "workload",
 ]

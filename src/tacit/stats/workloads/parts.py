@@ -1,0 +1,243 @@
+"""The parts of a workload's plan: one column, tables, or the product of two columns; each with its noise and its price.
+
+Promise: a row is in one cell of each partition. So it moves each level of a tree by 1 in one node, a fitted matrix by
+one of its columns, a table by 1 in one cell, and a unit with `per_unit` rows moves them by `per_unit` times as much (L1
+and L2, by the triangle inequality); replacing a unit, by twice that. `event` is composed of these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms import Laplace
+from tacit.mechanisms.randomness import Source
+from tacit.privacy.events import Composed, Event, Gaussian
+from tacit.privacy.relations import Relation
+from tacit.stats.funds import Noise
+from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.workloads.cells import Level
+from tacit.stats.workloads.centred_noise import CentredGaussian, sigma_of
+from tacit.stats.workloads.families import Family
+from tacit.stats.workloads.fitting import MatrixStrategy, Strategy, TreeStrategy, best, best_tree
+from tacit.stats.workloads.interactions import Set, Sizes
+from tacit.stats.workloads.margins import Shares, interactions_for, tables_for
+from tacit.stats.workloads.matrices import Matrix
+from tacit.stats.workloads.purse import Law, Purse
+from tacit.stats.workloads.trees import Tree
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Part(ABC):
+    """A part of a plan."""
+
+    @property
+    @abstractmethod
+    def events(self) -> tuple[Event, ...]:
+        """What is released."""
+
+    @property
+    @abstractmethod
+    def line(self) -> str:
+        """What is measured with which noise, in words."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> int:
+        """How many arrays it releases."""
+
+    @abstractmethod
+    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+        """Return exact sums with noise."""
+
+
+@dataclass(frozen=True)
+class Line(Part):
+    """Sums over the cells of one column."""
+
+    name: str
+    cut: Cut
+    levels: tuple[Level, ...]
+    """What is shown: groups of cells, level by level; nothing, if only prefixes are."""
+    families: tuple[Family, ...]
+    strategy: Tree | Matrix
+    noises: tuple[Noise, ...]
+    """One for each level of a tree, one for a matrix."""
+    how: str
+    error: float
+    """The expected mean squared error of a query."""
+
+    @classmethod
+    def of(cls, name: str, cut: Cut, levels: tuple[Level, ...], families: tuple[Family, ...], purse: Purse) -> Line:
+        """Choose the strategy under a law of noise."""
+        chosen = best(families, purse.law)
+        noises = bought(chosen, purse)
+        strategy = chosen.matrix if isinstance(chosen, MatrixStrategy) else chosen.tree
+        return cls(name, cut, levels, families, strategy, noises, chosen.name, chosen.error * purse.unit)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(noise.event for noise in self.noises)
+
+    @property
+    def line(self) -> str:
+        return f"{self.name}: measured by {self.how}, with {law_of(self.noises[0])} noise"
+
+    @property
+    def arrays(self) -> int:
+        return len(self.noises)
+
+    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+        exact = rows.sums([Term()], (self.cut,), needs)[0]
+        sums = [self.strategy.measured(exact)] if isinstance(self.strategy, Matrix) else self.strategy.sums(exact)
+        return [noise.release(one, source=source) for noise, one in zip(self.noises, sums, strict=True)]
+
+
+@dataclass(frozen=True)
+class Crossed(Part):
+    """Sums over the cells of two columns: each sum of the one strategy within each of the other.
+
+    The strategy is the Kronecker product of both, of which the columns have the product of their lengths.
+    """
+
+    names: tuple[str, str]
+    cuts: tuple[Cut, Cut]
+    families: tuple[tuple[Family, ...], tuple[Family, ...]]
+    strategies: tuple[TreeStrategy, TreeStrategy]
+    noises: tuple[tuple[Noise, ...], ...]
+    """One for each level of the first strategy and each level of the second."""
+    error: float
+
+    @classmethod
+    def of(
+        cls,
+        names: tuple[str, str],
+        cuts: tuple[Cut, Cut],
+        families: tuple[tuple[Family, ...], tuple[Family, ...]],
+        purse: Purse,
+    ) -> Crossed:
+        """Choose both strategies under a law of noise."""
+        one, other = (best_tree(family, purse.law) for family in families)
+        flat = purse.noises([a * b for a in one.shares for b in other.shares])
+        width = len(other.shares)
+        noises = tuple(flat[at : at + width] for at in range(0, len(flat), width))
+        return cls(names, cuts, families, (one, other), noises, one.error * other.error * purse.unit)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(noise.event for row in self.noises for noise in row)
+
+    @property
+    def line(self) -> str:
+        how = ", ".join(f"{name} by {one.name}" for name, one in zip(self.names, self.strategies, strict=True))
+        return f"{' and '.join(self.names)}: measured {how}, with {law_of(self.noises[0][0])} noise"
+
+    @property
+    def arrays(self) -> int:
+        return len(self.events)
+
+    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+        exact = rows.sums([Term()], self.cuts, needs)[0]
+        found = []
+        for first, noises in zip(self.strategies[0].tree.sums(exact), self.noises, strict=True):
+            seconds = self.strategies[1].tree.sums(first.T)
+            found += [noise.release(one.T, source=source) for noise, one in zip(noises, seconds, strict=True)]
+        return found
+
+
+@dataclass(frozen=True)
+class Tables(Part):
+    """Tables of counts by sets of columns."""
+
+    names: tuple[str, ...]
+    cuts: tuple[Cut, ...]
+    sets: tuple[Set, ...]
+    measured: tuple[tuple[Set, Laplace | CentredGaussian], ...]
+    """What is measured: tables with Laplace noise, or interactions with Gaussian noise."""
+    moved: int
+    relation: Relation
+    error: float
+    """The expected mean squared error of a cell."""
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], cuts: tuple[Cut, ...], sets: tuple[Set, ...], purse: Purse) -> Tables:
+        """Choose what is measured, and share the price."""
+        shares = cls.shares(cuts, sets, purse.law)
+        parts = purse.parted([share for _, share in shares.shares])
+        measured: list[tuple[Set, Laplace | CentredGaussian]] = []
+        for (columns, _), part in zip(shares.shares, parts, strict=True):
+            shape = tuple(cuts[one].cells for one in columns)
+            if purse.law == "Laplace":
+                noise = part.noise()
+                assert isinstance(noise, Laplace)
+                measured.append((columns, noise))
+            else:
+                kept = float(CentredGaussian(shape, 1.0).loss)
+                measured.append((columns, CentredGaussian(shape, float((part.unit * kept) ** 0.5))))
+        return cls(names, cuts, sets, tuple(measured), purse.moved, purse.funds.relation, shares.error * purse.unit)
+
+    @staticmethod
+    def shares(cuts: tuple[Cut, ...], sets: tuple[Set, ...], law: Law) -> Shares:
+        """Return what is measured under a law of noise."""
+        sizes = tuple(cut.cells for cut in cuts)
+        return tables_for(sizes, sets) if law == "Laplace" else interactions_for(sizes, sets)
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many cells each column has."""
+        return tuple(cut.cells for cut in self.cuts)
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether interactions are measured, and not tables."""
+        return isinstance(self.measured[0][1], CentredGaussian)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        noises = [noise for _, noise in self.measured]
+        centred = [noise.loss for noise in noises if isinstance(noise, CentredGaussian)]
+        if centred:
+            return (Gaussian(sigma=sigma_of(sum(centred, Fraction(0)) * self.moved**2), under=self.relation),)
+        return tuple(noise.event for noise in noises if isinstance(noise, Laplace))
+
+    @property
+    def line(self) -> str:
+        what, law = ("interactions", "Gaussian") if self.is_centred else ("tables", "Laplace")
+        return f"{len(self.sets)} tables: made of {len(self.measured)} measured {what}, with {law} noise"
+
+    @property
+    def arrays(self) -> int:
+        return len(self.measured)
+
+    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+        found = []
+        for columns, noise in self.measured:
+            exact = rows.sums([Term()], tuple(self.cuts[one] for one in columns), needs)[0]
+            found.append(noise.release(exact, source=source))
+        return found
+
+
+def law_of(noise: Noise) -> str:
+    """Return the law of a noise, in a word."""
+    return "Laplace" if isinstance(noise, Laplace) else "Gaussian"
+
+
+def bought(strategy: Strategy, purse: Purse) -> tuple[Noise, ...]:
+    """Return the noises of the levels of a strategy."""
+    if isinstance(strategy, MatrixStrategy):
+        return (purse.noise(strategy.matrix.length(purse.law)),)
+    return purse.noises(strategy.shares)
+
+
+def composed(parts: Sequence[Part]) -> Event:
+    """Return the event of several parts."""
+    events = tuple(event for part in parts for event in part.events)
+    return events[0] if len(events) == 1 else Composed(events)
