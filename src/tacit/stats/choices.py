@@ -198,7 +198,8 @@ class SelectedTop(Plan):
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
         values = sorted(units, key=lambda value: str(written(value)))  # what is shown does not tell the order of rows
-        shown = self.selection.release(np.array([units[one] for one in values], dtype=np.int64), source=source)
+        counted = np.array([units[one] for one in values], dtype=np.int64)
+        shown = self.selection.release(counted, source=source) if values else ()
         kept = [read(written(one), self.kind) for one, is_shown in zip(values, shown, strict=True) if is_shown]
         counts = np.zeros((1, 0), dtype=np.int64)
         if kept:
