@@ -79,6 +79,7 @@ class PostgresEngine:
             self._answer(connection, relations.with_queries(dict(shown.queries), nothing))
             return made
 
+        self._snapshots.end()
         self._keep(self._snapshots.alone(show))
 
     def forget(self, name: str) -> None:
@@ -156,6 +157,7 @@ class PostgresEngine:
 
     def _refreshed(self, connection: Any, known: _Registered, parents: Sequence[_Registered]) -> _Registered:
         """Return a table as it is in the database now; parents are shown by those that lead to them, not here."""
+        connection.execute(known.found.locked)  # from here on nobody changes its columns
         found = sources.find(connection, known.source)
         shown = known.shown
         if parents or known.table.unit is None or known.table.unit.is_direct:

@@ -4,8 +4,9 @@ A transaction is read-only and sees one snapshot of the database. When a thread 
 the transaction in which that was looked up stays open for it: the other tables of the question are looked up there, and
 the statements that follow in this thread run there, so that they see exactly the rows whose version was told. It ends
 when a version is asked anew, or `KEPT_S` after its last use, for a transaction that stays open keeps the database from
-clearing away old rows. Statements that come later, or from another thread, have a snapshot of their own: between the
-version and them rows may have changed, and that window remains.
+clearing away old rows, and its owner from changing the columns of the table. Statements that come later, or from
+another thread, have a snapshot of their own: between the version and them rows may have changed, and that window
+remains.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tacit.privacy.errors import NoConnection
 
 T = TypeVar("T")
 
-KEPT_S: Final = 10.0
+KEPT_S: Final = 5.0
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SWEEP_S: Final = 1.0
 
@@ -51,7 +52,7 @@ class Snapshots:
         """Do work in a transaction that stays open for the statements that follow."""
         kept = self._mine()
         if kept is None or kept.has_run or name in kept.names:
-            self._end(kept)
+            self.end()
             kept = self._begun()
         try:
             with kept.lock:
@@ -101,6 +102,10 @@ class Snapshots:
             raise
         self._connections.give_back(connection)
         return found
+
+    def end(self) -> None:
+        """End what this thread has kept: what follows is about other tables."""
+        self._end(self._mine())
 
     def close(self) -> None:
         """End all transactions that are kept."""

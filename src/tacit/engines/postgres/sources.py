@@ -59,6 +59,11 @@ class Found:
         """The columns in their order."""
         return [one for one, _ in self.columns.values()]
 
+    @property
+    def locked(self) -> str:
+        """A statement that reads nothing, and keeps the table as it is until the transaction ends."""
+        return f"SELECT FROM {self.sql} LIMIT 0"
+
     def is_unique(self, column: Column) -> bool:
         """Whether the database itself sees to it that no two rows share a value of a column, also after its cast."""
         _, type_name = self.columns[column.name.lower()]

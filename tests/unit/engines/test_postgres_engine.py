@@ -1,0 +1,365 @@
+"""PostgreSQL as an engine: where it is, what its types become, and what stands in front of a statement."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+
+from tacit.engines import PostgresEngine, Source
+from tacit.engines.postgres.kinds import kind_of
+from tacit.engines.postgres.places import address, check
+from tacit.privacy.bounds import Bounds
+from tacit.privacy.errors import (
+    EngineFailed,
+    InvalidInput,
+    NotInCatalog,
+    NotPermitted,
+    SourceMissing,
+    Unavailable,
+)
+from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.units import Unit
+from tests.support import postgres_server
+from tests.support.postgres_server import execute
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def schema() -> str:
+    name = f"unit_{os.getpid()}_{next(NUMBERS)}"
+    execute(f"CREATE SCHEMA {name}")
+    return name
+
+
+@pytest.fixture
+def engine() -> Iterator[PostgresEngine]:
+    made = PostgresEngine(postgres_server.place(), salt=1)
+    yield made
+    made.close()
+
+
+def source(table: str) -> Source:
+    return Source("postgres", postgres_server.place(), table)
+
+
+def rows(engine: PostgresEngine, sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
+    tree: Any = sqlglot.parse_one(sql, dialect="duckdb")
+    columns = engine.run(engine.write(tree), parameters)
+    return list(zip(*(list(one) for one in columns.values()), strict=True))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "postgresql://ana:secret@db/clinic",
+        "postgres://ana:secret@db",
+        "postgresql://ana@db/clinic?password=secret",
+        "postgresql://ana@db/clinic?sslmode=require&PassWord=secret",
+    ],
+)
+def test_a_place_holds_no_password(place: str) -> None:
+    with pytest.raises(InvalidInput, match="pgpass") as caught:
+        PostgresEngine(place, salt=1)
+    assert "secret" not in f"{caught.value} {caught.value!r} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize(
+    "place", ["", "clinic.db", "host=db password=x", "mysql://db", "env:", "env:a b", "file:", "service:"]
+)
+def test_what_is_no_place_is_refused(place: str) -> None:
+    with pytest.raises(InvalidInput):
+        check(place)
+
+
+def test_an_address_is_read_where_it_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLINIC", "postgresql://ana:secret@db/clinic")
+    assert address("env:CLINIC") == "postgresql://ana:secret@db/clinic"
+    assert address("service:clinic") == "service=clinic"
+    assert address("postgresql://ana@db/clinic") == "postgresql://ana@db/clinic"
+    monkeypatch.delenv("CLINIC")
+    with pytest.raises(SourceMissing, match="CLINIC"):
+        address("env:CLINIC")
+    file = tmp_path / "address"
+    with pytest.raises(SourceMissing):
+        address(f"file:{file}")
+    file.write_text("postgresql://ana:secret@db/clinic\n")
+    file.chmod(0o640)
+    with pytest.raises(NotPermitted, match="chmod 600"):
+        address(f"file:{file}")
+    file.chmod(0o600)
+    assert address(f"file:{file}") == "postgresql://ana:secret@db/clinic"
+
+
+def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = PostgresEngine("postgresql://ana@db/clinic", salt=1)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(Unavailable, match=r"pip install 'tacit\[postgres\]'"):
+        engine.describe(Source("postgres", engine.place, "visits"))
+
+
+def test_an_engine_over_an_address_in_the_environment(schema: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACIT_TEST_ADDRESS", postgres_server.address())
+    execute(f"CREATE TABLE {schema}.t (n int)")
+    engine = PostgresEngine("env:TACIT_TEST_ADDRESS", salt=1)
+    assert [one.name for one in engine.describe(source(f"{schema}.t"))] == ["n"]
+    assert repr(engine) == "PostgresEngine('env:TACIT_TEST_ADDRESS')"
+    engine.close()
+
+
+TYPES = {
+    "int2": Kind.INTEGER,
+    "int4": Kind.INTEGER,
+    "int8": Kind.INTEGER,
+    "numeric": Kind.REAL,
+    "numeric(18)": Kind.INTEGER,
+    "numeric(19)": Kind.REAL,
+    "numeric(12, 2)": Kind.REAL,
+    "float4": Kind.REAL,
+    "float8": Kind.REAL,
+    "text": Kind.TEXT,
+    "varchar(20)": Kind.TEXT,
+    "char(4)": Kind.TEXT,
+    "uuid": Kind.TEXT,
+    "bool": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIME,
+    "timestamptz(3)": Kind.TIME,
+    "json": None,
+    "bytea": None,
+    "int[]": None,
+    "interval": None,
+    "time": None,
+}
+
+
+def test_types_become_kinds(engine: PostgresEngine, schema: str) -> None:
+    fields = ", ".join(f"c{number} {name}" for number, name in enumerate(TYPES))
+    execute(
+        f"CREATE TYPE {schema}.mood AS ENUM ('fine', 'bad')",
+        f"CREATE DOMAIN {schema}.age AS int CHECK (VALUE >= 0)",
+        f"CREATE TABLE {schema}.t ({fields}, mood {schema}.mood, age {schema}.age)",
+    )
+    found = engine.describe(source(f"{schema}.t"))
+    assert [one.kind for one in found] == [*TYPES.values(), Kind.TEXT, Kind.INTEGER]
+    assert found[-2].type == f"{schema}.mood"
+    assert kind_of("numeric", -1, is_enum=False) is Kind.REAL
+
+
+NASTY = {
+    "int8": ["9223372036854775807", "-9223372036854775808", "0", None],
+    "numeric": ["NaN", "1e400", "-1e400", "1e-400", "9223372036854775807.5", "-0.5", "2.5", None],
+    "float4": ["NaN", "Infinity", "1e38", "1e-45", "-2.5", None],
+    "float8": ["NaN", "-Infinity", "1e308", "5e-324", "9223372036854775808", "-9223372036854775808", "2.5", None],
+    "text": ["", "12", "1e400", "nan", "2020-02-29", "9999-12-31 24:00:00", "infinity", "yes", "swordfish", None],
+    "char(5)": ["12", "t", None],
+    "bool": ["true", "false", None],
+    "date": ["infinity", "-infinity", "4713-01-01 BC", "5874897-12-31", "2024-02-29", None],
+    "timestamp": [
+        "infinity",
+        "-infinity",
+        "294276-12-31 23:59:59.999999",
+        "4713-01-01 BC",
+        "1969-12-31 23:59:59.5",
+        None,
+    ],
+    "timestamptz": ["infinity", "2024-06-01 00:30:00+02", "294276-12-31 23:59:59.999999+00", None],
+    "uuid": ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", None],
+    "json": ['{"a": 1}', None],
+}
+PYTHON = {
+    Kind.BOOLEAN: bool,
+    Kind.INTEGER: int,
+    Kind.REAL: float,
+    Kind.TEXT: str,
+    Kind.DATE: date,
+    Kind.TIME: datetime,
+}
+
+
+@pytest.mark.parametrize("type_", NASTY)
+def test_every_type_is_shown_as_every_kind_and_no_value_fails(engine: PostgresEngine, schema: str, type_: str) -> None:
+    values = ", ".join("(NULL)" if one is None else f"('{one}'::{type_})" for one in NASTY[type_])
+    execute(f"CREATE TABLE {schema}.t AS SELECT v FROM (VALUES {values}) AS t(v)")
+    for kind in Kind:
+        engine.register(Table("t", (Column("v", kind),)), source(f"{schema}.t"), {})
+        found = [value for (value,) in rows(engine, "SELECT v FROM tacit_data.t")]
+        assert len(found) == len(NASTY[type_])
+        for value in found:
+            plain = value.item() if hasattr(value, "item") else value
+            assert plain is None or (isinstance(plain, PYTHON[kind]) and plain == plain)
+
+
+def test_values_are_what_they_mean(engine: PostgresEngine, schema: str) -> None:
+    execute(
+        f"CREATE TABLE {schema}.t (a numeric, b timestamptz, c date, d text)",
+        f"INSERT INTO {schema}.t VALUES (2.5, '2024-06-01 00:30:00+02', 'infinity', 'x')",
+    )
+    table = Table(
+        "t", (Column("A", Kind.INTEGER), Column("b", Kind.TIME), Column("c", Kind.DATE), Column("d", Kind.REAL))
+    )
+    engine.register(table, source(f"{schema}.t"), {})
+    assert rows(engine, "SELECT a, b, c, d FROM tacit_data.t") == [
+        (3, datetime(2024, 5, 31, 22, 30), date(9999, 12, 31), None)
+    ]
+
+
+def test_names_are_found_as_postgres_reads_them(engine: PostgresEngine, schema: str) -> None:
+    execute(f'CREATE TABLE {schema}."Odd ""Name"".%s" ("Big Col%%" int)', f"CREATE TABLE {schema}.plain (n int)")
+    assert engine.describe(source(f'{schema}."Odd ""Name"".%s"'))[0].name == "Big Col%%"
+    assert engine.describe(source(f"{schema.upper()}.PLAIN"))[0].name == "n"
+    with pytest.raises(SourceMissing, match="no table"):
+        engine.describe(source(f'{schema}."PLAIN"'))
+    for wrong in ("", "a.b.c", 'a."b', "a..b"):
+        with pytest.raises(InvalidInput):
+            engine.describe(source(wrong))
+    with pytest.raises(InvalidInput):
+        engine.describe(Source("csv", postgres_server.place(), "plain"))
+
+
+def test_percent_signs_and_quotes_in_names_and_texts_stay_what_they_are(engine: PostgresEngine, schema: str) -> None:
+    execute(
+        f"""CREATE TABLE {schema}."50%(salt)s" ("per % cent" text)""",
+        f"""INSERT INTO {schema}."50%(salt)s" VALUES ('100%'), ('%(salt)s'), ('a''b'), ('a\\b')""",
+    )
+    table = Table('The "100%" table', (Column("per % cent", Kind.TEXT),))
+    engine.register(table, source(f'{schema}."50%(salt)s"'), {})
+    assert engine.version(table.name)
+    name = 'tacit_data."The ""100%"" table"'
+    for text in ("100%", "%(salt)s", "a''b", "a\\b"):
+        assert len(rows(engine, f"""SELECT "per % cent" FROM {name} WHERE "per % cent" = '{text}'""")) == 1
+    assert len(rows(engine, f"""SELECT "per % cent" FROM {name} WHERE "per % cent" LIKE '%\\%'""")) == 1
+
+
+def test_order_is_that_of_bytes_whatever_the_collation(engine: PostgresEngine, schema: str) -> None:
+    execute(
+        f'CREATE TABLE {schema}.t (s text COLLATE "POSIX", r text COLLATE "ucs_basic")',
+        f"INSERT INTO {schema}.t VALUES ('a', 'a'), ('A', 'a'), ('á', 'z'), ('b', 'á')",
+    )
+    engine.register(Table("t", (Column("s", Kind.TEXT), Column("r", Kind.TEXT))), source(f"{schema}.t"), {})
+    assert len(rows(engine, "SELECT s, COUNT(*) AS n FROM tacit_data.t GROUP BY s")) == 4
+    assert rows(engine, "SELECT COUNT(DISTINCT s) AS n, MIN(s) AS a, MAX(s) AS b FROM tacit_data.t") == [(4, "A", "á")]
+    assert rows(engine, "SELECT COUNT(*) AS n FROM tacit_data.t WHERE s > 'a'") == [(2,)]
+    assert rows(engine, "SELECT COUNT(*) AS n FROM tacit_data.t WHERE s < r") == [(2,)]  # both collations at once
+    assert rows(engine, "SELECT COUNT(*) AS n FROM tacit_data.t WHERE s = r AND GREATEST(s, r) = s") == [(1,)]
+
+
+def test_a_view_and_a_partitioned_table_are_tables_too(engine: PostgresEngine, schema: str) -> None:
+    execute(
+        f"CREATE TABLE {schema}.p (u int, n int) PARTITION BY RANGE (n)",
+        f"CREATE TABLE {schema}.p1 PARTITION OF {schema}.p FOR VALUES FROM (0) TO (10)",
+        f"CREATE TABLE {schema}.p2 PARTITION OF {schema}.p FOR VALUES FROM (10) TO (20)",
+        f"INSERT INTO {schema}.p SELECT i % 3, i FROM generate_series(0, 19) AS i",
+        f"CREATE VIEW {schema}.v AS SELECT u, n + 1 AS n FROM {schema}.p WHERE n > 4",
+    )
+    for name, count in (("p", 20), ("v", 15)):
+        table = Table(name, (Column("u", Kind.INTEGER), Column("n", Kind.INTEGER)), Unit("u"))
+        engine.register(table, source(f"{schema}.{name}"), {})
+        assert rows(engine, f"SELECT COUNT(*) AS n FROM tacit_data.{name}") == [(count,)]
+        first = engine.version(name)
+        assert engine.version(name) == first
+        execute(f"INSERT INTO {schema}.p2 VALUES (1, 11)")
+        assert engine.version(name) != first
+        execute(f"DELETE FROM {schema}.p2 WHERE ctid = (SELECT max(ctid) FROM {schema}.p2)")
+
+
+def test_the_version_depends_on_what_is_declared(engine: PostgresEngine, schema: str) -> None:
+    execute(f"CREATE TABLE {schema}.t AS SELECT 1 AS u, 2.0::float8 AS x")
+    found = set()
+    for facts, limits in ((None, Limits()), (Bounds(0, 1), Limits()), (None, Limits(rows_per_unit=3))):
+        table = Table("t", (Column("u", Kind.INTEGER), Column("x", Kind.REAL, facts)), Unit("u"), limits)
+        engine.register(table, source(f"{schema}.t"), {})
+        found.add(engine.version("t"))
+    other = PostgresEngine(postgres_server.place(), salt=2)
+    other.register(table, source(f"{schema}.t"), {})
+    assert other.version("t") not in found
+    other.close()
+    assert len(found) == 3
+
+
+def test_which_rows_stay_depends_on_the_salt(schema: str) -> None:
+    execute(f"CREATE TABLE {schema}.t AS SELECT i % 4 AS u, i AS n FROM generate_series(1, 80) AS i")
+    table = Table("t", (Column("u", Kind.INTEGER), Column("n", Kind.INTEGER)), Unit("u"), Limits(rows_per_unit=5))
+    kept = set()
+    for salt in (0, 1, 2, 2**62 - 1):
+        engine = PostgresEngine(postgres_server.place(), salt)
+        engine.register(table, source(f"{schema}.t"), {})
+        kept.add(tuple(sorted(rows(engine, "SELECT u, n FROM tacit_data.t"))))
+        assert str(2**62 - 1) not in engine.write(sqlglot.parse_one("SELECT n FROM tacit_data.t", dialect="duckdb"))  # type: ignore[arg-type]
+        engine.close()
+    assert len(kept) == 4
+    assert {len(one) for one in kept} == {20}
+
+
+def test_null_groups_are_chosen_by_the_salt_as_others_are(engine: PostgresEngine, schema: str) -> None:
+    execute(
+        f"CREATE TABLE {schema}.t AS SELECT u, nullif(k, 0) AS k "
+        "FROM generate_series(1, 400) AS u, generate_series(0, 3) AS k"
+    )
+    engine.register(
+        Table("t", (Column("u", Kind.INTEGER), Column("k", Kind.INTEGER)), Unit("u")), source(f"{schema}.t"), {}
+    )
+    first = (
+        "SELECT COUNT(*) AS n FROM (SELECT k, ROW_NUMBER() OVER (PARTITION BY u ORDER BY hash(u, k, $salt)) AS place "
+        "FROM tacit_data.t) AS p WHERE place = 1 AND k IS NULL"
+    )
+    counts = [rows(engine, first, salt=salt)[0][0] for salt in range(20)]
+    # 8000 fair choices with a chance of 1/4 lie outside of these with a chance below 1e-9.
+    assert 1750 < sum(counts) < 2250
+    assert len(set(counts)) > 5
+
+
+def test_what_has_no_form_is_refused_and_not_guessed(engine: PostgresEngine) -> None:
+    for sql in ("SELECT list_sort([1])", "SELECT approx_quantile(n, 0.5) FROM tacit_data.t", "SELECT 'a' || chr(0)"):
+        with pytest.raises(EngineFailed):
+            engine.write(sqlglot.parse_one(sql, dialect="duckdb"))  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match="NUL"):
+        engine.write(sqlglot.exp.select(sqlglot.exp.Literal.string("a\0b")))
+
+
+def test_several_threads_have_connections_of_their_own(engine: PostgresEngine, schema: str) -> None:
+    execute(f"CREATE TABLE {schema}.t AS SELECT i AS n FROM generate_series(1, 100) AS i")
+    engine.register(Table("t", (Column("n", Kind.INTEGER),)), source(f"{schema}.t"), {})
+    found: list[Any] = []
+
+    def ask() -> None:
+        for _ in range(5):
+            engine.version("t")
+            found.extend(rows(engine, "SELECT SUM(n) AS s FROM tacit_data.t"))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(5050,)] * 30
+
+
+def test_after_close_the_engine_can_be_used_again_and_holds_no_table(engine: PostgresEngine, schema: str) -> None:
+    execute(f"CREATE TABLE {schema}.t AS SELECT 1.5::float8 AS n")
+    engine.register(Table("t", (Column("n", Kind.REAL),)), source(f"{schema}.t"), {})
+    engine.version("t")
+    engine.close()
+    with pytest.raises(NotInCatalog):
+        engine.version("t")
+    assert [one.kind for one in engine.describe(source(f"{schema}.t"))] == [Kind.REAL]
+
+
+def test_sums_of_every_size_are_whole_and_reals_are_doubles(engine: PostgresEngine, schema: str) -> None:
+    execute(
+        f"CREATE TABLE {schema}.t AS SELECT 9223372036854775807 AS n, 'inf'::float8 AS r FROM generate_series(1, 3)"
+    )
+    engine.register(Table("t", (Column("n", Kind.INTEGER), Column("r", Kind.REAL))), source(f"{schema}.t"), {})
+    ((whole, real),) = rows(engine, "SELECT SUM(n) AS n, MAX(r) AS r FROM tacit_data.t")
+    assert (whole, real) == (3 * (2**63 - 1), math.inf)
+    assert type(whole) is int
