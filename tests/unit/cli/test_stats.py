@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tacit import stats
 from tacit.cli.app import run
 from tacit.cli.statistics.entries import STATISTICS
 from tests.unit.cli.terminal import Typist
@@ -31,6 +32,10 @@ CASES: dict[str, tuple[str, int]] = {
     "mode": ("ward --keys a,b,c", 1),
     "top-k": ("ward --keys a,b,c --k 2", 2),
     "contingency": ("sex ward --keys ward=a,b,c --keys sex=F,M", 6),
+    "marginals": ("age sex --bins age=0:120:3 --keys sex=F,M", 11),
+    "ranges": ("age --bounds 0:120 --range 20:60 --range 60:80", 2),
+    "prefixes": ("age --bins 0:120:6", 6),
+    "hierarchy": ("day --bounds 2024-01-01:2024-12-31 --levels year,quarter --bins month", 17),
     "t-test": ("age --bounds 0:120 --by sex --keys F,M", 1),
     "chi-squared": ("sex ward --keys ward=a,b,c --keys sex=F,M", 1),
     "correlation-test": ("age weight --bounds age=0:120 --bounds weight=20:200", 1),
@@ -100,7 +105,9 @@ def spent(capsys: pytest.CaptureFixture[str], folder: str) -> float:
     return float(json.loads(capsys.readouterr().out)["budgets"][0]["epsilon_spent"])
 
 
-def test_every_statistic_has_a_case_here() -> None:
+def test_every_function_is_a_command_and_has_a_case_here() -> None:
+    functions = {name for name in stats.__all__ if name.islower()} - {"quantiles", "workload"}
+    assert {one.function for one in STATISTICS} == functions
     assert set(CASES) == {one.name for one in STATISTICS}
 
 
@@ -216,6 +223,36 @@ def test_bounds_that_nobody_knows_are_learnt(clinic: str, capsys: pytest.Capture
     assert answer["cost"]["epsilon"] == pytest.approx(20)
 
 
+def test_another_range_of_the_same_release_costs_nothing(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first = object_of(capsys, f"ranges visits age --range 20:60 --epsilon 20 --folder {clinic}")
+    assert first["value"] == [pytest.approx(800, abs=30)]
+    assert first["rows"][0]["keys"] == {"age from": 20, "age to": 60}
+    other = object_of(capsys, f"ranges visits age --range 60:80 --epsilon 20 --folder {clinic}")
+    assert other["cost"]["epsilon"] == 0
+    assert other["value"] == [pytest.approx(400, abs=30)]
+    below = object_of(capsys, f"prefixes visits age --bins 6 --below 40 --epsilon 20 --folder {clinic}")
+    assert below["value"] == [pytest.approx(400, abs=30)]
+
+
+def test_many_tables_are_shown_one_by_one(clinic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    typist = Typist(monkeypatch)
+    words = f"marginals visits age sex --bins age=3 --epsilon 2 --folder {clinic}"
+    code, shown = typist.runs("stats", *words.split())
+    assert code == 0
+    assert "age \\ sex" in shown
+    assert "0 to 40" in shown
+    assert "█" in shown
+
+
+def test_groups_of_places_are_read_from_a_file(clinic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "regions.csv").write_text("a,north\nb,north\nc,south\n", encoding="utf-8")
+    answer = object_of(capsys, f"hierarchy visits ward --levels @{tmp_path}/regions.csv --epsilon 20 --folder {clinic}")
+    assert [next(iter(row["keys"].values())) for row in answer["rows"]] == ["north", "south", "a", "b", "c"]
+    assert answer["rows"][0]["value"] == pytest.approx(800, abs=20)
+    typed = object_of(capsys, f"hierarchy visits ward --levels a=north,b=north,c=south --epsilon 20 --folder {clinic}")
+    assert typed["cost"]["epsilon"] == 0
+
+
 def test_alone_it_lists_what_there_is_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(capsys, "")
     assert code == 0
@@ -323,6 +360,18 @@ def test_nothing_of_a_file_is_left_behind(
         ("mean visits age --by ward --bounds ward=learn --epsilon 1", 2, "grouped by"),
         ("top-k visits sex --k 3 --epsilon 1", 2, "T103"),
         ("chi-squared visits sex ward --expected 1,2 --keys ward=a,b --epsilon 1", 2, "one column"),
+        ("marginals visits age ward --epsilon 1", 3, "T204"),
+        ("marginals visits age sex --bins 3 --epsilon 1", 2, "COLUMN=VALUE"),
+        ("marginals visits age sex --bins weight=3 --epsilon 1", 2, "T131"),
+        ("marginals visits age sex --bins age=many --epsilon 1", 2, "0:120:12"),
+        ("marginals visits age sex --bins age=3 --edges age=0,9 --epsilon 1", 2, "not both"),
+        ("marginals visits age sex --ways 3 --epsilon 1", 2, "T103"),
+        ("ranges visits age --range 20:60.5 --epsilon 1", 2, "not among the edges"),
+        ("ranges visits weight --epsilon 1", 3, "--bins weight=0:120:12"),
+        ("prefixes visits age --bins 6 --below 41 --epsilon 1", 2, "not among the edges"),
+        ("hierarchy visits day --epsilon 1", 2, "--levels"),
+        ("hierarchy visits ward --levels decade --epsilon 1", 2, "year, quarter"),
+        ("hierarchy visits ward --levels @missing --epsilon 1", 2, "missing cannot be read"),
         ("mode-of-things visits age --epsilon 1", 2, "no such command"),
     ],
 )

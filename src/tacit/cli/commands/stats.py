@@ -13,23 +13,22 @@ class StatisticsGroup(Group):
     def list_commands(self, context: click.Context) -> list[str]:
         from tacit.cli.statistics.entries import STATISTICS
 
-        return [one.name for one in STATISTICS if one.is_there]
+        return [one.name for one in STATISTICS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         from tacit.cli.statistics.entries import statistic
         from tacit.cli.statistics.options import command_of
 
         entry = statistic(name)
-        return None if entry is None or not entry.is_there else command_of(entry)
+        return None if entry is None else command_of(entry)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the statistics by what they are about."""
         from tacit.cli.statistics.entries import STATISTICS
 
-        there = [one for one in STATISTICS if one.is_there]
-        for family in dict.fromkeys(one.family for one in there):
+        for family in dict.fromkeys(one.family for one in STATISTICS):
             with formatter.section(family):
-                formatter.write_dl([(one.name, one.explanation) for one in there if one.family == family])
+                formatter.write_dl([(one.name, one.explanation) for one in STATISTICS if one.family == family])
 
 
 @click.group("stats", cls=StatisticsGroup, invoke_without_command=True)
@@ -52,11 +51,5 @@ def command(context: click.Context) -> None:
     from tacit.cli.statistics.entries import STATISTICS
 
     screen.show_object(
-        {
-            "statistics": [
-                {"name": one.name, "about": one.family, "explanation": one.explanation}
-                for one in STATISTICS
-                if one.is_there
-            ]
-        }
+        {"statistics": [{"name": one.name, "about": one.family, "explanation": one.explanation} for one in STATISTICS]}
     )

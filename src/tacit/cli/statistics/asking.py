@@ -109,9 +109,6 @@ def _check(question: Question, place: Place) -> None:
 
 def _answered(question: Question, place: Place) -> Answer:
     """State what was said of the columns, and ask."""
-    from tacit.stats import Answer, TestAnswer
-    from tacit.stats.asking import protected
-
     entry, table = question.statistic, place.table
     with in_options():
         table.table, learnt = stated(table.table, question.columns, question.by, question.bounds, question.keys)
@@ -120,12 +117,7 @@ def _answered(question: Question, place: Place) -> Answer:
         asked = {**own, **_learning(entry, columns, learnt), **question.asked}
         if groups:
             asked["by"] = groups[0] if len(groups) == 1 else groups
-        answer = entry.ask(entry, columns, asked)
-    if not place.each_row:
-        return answer
-    words = protected(table.budget, 1, by_unit=False)
-    told = Answer(answer.plan, answer.noisy, answer.cost, answer.permit, words)
-    return TestAnswer.of(told) if isinstance(answer, TestAnswer) else told
+        return entry.ask(entry, columns, asked)
 
 
 def _learning(entry: Statistic, columns: Sequence[Column], learnt: Sequence[str]) -> dict[str, str]:

@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tacit.cli.statistics import own
+
 if TYPE_CHECKING:
     from tacit.stats import Answer, Column
 
-Asking = Callable[["Statistic", Sequence["Column"], Mapping[str, Any]], "Answer"]
-
-
-def _asked(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
-    """Call the function of the same name with the columns in order."""
-    from tacit import stats
-
-    function = getattr(stats, entry.function)
-    answer: Answer = function(*columns, **asked)
-    return answer
+Asking = Callable[[own.Named, Sequence["Column"], Mapping[str, Any]], "Answer"]
 
 
 @dataclass(frozen=True)
@@ -55,100 +48,19 @@ class Statistic:
     """What a caller could get wrong."""
     options: Callable[[], list[click.Parameter]] = field(default=list)
     """Its own options, made anew for each command; their names are those of the function's keywords."""
-    ask: Asking = _asked
+    ask: Asking = own.asked_by_name
 
     @property
     def function(self) -> str:
         """The name of the function in `tacit.stats`."""
         return self.name.replace("-", "_")
 
-    @property
-    def is_there(self) -> bool:
-        """Whether `tacit.stats` has it."""
-        from tacit import stats
-
-        return hasattr(stats, self.function)
-
-
-def _quantiles(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
-    """One share has one answer, several have one each, under one price."""
-    from tacit import stats
-
-    (column,), shares = columns, asked["q"]
-    others: Any = {name: value for name, value in asked.items() if name != "q"}
-    if len(shares) == 1:
-        return stats.quantile(column, shares[0], **others)
-    return stats.quantiles(column, list(shares), **others)
-
-
-def _histogram(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
-    """Edges are read as what the column holds; with bins, keys that the catalog has are of no use."""
-    from tacit.cli.statistics.stating import edges_of
-
-    (column,) = columns
-    edges = edges_of(column.declared.kind, asked["edges"]) if "edges" in asked else None
-    return _asked(entry, columns, {**asked, "edges": edges})
-
-
-def _chi_squared(entry: Statistic, columns: Sequence[Column], asked: Mapping[str, Any]) -> Answer:
-    from tacit.cli.statistics.stating import numbers_of
-
-    expected = numbers_of("expected", asked["expected"]) if "expected" in asked else None
-    return _asked(entry, columns, {**asked, "expected": expected})
-
-
-def _q_option() -> list[click.Parameter]:
-    return [
-        click.Option(
-            ["--q"],
-            type=float,
-            multiple=True,
-            required=True,
-            metavar="SHARE",
-            help="Below which share of the values it lies, such as 0.9; may be given several times.",
-        )
-    ]
-
-
-def _histogram_options() -> list[click.Parameter]:
-    return [
-        _bins_option("Into how many equal parts the bounds are cut; 10 unless stated."),
-        click.Option(["--edges"], metavar="A,B,C", help="Between which edges the bins lie, instead."),
-    ]
-
-
-def _bins_option(words: str) -> click.Parameter:
-    return click.Option(["--bins"], type=click.IntRange(1, 10_000), metavar="N", help=words)
-
-
-def _cdf_options() -> list[click.Parameter]:
-    return [_bins_option("For how many numbers the share is told; 64 unless stated.")]
-
-
-def _k_option() -> list[click.Parameter]:
-    return [click.Option(["--k"], type=click.IntRange(1), required=True, metavar="N", help="How many values.")]
-
-
-def _mean_option() -> list[click.Parameter]:
-    return [
-        click.Option(
-            ["--mean", "popmean"], type=float, help="Instead of two groups: the mean that one column is held against."
-        )
-    ]
-
-
-def _expected_option() -> list[click.Parameter]:
-    return [
-        click.Option(
-            ["--expected"], metavar="A,B", help="Of one column: the expected shares of its keys; equal unless stated."
-        )
-    ]
-
 
 SUMS: Final = "Counts, sums and spreads"
 PLACES: Final = "Where values lie"
 COUNTS: Final = "Counts by value"
 TWO: Final = "Two columns"
+MANY: Final = "Many counts at once, for the least error"
 TESTS: Final = "Tests, whose p-values count the noise"
 
 STATISTICS: Final[tuple[Statistic, ...]] = (
@@ -170,8 +82,8 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         PLACES,
         "The values below which given shares of all values lie.",
         "visits age --q 0.25 --q 0.75 --epsilon 0.5",
-        options=_q_option,
-        ask=_quantiles,
+        options=own.q_option,
+        ask=own.ask_quantiles,
     ),
     Statistic(
         "box-plot",
@@ -185,7 +97,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "The share of values up to each of some numbers.",
         "visits age --bins 12 --epsilon 0.5",
         as_bars=True,
-        options=_cdf_options,
+        options=own.cdf_options,
     ),
     Statistic(
         "bounds",
@@ -202,8 +114,8 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "visits age --bins 12 --epsilon 0.5",
         has_keys=True,
         more="Bins are equal parts of the bounds, or lie between --edges; texts are counted by --keys.",
-        options=_histogram_options,
-        ask=_histogram,
+        options=own.histogram_options,
+        ask=own.ask_histogram,
     ),
     Statistic(
         "mode",
@@ -224,7 +136,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         bounds=(),
         has_keys=True,
         more="Without keys those are shown that enough units have, for which the budget needs a delta.",
-        options=_k_option,
+        options=own.k_option,
     ),
     Statistic(
         "contingency",
@@ -267,7 +179,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "visits age --by sex --keys F,M --epsilon 1",
         learns=False,
         is_test=True,
-        options=_mean_option,
+        options=own.mean_option,
     ),
     Statistic(
         "chi-squared",
@@ -279,8 +191,8 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         bounds=(),
         has_keys=True,
         is_test=True,
-        options=_expected_option,
-        ask=_chi_squared,
+        options=own.expected_option,
+        ask=own.ask_chi_squared,
     ),
     Statistic(
         "correlation-test",
@@ -303,6 +215,57 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         bounds=("bounds", "time_bounds"),
         learns=False,
         is_test=True,
+    ),
+    Statistic(
+        "marginals",
+        MANY,
+        "All tables of counts by one, two or more of some columns.",
+        "visits age sex ward --bins age=12 --keys ward=a,b,c --ways 1,2 --epsilon 1",
+        columns=("columns...",),
+        is_grouped=False,
+        learns=False,
+        has_keys=True,
+        as_bars=True,
+        options=own.marginals_options,
+        ask=own.ask_marginals,
+    ),
+    Statistic(
+        "ranges",
+        MANY,
+        "How many rows lie in any range of a column.",
+        "visits age --bins 0:120:24 --range 20:65 --range 65:120 --epsilon 1",
+        is_grouped=False,
+        learns=False,
+        has_keys=True,
+        as_bars=True,
+        more="All ranges are released together: asked again with another --range, the same release costs nothing. A "
+        "range begins with one edge and ends before another; the last edge is in it.",
+        options=own.ranges_options,
+        ask=own.ask_line,
+    ),
+    Statistic(
+        "prefixes",
+        MANY,
+        "How many rows lie below each edge of a column.",
+        "visits age --bins 12 --epsilon 1",
+        is_grouped=False,
+        learns=False,
+        has_keys=True,
+        as_bars=True,
+        options=own.prefixes_options,
+        ask=own.ask_line,
+    ),
+    Statistic(
+        "hierarchy",
+        MANY,
+        "Counts by year and month, or by region and place.",
+        "visits day --levels year,month --bounds 2024-01-01:2024-12-31 --epsilon 1",
+        is_grouped=False,
+        learns=False,
+        has_keys=True,
+        as_bars=True,
+        options=own.hierarchy_options,
+        ask=own.ask_line,
     ),
 )
 

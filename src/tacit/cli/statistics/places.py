@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -23,11 +23,12 @@ from tacit.curator import Curator
 from tacit.curator.sources import ADDRESSES, SUFFIXES, describe, source_of
 from tacit.curator.stating import column_named, table_of
 from tacit.engines.protocol import Described, Source
+from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput, NotAllowed, WrongKind
-from tacit.privacy.tables import Limits
-
-if TYPE_CHECKING:
-    from tacit.curator.statistics import CuratedTable
+from tacit.privacy.tables import Kind, Limits, Table
+from tacit.stats import Answer, RegisteredTable
+from tacit.stats.asking import Asked, protected
+from tacit.stats.plan import Plan
 
 ONE_ROW: Final = Limits(rows_per_unit=1)
 FORGOTTEN: Final = (
@@ -71,12 +72,33 @@ class Where:
     funding: Funding
 
 
+class EachRow(RegisteredTable):
+    """A file each row of which is a person: rows are numbered when the first statistic is answered, and not before."""
+
+    def __init__(self, table: Table, budget: Budget, numbered: Callable[[], RegisteredTable]) -> None:
+        self.table = replace(table, limits=ONE_ROW)  # holds by itself: no two rows have one number
+        self._budget, self._numbered = budget, numbered
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of its data set."""
+        return self._budget
+
+    def answered(self, plan: Plan, asked: Asked, per_unit: int) -> Answer:
+        """Answer a plan about rows."""
+        table = self._numbered()
+        table.table = replace(table.table, limits=ONE_ROW)
+        found = table.answered(plan, asked, per_unit)
+        words = protected(self.budget, per_unit, by_unit=False)
+        return Answer(found.plan, found.noisy, found.cost, found.permit, words)
+
+
 @dataclass
 class Place:
     """A table that is ready to be asked."""
 
     curator: Curator
-    table: CuratedTable
+    table: RegisteredTable
     each_row: bool = False
     advice: str = ""
     """For a file: how its charges would be remembered."""
@@ -125,11 +147,35 @@ def _opened_file(where: Where) -> Iterator[Place]:
         if one.kind is None:
             raise WrongKind(f"{one.name} is of the type {one.type}, of which there are no statistics")
     own = [] if unit is None else [column_named(where.table, described, unit)]
-    with TemporaryDirectory(prefix="tacit-") as folder, opened_budget(Path(folder), where) as curator:
+    with (
+        cleaned_up_when_stopped(),
+        TemporaryDirectory(prefix="tacit-") as folder,
+        opened_budget(Path(folder), where) as curator,
+    ):
         columns = list(dict.fromkeys([*own, *wanted]))
         place = _registered(curator, where, source, columns, unit)
         place.advice = FORGOTTEN.format(_registering(where, source))
         yield place
+
+
+@contextmanager
+def cleaned_up_when_stopped() -> Iterator[None]:
+    """Let a closed terminal or a kill end the command as Ctrl-C does: copies of rows must not outlive it."""
+    import signal
+    import threading
+
+    def stop(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        names = []
+    before = {getattr(signal, name): signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -166,22 +212,24 @@ def _registered(
     curator: Curator, where: Where, source: Source, columns: Sequence[Described], unit: str | None
 ) -> Place:
     """State the file as a table of the folder, with the columns that are asked about and no others."""
-    from dataclasses import replace
-
     name = _name(where.table)
     if unit is not None:
         curator.catalog.add(table_of(name, columns, unit=unit), source)
         return Place(curator, curator.table(name))
-    from tacit.engines.duckdb.numbering import numbered
-
     number = "row"
     while number in {one.name.lower() for one in columns}:
         number += "_"
-    rows = numbered(source, table_of(name, columns, unit=None, public=True), number, curator.folder / "rows.parquet")
-    curator.catalog.add(table_of(name, [*describe(rows)], unit=number), rows)
-    table = curator.table(name)
-    table.table = replace(table.table, limits=ONE_ROW)  # holds by itself: no two rows have one number
-    return Place(curator, table, each_row=True)
+
+    def numbered_rows() -> RegisteredTable:
+        from tacit.engines.duckdb.numbering import numbered
+
+        as_declared = table_of(name, columns, unit=None, public=True)
+        rows = numbered(source, as_declared, number, curator.folder / "rows.parquet")
+        curator.catalog.add(table, rows)
+        return curator.table(name)
+
+    table = table_of(name, [Described(number, Kind.INTEGER, "BIGINT"), *columns], unit=number)
+    return Place(curator, EachRow(table, curator.budget(name), numbered_rows), each_row=True)
 
 
 def _name(text: str) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.cli.questions.showing import cell
-
-if TYPE_CHECKING:
-    from tacit.stats import Answer
+from tacit.stats import Answer
+from tacit.stats.workloads import Table
 
 
 class Span(NamedTuple):
@@ -36,10 +35,10 @@ class Row:
         return self.span is not None and all(isinstance(end, int | float) for end in (self.value, *self.span))
 
 
-def rows_of(answer: Answer, level: float) -> list[Row]:
-    """Return an answer as rows, with the intervals of a level."""
+def rows_of(answer: Answer | Table, level: float) -> list[Row]:
+    """Return an answer, or a table of counts, as rows with the intervals of a level."""
     span = answer.interval(level)
-    values = _list(answer.value)
+    values = _list(answer.values if isinstance(answer, Table) else answer.value)
     ends: list[Span | None] = [None] * len(values)
     if span is not None:
         ends = [Span(low, high) for low, high in zip(_list(span.low), _list(span.high), strict=True)]
@@ -65,7 +64,7 @@ def figures(row: Row) -> tuple[str, str]:
         return cell(row.value, row.span if row.has_width else None), f"{cell(row.span.low)} to {cell(row.span.high)}"
     if all(isinstance(end, int) for end in (row.value, *row.span)):
         return f"{row.value:,} ± {half:,.15g}", f"{row.span.low:,} to {row.span.high:,}"
-    decimals = max(0, 1 - math.floor(math.log10(half)))
+    decimals = 0 if isinstance(row.value, int) and half >= 1 else max(0, 1 - math.floor(math.log10(half)))
     value, half, low, high = (f"{number:,.{decimals}f}" for number in (row.value, half, *row.span))
     return f"{value} ± {half}", f"{low} to {high}"
 

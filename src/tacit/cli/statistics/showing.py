@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,10 @@ import click
 
 from tacit.cli.kit import Fact, Screen
 from tacit.cli.questions.showing import cost_in_words, cost_object
-from tacit.cli.statistics.rows import field, plain, rows_of
+from tacit.cli.statistics.picking import Picked
+from tacit.cli.statistics.rows import Row, field, plain, rows_of
 from tacit.privacy.figures import at_least
-from tacit.stats import Answer, TestAnswer
+from tacit.stats import Answer, TestAnswer, WorkloadAnswer
 from tacit.stats.learnt import Learnt
 from tacit.stats.nulls import Hypothesis
 
@@ -89,15 +91,17 @@ class Shown:
             return [
                 {name: plain(value) for name, value in (row | {"estimate_low": low, "estimate_high": high}).items()}
             ]
-        names = self.answer.key_names
+        is_many = isinstance(self.answer, WorkloadAnswer) and not isinstance(self.answer, Picked)
         return [
             {
+                **({"table": label} if is_many else {}),
                 "keys": dict(zip(names, map(plain, row.keys), strict=True)),
                 "value": plain(row.value),
                 "low": plain(row.span.low) if row.span else None,
                 "high": plain(row.span.high) if row.span else None,
             }
-            for row in rows_of(self.answer, self.level)
+            for names, label, rows in self._tables()
+            for row in rows
         ]
 
     def _fields(self) -> list[tuple[Any, ...]]:
@@ -120,11 +124,22 @@ class Shown:
         if isinstance(answer, TestAnswer):
             screen.console.print(tables.tested(answer, self.level))
             return
-        rows = rows_of(answer, self.level)
         picture = answer.plan.picture
-        table = tables.crossed(answer, rows, width) if picture == "heat" else None
         as_bars = self.as_bars or picture == "bars"
-        screen.console.print(table or tables.listed(answer, rows, self.level, width, as_bars=as_bars))
-        if len(rows) > tables.ROWS_SHOWN:
-            more = len(rows) - tables.ROWS_SHOWN
-            screen.console.print(f" and {more:,} more rows, which a pipe or --json shows", style="dim")
+        for names, label, rows in self._tables():
+            is_crossed = len(names) == 2 and (picture == "heat" or isinstance(answer, WorkloadAnswer))
+            table = tables.crossed(names, rows, width) if is_crossed and not isinstance(answer, Picked) else None
+            screen.console.print(table or tables.listed(names, label, rows, self.level, width, as_bars=as_bars))
+            if (more := len(rows) - tables.ROWS_SHOWN) > 0:
+                screen.console.print(f" and {more:,} more rows, which a pipe or --json shows", style="dim")
+        if picture == "word" and answer.value is None:
+            screen.console.print("  none leads by enough to be shown", style="dim")
+
+    def _tables(self) -> Iterator[tuple[tuple[str, ...], str, list[Row]]]:
+        """Yield what the parts of keys are called, what is counted, and rows: once, or for each table of many."""
+        answer = self.answer
+        if not isinstance(answer, WorkloadAnswer) or isinstance(answer, Picked):
+            yield answer.key_names, answer.label, rows_of(answer, self.level)
+            return
+        for name, table in answer.tables.items():
+            yield table.columns, "rows" if name in table.columns else name, rows_of(table, self.level)

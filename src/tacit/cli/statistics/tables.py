@@ -13,7 +13,7 @@ from tacit.cli.statistics.drawing import drawn
 from tacit.cli.statistics.rows import Row, Span, figures, key
 
 if TYPE_CHECKING:
-    from tacit.stats import Answer, TestAnswer
+    from tacit.stats import TestAnswer
 
 ROWS_SHOWN: Final = 1000
 BESIDE: Final = 3
@@ -21,14 +21,11 @@ BESIDE: Final = 3
 ANSWER: Final = "bold cyan"
 
 
-def listed(answer: Answer, rows: Sequence[Row], level: float, width: int, *, as_bars: bool) -> Table:
+def listed(names: Sequence[str], label: str, rows: Sequence[Row], level: float, width: int, *, as_bars: bool) -> Table:
     """Return a row for each number: its keys, the number, its interval, and a picture where there is room for one."""
-    names = answer.key_names
     has_spans = any(row.span is not None for row in rows)
-    heads = [*names, answer.label, *([interval_name(level)] if has_spans else [])]
+    heads = [*names, label, *([interval_name(level)] if has_spans else [])]
     texts = [[*map(key, row.keys), *figures(row)[: 1 + has_spans]] for row in rows[:ROWS_SHOWN]]
-    if answer.plan.picture == "word" and rows[0].value is None:
-        texts = [["none leads by enough"]]
     taken = sum(max(map(len, column)) + BESIDE for column in zip(heads, *texts, strict=True))
     pictures = drawn(rows[:ROWS_SHOWN], width - taken - BESIDE - 2, as_bars=as_bars)
     table = _table()
@@ -47,11 +44,11 @@ def listed(answer: Answer, rows: Sequence[Row], level: float, width: int, *, as_
     return table
 
 
-def crossed(answer: Answer, rows: Sequence[Row], width: int) -> Table | None:
+def crossed(names: Sequence[str], rows: Sequence[Row], width: int) -> Table | None:
     """Return a two-way table, the first key downwards and the second across; none where it is too wide."""
     down, across = (list(dict.fromkeys(row.keys[part] for row in rows)) for part in (0, 1))
     texts = {row.keys: figures(row)[0] for row in rows}
-    heads = [f"{answer.key_names[0]} \\ {answer.key_names[1]}", *map(key, across)]
+    heads = [" \\ ".join(names), *map(key, across)]
     lines = [[key(one), *(texts[one, other] for other in across)] for one in down]
     if sum(max(map(len, column)) + BESIDE for column in zip(heads, *lines, strict=True)) + 2 > width:
         return None

@@ -6,12 +6,13 @@ has. Numbers say nothing: which row has which is by chance.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-
-import duckdb
 
 from tacit.engines.duckdb import relations
 from tacit.engines.duckdb.connecting import connect
+from tacit.engines.duckdb.running import Runs
 from tacit.engines.duckdb.sources import find, opened
 from tacit.engines.names import literal, quoted
 from tacit.engines.protocol import Source
@@ -22,20 +23,19 @@ from tacit.privacy.tables import Table
 def numbered(source: Source, table: Table, number: str, path: Path) -> Source:
     """Write the columns of `table`, and the column `number`, to a new Parquet file."""
     connection = connect({"temp_directory": str(path.parent / "spill")})
-    try:
-        for parallel in (True, False):  # texts over several lines can be read by one thread only
-            rows = relations.declared(find(connection, source, parallel=parallel), table)
-            named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
-            sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
-            try:
-                with opened(connection, rows.attached):
-                    connection.execute(f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)")
-            except duckdb.Error:
-                continue
-            return Source("parquet", str(path))
-    finally:
-        connection.close()
-    raise EngineFailed(
+    named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
+    failure = (
         f"the rows of {source.place} could not be numbered; check that its files are complete, and that the disk of "
         f"{path.parent} suffices"
     )
+    try:
+        for parallel in (True, False):  # texts over several lines can be read by one thread only
+            rows = relations.declared(find(connection, source, parallel=parallel), table)
+            sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
+            copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
+            with opened(connection, rows.attached), suppress(EngineFailed):
+                Runs().run(connection, partial(connection.execute, copy), failure=failure)
+                return Source("parquet", str(path))
+    finally:
+        connection.close()
+    raise EngineFailed(failure)

@@ -1,0 +1,168 @@
+"""The public cells of columns as they are typed, for statistics that count in many of them at once.
+
+    --bins age=12            equal parts of the bounds, which are stated by --bounds or in the catalog
+    --bins age=0:120:12      the same with bounds of their own
+    --bins day=month         days, months or years between the bounds of dates
+    --edges age=0,18,65,120  bins between edges
+    --keys ward=a,b,c        listed values
+
+Without any of them a column has the values that the catalog lists, or so many equal parts of its bounds as suit the
+statistic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tacit.cli.catalog.values import bounds_of, pair_of
+from tacit.cli.statistics.stating import edges_of
+from tacit.curator.facts import fitted
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import InvalidInput, NotBounded, NotInCatalog
+from tacit.privacy.tables import Column as Declared
+from tacit.privacy.tables import Kind
+from tacit.stats.cells import Cells, edge_of, ends_of
+from tacit.stats.cells import edges_of as checked_edges
+from tacit.stats.rows import Cut
+from tacit.stats.workloads import date_edges
+from tacit.stats.workloads.asked import PERIODS
+from tacit.stats.workloads.cells import cells_between
+
+if TYPE_CHECKING:
+    from tacit.stats import Column
+
+PARTS: Final[Mapping[str, Literal["day", "month", "year"]]] = {"day": "day", "month": "month", "year": "year"}
+
+
+def domain_of(columns: Sequence[Column], bins: Sequence[str], edges: Sequence[str], most: int) -> dict[str, Any]:
+    """Return the cells of each column; `most` is how many a column has of which only bounds are known."""
+    stated = {name: ("edges", text) for name, text in _by_column(columns, edges, "edges")}
+    for name, text in _by_column(columns, bins, "bins"):
+        if name in stated:
+            raise InvalidInput(f"{name} has bins or edges, not both", name="bins", value=text)
+        stated[name] = ("bins", text)
+    return {one.declared.name: _cells(one.declared, *stated.get(one.declared.name, ("", "")), most) for one in columns}
+
+
+def levels_of(texts: Sequence[str]) -> list[str | dict[str, str]]:
+    """Read the levels of a hierarchy: periods, or "child=parent" with commas between them, or a file of such pairs."""
+    found: list[str | dict[str, str]] = []
+    for text in texts:
+        if "=" in text or text.startswith("@"):
+            found.append(_mapping(text))
+        else:
+            found += [part.strip() for part in text.split(",")]
+    for one in found:
+        if isinstance(one, str) and one not in PERIODS:
+            raise InvalidInput(
+                f"a level is {', '.join(PERIODS)}, or groups of values: a=north,b=north,c=south, not {one!r}",
+                name="level",
+                value=one,
+            )
+    return found
+
+
+def picked(column: Column, cells: Any, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Read ranges of cells, and refuse those that begin or end within one: before anything is charged."""
+    declared = column.declared
+    cut = cut_of(declared, cells)
+    found = []
+    for text in texts:
+        if cut.values:
+            low, _, high = text.partition(":")
+            pair = tuple(_listed(cut, part.strip()) for part in (low, high))
+        else:
+            bounds = bounds_of(declared.name, declared.kind, text)
+            pair = tuple(edge_of(declared.name, declared.kind, end) for end in (bounds.lower, bounds.upper))
+        cells_between(cut, *pair)
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def below(column: Column, cells: Any, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Read the ends of ranges that begin with the first cell."""
+    cut = cut_of(column.declared, cells)
+    start = cut.values[0] if cut.values else cut.edges[0]
+    shown = start.isoformat() if isinstance(start, date) else start
+    return picked(column, cells, [f"{shown}:{text}" for text in texts])
+
+
+def cut_of(declared: Declared, cells: Any) -> Cut:
+    """Return cells as a partition of a column."""
+    facts = cells if isinstance(cells, Categories) else declared.facts
+    if cells is not None and not isinstance(cells, Categories):
+        return Cut(declared.name, edges=tuple(cells))
+    if isinstance(facts, Categories):
+        return Cut(declared.name, values=facts.values)
+    return Cut(declared.name, values=(False, True))
+
+
+def _cells(declared: Declared, what: str, text: str, most: int) -> Any:
+    """Return the edges of a column's cells, or None for those whose values are listed."""
+    name, kind = declared.name, declared.kind
+    if what == "edges":
+        return list(checked_edges(name, kind, edges_of(kind, text)))
+    if what == "" and (isinstance(declared.facts, Categories) or kind is Kind.BOOLEAN):
+        return None
+    low, _, count = text.rpartition(":")
+    bounds = fitted(name, kind, bounds_of(name, kind, low)) if low else declared.facts
+    if not isinstance(bounds, Bounds):
+        if kind in (Kind.TEXT, Kind.BOOLEAN):
+            accepted = f"--keys {name}=A,B,C, listed without looking at the data"
+            raise NotBounded(
+                f"the values of {name} are not public, and showing one could give a person away", accepted=accepted
+            )
+        raise NotBounded(f"nothing public limits {name}", accepted=f"--bins {name}=0:120:12, chosen without looking")
+    if kind in (Kind.DATE, Kind.TIME) and count in PARTS:
+        first, last = (_day(end) for end in ends_of(name, kind, bounds))
+        return [edge_of(name, kind, day) for day in date_edges(first, last + timedelta(days=1), PARTS[count])]
+    return list(Cells.of(name, kind, bounds, _count(name, count) if count else most, even=bool(count)).edges)
+
+
+def _day(end: float | date) -> date:
+    assert isinstance(end, date)
+    return end.date() if isinstance(end, datetime) else end
+
+
+def _count(name: str, text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= 1_000_000:
+        raise InvalidInput(
+            f"the bins of {name} are a number of them, 12, with bounds, 0:120:12, or day, month or year, not {text!r}",
+            name="bins",
+            value=text,
+        )
+    return int(text)
+
+
+def _by_column(columns: Sequence[Column], texts: Sequence[str], what: str) -> list[tuple[str, str]]:
+    """Part "column=value"; without a column it is about the only one."""
+    names = {one.declared.name.lower(): one.declared.name for one in columns}
+    found = []
+    for text in texts:
+        if "=" not in text and len(names) == 1:
+            found.append((next(iter(names.values())), text))
+            continue
+        name, value = pair_of(text, f"{columns[0].declared.name}={'12' if what == 'bins' else '0,18,65,120'}")
+        if name.lower() not in names:
+            listed = ", ".join(names.values())
+            raise NotInCatalog(f"{name} is not among the columns that are asked about, {listed}", name=what, value=text)
+        found.append((names[name.lower()], value))
+    return found
+
+
+def _listed(cut: Cut, text: str) -> Any:
+    """Return the listed value that is written so."""
+    return next((one for one in cut.values if str(one) == text), text)
+
+
+def _mapping(text: str) -> dict[str, str]:
+    if text.startswith("@"):
+        try:
+            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidInput(f"{text[1:]} cannot be read as a text of child,parent lines", name="level") from None
+        return dict(pair_of(line.replace(",", "=", 1), "a,north") for line in lines if line.strip())
+    return dict(pair_of(part, "a=north") for part in text.split(","))

@@ -1,0 +1,58 @@
+"""Rows that get a number each: all of them, once, and no number twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tacit.engines.duckdb.numbering import numbered
+from tacit.engines.protocol import Source
+from tacit.privacy.errors import EngineFailed, SourceMissing
+from tacit.privacy.tables import Column, Kind, Table
+
+ROWS = 300_000
+"""More than one batch of DuckDB, so that several threads write."""
+
+COLUMNS = Table("rows", (Column("age", Kind.INTEGER), Column("name", Kind.TEXT)))
+
+
+def written(tmp_path: Path, form: str) -> Source:
+    made = f"SELECT i % 90 AS age, 'n' || i AS name, i AS unused FROM range({ROWS}) AS t(i)"
+    path = tmp_path / f"rows.{form}"
+    with duckdb.connect(str(path) if form == "duckdb" else ":memory:") as connection:
+        if form == "duckdb":
+            connection.execute(f"CREATE TABLE rows AS {made}")
+        else:
+            connection.execute(f"COPY ({made}) TO '{path}' (FORMAT {form})")
+    return Source(form, str(path), "rows" if form == "duckdb" else "")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "duckdb"])
+def test_every_row_is_there_once_under_a_number_of_its_own(tmp_path: Path, form: str) -> None:
+    found = numbered(written(tmp_path, form), COLUMNS, "row", tmp_path / "numbered.parquet")
+    counted = duckdb.execute(
+        f"SELECT COUNT(*), COUNT(DISTINCT row), COUNT(row), COUNT(DISTINCT name), SUM(age) FROM '{found.place}'"
+    ).fetchone()
+    assert counted == (ROWS, ROWS, ROWS, ROWS, sum(i % 90 for i in range(ROWS)))
+    assert [row[0] for row in duckdb.execute(f"DESCRIBE SELECT * FROM '{found.place}'").fetchall()] == [
+        *("row", "age", "name")
+    ]
+
+
+def test_texts_over_several_lines_are_rows_too(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("age,name\n" + '7,"one\ntwo"\n' * 50_000, encoding="utf-8")
+    found = numbered(Source("csv", str(path)), COLUMNS, "row", tmp_path / "numbered.parquet")
+    assert duckdb.execute(f"SELECT COUNT(DISTINCT row), MIN(name) FROM '{found.place}'").fetchone() == (
+        50_000,
+        "one\ntwo",
+    )
+
+
+def test_what_cannot_be_read_or_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceMissing):
+        numbered(Source("parquet", str(tmp_path / "none.parquet")), COLUMNS, "row", tmp_path / "numbered.parquet")
+    with pytest.raises(EngineFailed, match="could not be numbered"):
+        numbered(written(tmp_path, "parquet"), COLUMNS, "row", tmp_path / "nowhere" / "numbered.parquet")
