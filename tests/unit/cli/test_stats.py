@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tacit import stats
 from tacit.cli.app import run
 from tacit.cli.statistics.entries import STATISTICS
+from tacit.cli.statistics.places import cleaned_up_when_stopped
 from tests.unit.cli.terminal import Typist
 
 CASES: dict[str, tuple[str, int]] = {
@@ -270,6 +272,8 @@ def test_a_plot_is_written(clinic: str, tmp_path: Path, capsys: pytest.CaptureFi
     code, out, _ = asked(capsys, f"mean visits age --by sex --epsilon 1 --plot {picture} --folder {clinic}")
     assert (code, len(out.splitlines())) == (0, 2)
     assert picture.read_bytes()[:4] in (b"<svg", b"\x89PNG")
+    again = object_of(capsys, f"mean visits age --by sex --epsilon 1 --plot {picture} --folder {clinic}")
+    assert again["plot"] == str(picture)
 
 
 def test_each_row_of_a_file_is_a_person_whatever_its_form(
@@ -316,6 +320,30 @@ def test_nothing_of_a_file_is_left_behind(
         assert asked(capsys, f"mean {csv} age {whom} --epsilon 1")[0] == 3
     assert list(tmp_path.iterdir()) == [temporary]
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_closed_terminal_ends_it_as_ctrl_c_does_so_that_copies_of_rows_go(name: str) -> None:
+    if not hasattr(signal, name):
+        pytest.skip(f"there is no {name} here")
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), cleaned_up_when_stopped():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("word\n" + '"\x1b[2Jbad\tword"\n' * 500, encoding="utf-8")
+    words = f"mode {path} word --each-row --epsilon 5 --delta 1e-6"
+    _, out, _ = asked(capsys, words)
+    assert out.startswith('"\\u001B[2Jbad\\u0009word"\t')
+    _, shown = Typist(monkeypatch).runs("stats", *words.split())
+    assert "\x1b" not in shown
+    assert object_of(capsys, words)["value"] == "\x1b[2Jbad\tword"
 
 
 @pytest.mark.parametrize(

@@ -152,4 +152,5 @@ def _shown(question: Question, place: Place, answer: Answer) -> Shown:
         remaining=remaining,
         advice=place.advice,
         as_bars=question.statistic.as_bars,
+        plot=question.plot,
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.cli.catalog.views import shown
 from tacit.cli.questions.showing import cell
 from tacit.stats import Answer
 from tacit.stats.workloads import Table
@@ -52,13 +53,13 @@ def key(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else shown(str(value))
 
 
 def figures(row: Row) -> tuple[str, str]:
     """Return a value with half its interval, and the interval, with as many digits as the noise leaves."""
     if row.span is None:
-        return cell(row.value), "–"
+        return shown(cell(row.value)), "–"
     half = (row.span.high - row.span.low) / 2 if row.has_width else 0.0
     if not 1e-9 < half < 1e15:
         return cell(row.value, row.span if row.has_width else None), f"{cell(row.span.low)} to {cell(row.span.high)}"
@@ -74,7 +75,7 @@ def field(value: Any) -> str:
     found = plain(value)
     if isinstance(found, bool):
         return str(found).lower()
-    return "" if found is None else repr(found) if isinstance(found, float) else str(found)
+    return "" if found is None else repr(found) if isinstance(found, float) else shown(str(found))
 
 
 def plain(value: Any) -> Any:

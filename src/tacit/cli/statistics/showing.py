@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,6 +36,8 @@ class Shown:
     advice: str
     """For a file: that nothing remembers the charge."""
     as_bars: bool
+    plot: Path | None = None
+    """Where the answer is drawn, too."""
 
     def show(self, screen: Screen) -> None:
         """Write the answer: a table with its cost on a terminal, keys, value, low and high with tabs in a pipe."""
@@ -69,6 +72,7 @@ class Shown:
             "counted": self.counted,
             "card": answer.card,
             "simulated": answer.simulated,
+            **({} if self.plot is None else {"plot": str(self.plot)}),
         }
 
     def facts(self) -> list[Fact]:
