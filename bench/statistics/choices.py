@@ -63,9 +63,10 @@ def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> I
                 found = {name: _error(statistic, rows, epsilon, make, repeats) for name, make in estimators.items()}
                 rule = found.pop("rule")
                 regrets.append(rule / min(found.values()))
-                best = min(found, key=lambda name: found[name])
-                label = f"{statistic} of {rows:,} rows, epsilon {epsilon:g}: error of the rule (best: {best})"
-                yield Result(label, rule, "spreads", found)
+                label = f"{statistic} of {rows:,} rows, epsilon {epsilon:g}"
+                yield Result(f"{label}: error of the rule", rule, "spreads")
+                for name, one in found.items():
+                    yield Result(f"{label}: {name}, over the rule", one / rule, "×")
         near = float(np.mean([regret <= NEAR for regret in regrets]))
         yield Result(f"{statistic}: where the rule is as good as the best", 100 * near, "%")
         typical = float(np.exp(np.mean(np.log(regrets))))
@@ -84,8 +85,9 @@ def _learnt(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> It
                 for name, bounds in (("learnt", "learn"), ("stated", data.bounds), ("ten times as wide", wide)):
                     errors[name].append(_learnt_error(data, bounds, epsilon, max(20, repeats // 4)))
             typical = {name: float(np.exp(np.mean(np.log(found)))) for name, found in errors.items()}
-            label = f"mean of {rows:,} rows, epsilon {epsilon:g}: error with learnt bounds"
-            yield Result(label, typical.pop("learnt"), "spreads", typical)
+            label = f"mean of {rows:,} rows, epsilon {epsilon:g}: learnt bounds"
+            for name in ("stated", "ten times as wide"):
+                yield Result(f"{label}, over bounds {name}", typical["learnt"] / typical[name], "×")
 
 
 def _learnt_error(data: Data, bounds: Any, epsilon: float, repeats: int) -> float:

@@ -47,7 +47,8 @@ def _held(statistic: str, data: Data, epsilon: float, repeats: int, until_s: flo
     for repeat in range(repeats):
         if len(held) >= 3 and time.monotonic() > until_s:
             break
-        span: Any = plan.interval(plan.measure(rows, SeededSource(seed + repeat)), LEVEL)
+        noisy = tuple(map(np.asarray, plan.measure(rows, SeededSource(seed + repeat))))
+        span: Any = plan.interval(noisy, LEVEL)
         slack = 1e-9 * np.maximum(np.abs(true), 1e-9)  # sums of the same numbers in another order
         held.append(float(np.mean((np.asarray(span.low) <= true + slack) & (true - slack <= np.asarray(span.high)))))
     return held
