@@ -94,7 +94,7 @@ CLAUSES: Final = (
     Clause(
         "JOIN of private tables",
         "SELECT p.region, AVG(v.cost) FROM visits v JOIN patients p ON v.patient_id = p.id GROUP BY p.region",
-        "INNER and LEFT, on the unit or on the foreign key that leads to it; one row never mixes two units",
+        "INNER and LEFT, on the unit or on a foreign key that leads to it; one row never mixes two units",
     ),
     Clause(
         "JOIN with a public table",
@@ -104,7 +104,8 @@ CLAUSES: Final = (
     Clause(
         "IN and EXISTS",
         "SELECT COUNT(*) FROM visits WHERE patient_id IN (SELECT id FROM patients WHERE insured)",
-        "the unit among units, or a value among those of a public table; EXISTS that is tied by the unit",
+        "the unit among units, a value among those of a public table, or a key that leads to the unit among such keys; "
+        "EXISTS that is tied by one of them, and may compare more with the row outside",
     ),
     Clause(
         "subqueries and WITH",
@@ -114,7 +115,8 @@ CLAUSES: Final = (
     Clause(
         "aggregates of each unit",
         "SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id)",
-        "COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND, BOOL_OR, grouped by the unit and perhaps more",
+        "COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND, BOOL_OR, grouped by the unit, or by a foreign key that leads to it, and "
+        "perhaps more",
     ),
     Clause(
         "windows over the rows of a unit",

@@ -87,7 +87,7 @@ class Road:
 
     def _tariff(self, question: Question) -> Tariff:
         """Return what the budgets of the tables in a question allow; of several, the least."""
-        caps = [self.ledger.budget(name).cap for name in sorted(question.scope.datasets)]
+        caps = [self.ledger.budget(name).cap for name in sorted(question.datasets)]
         relations = {cap.relation for cap in caps}
         if len(relations) > 1:
             raise MixedRelations("the budgets of these tables count under different relations, and do not go together")
@@ -100,10 +100,15 @@ class Road:
 
     def _reserve(self, plan: Plan, asked: Asked) -> tuple[Permit, ...]:
         """Charge every budget that the question touches, in order."""
-        purpose = asked.purpose or asked.sql[:PURPOSE_MAX]
+        purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
         return tuple(
             self.ledger.reserve(name, plan.event, analyst=asked.analyst, purpose=purpose) for name in plan.datasets
         )
+
+
+def _on_one_line(sql: str) -> str:
+    """Return a question as the ledger notes it: lines and whatever else does not print become spaces."""
+    return " ".join("".join(one if one.isprintable() else " " for one in sql).split())
 
 
 def _version(engine: Engine, plan: Plan) -> str:

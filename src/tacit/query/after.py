@@ -20,6 +20,7 @@ from tacit.engines.declared import TYPES
 from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
 from tacit.privacy.tables import Kind
 from tacit.query.answer_windows import ordered, over_answer
+from tacit.query.conditions import no_value
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, called, only, rows_named, written
 from tacit.query.scalars import scalar
@@ -107,6 +108,8 @@ class _Reader:
             return over_answer(node, self.bind, self.text)
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node)
+        if isinstance(node, exp.Subquery | exp.Query):
+            raise no_value(node, self.text)
         return scalar(node, self.bind, self.text.place)
 
     def _items(self) -> Iterator[tuple[str, Expression]]:

@@ -32,3 +32,12 @@ def without_window(node: exp.Expression, bind: Bind, text: Text, where: str) -> 
             place=text.place(node),
         )
     return bound
+
+
+def no_value(node: exp.Expression, text: Text) -> NotAllowed:
+    """Return the refusal of a subquery that stands where one value is wanted."""
+    return NotAllowed(
+        "a subquery as a value is not defined",
+        accepted="ask for it by itself and write the number here, or join it in FROM",
+        place=text.place(node),
+    )

@@ -70,6 +70,8 @@ class Expression:
     listed: tuple[Constant, ...] | None = None
     """The categories that the owner listed, NULL among them if it is a group of its own; rows may hold others, which
     are in none of the groups that are shown."""
+    link: str | None = None
+    """Of a key that leads to the unit, what it leads to: rows with equal keys of one link belong to one unit."""
 
     @property
     def text(self) -> str:

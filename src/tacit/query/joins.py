@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | private | public | INNER, LEFT, CROSS: rows of the left with public facts |
 | public | private | INNER, RIGHT, CROSS: the same, mirrored |
-| private | private | INNER, LEFT on the unit, or on the foreign key that leads to the unit |
+| private | private | INNER, LEFT on the unit, or on a foreign key that leads to the unit |
 | public | public | INNER, LEFT, CROSS |
 
 A join that keeps rows of a public table without a partner would tell that no unit has them, so it is refused. Whatever
@@ -66,7 +66,6 @@ def joined(
         tree,
         _rows(left, right, multiplies),
         None if multiplies else left.stored or right.stored,
-        left.datasets | right.datasets,
         left.tables | right.tables,
     )
 
@@ -137,30 +136,13 @@ def _require_unit(
     for first, second in pairs:
         for one, other in ((first, second), (second, first)):
             mine, theirs = _owner(left, one), _owner(right, other)
-            if mine is not None and theirs is not None:
-                if one.unit and other.unit:
-                    return
-                if _leads(mine, one, theirs, other) or _leads(theirs, other, mine, one):
-                    return
+            alike = (one.unit and other.unit) or (one.link is not None and one.link == other.link)
+            if mine is not None and theirs is not None and alike:
+                return
     raise MixesUnits(
         "private tables are joined on their unit, so that no row mixes two of them",
         accepted="set the unit's columns equal, or the foreign key that leads to the unit and its target",
         place=place,
-    )
-
-
-def _leads(child: Source, key: Expression, parent: Source, target: Expression) -> bool:
-    """Whether `key` of the child is the declared foreign key to `target` of the parent, and both have the same unit."""
-    if child.table is None or parent.table is None or child.table.unit is None or not child.table.unit.through:
-        return False
-    step, parents = child.table.unit.through[0], parent.table.unit
-    return (
-        step.target_table.lower() == parent.table.name.lower()
-        and parents is not None
-        and parents.column.lower() == child.table.unit.column.lower()
-        and parents.through == child.table.unit.through[1:]
-        and child.fields.get(step.column.lower()) == key
-        and parent.fields.get(step.target_column.lower()) == target
     )
 
 

@@ -137,12 +137,12 @@ class Plan:
     @property
     def datasets(self) -> tuple[str, ...]:
         """The budgets that pay, in order."""
-        return tuple(sorted(self.question.scope.datasets))
+        return tuple(sorted(self.question.datasets))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables that are read, in order."""
-        return tuple(sorted(self.question.scope.tables))
+        return tuple(sorted(self.question.tables))
 
     @property
     def groups(self) -> int | None:

@@ -13,13 +13,14 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, ShowsUnits, TooWide
 from tacit.privacy.tables import Kind, Schema
 from tacit.query import within
 from tacit.query.after import Field, Outer, outer
 from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
 from tacit.query.answer_windows import ordered, over_answer
-from tacit.query.conditions import condition, without_window
+from tacit.query.conditions import condition, no_value, without_window
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, only, parse, rows_named, written
 from tacit.query.relations import Aliases, Scope
@@ -65,6 +66,10 @@ class Question:
     """Which keys each grouping set keeps; empty for a plain GROUP BY."""
     after: tuple[Outer, ...] = ()
     """SELECTs over the answer, from the innermost outwards."""
+    tables: frozenset[str] = frozenset()
+    """Every table that is read, also by a subquery in a condition."""
+    datasets: frozenset[str] = frozenset()
+    """The budgets of the private ones among them, all of which pay."""
 
     @property
     def columns(self) -> list[str]:
@@ -120,14 +125,42 @@ def _asked(query: exp.Select, schema: Schema, text: Text) -> Question:
 
 def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     only(query, _SELECT, text)
+    if _is_public(query, schema):  # said before anything else: what is wrong with the rest does not matter
+        raise _about_nobody()
     resolver = Resolver(schema, text, Aliases(), within.grouped, within.window)
     ctes = resolver.ctes(query, NO_CTES)
     scope = resolver.scope(query, ctes)
     if scope.unit is None:
-        raise NotAllowed(
-            "this question is about public tables alone", accepted="ask the database itself, no privacy is needed"
-        )
-    return _Reader(text, scope, resolver.binder(scope, ctes), query).question()
+        raise _about_nobody()
+    question = _Reader(text, scope, resolver.binder(scope, ctes), query).question()
+    tables = [schema.table(name) for name in sorted(_tables_read(question))]
+    return replace(
+        question,
+        tables=frozenset(table.name for table in tables),
+        datasets=frozenset(table.dataset for table in tables if table.is_private),
+    )
+
+
+def _is_public(query: exp.Select, schema: Schema) -> bool:
+    """Whether every table that a query names is known and public."""
+    defined = {one.alias.lower() for one in query.find_all(exp.CTE)}
+    names = {one.name.lower() for one in query.find_all(exp.Table)} - defined
+    return bool(names) and all(name in schema.tables and not schema.tables[name].is_private for name in names)
+
+
+def _about_nobody() -> NotAllowed:
+    return NotAllowed(
+        "this question is about public tables alone", accepted="ask the database itself, no privacy is needed"
+    )
+
+
+def _tables_read(question: Question) -> set[str]:
+    """Return the tables in all that the engine is asked to compute, so that none is read without being paid for."""
+    aggregates = question.aggregates
+    values = [*question.keys, *(value for one in aggregates for value in one.arguments)]
+    values += [one.condition for one in aggregates if one.condition is not None]
+    trees: list[exp.Expr] = [question.scope.tree, *(value.tree for value in values)]
+    return {table.name for tree in trees for table in tree.find_all(exp.Table) if table.db == SCHEMA}
 
 
 def _only_source(query: exp.Select) -> exp.Select | None:
@@ -208,8 +241,12 @@ class _Reader:
             return over_answer(node, self.output, self.text)
         if isinstance(node, exp.Grouping):
             return self._is_total(node)
+        if isinstance(node, exp.Subquery | exp.Query):
+            raise no_value(node, self.text)
         if is_aggregate(node):
             return self._aggregate(node)
+        if node in self.nodes:
+            return self._key_column(self.by_text[self.keys[self.nodes.index(node)].text])
         if not any(is_aggregate(part) for part in node.walk()):
             has_columns = any(node.find_all(exp.Column))
             value = self.bind(node)

@@ -49,10 +49,10 @@ class Scope:
     stored: exp.Column | None = None
     """The engine's column with the number of rows that the unit has in storage, NULL where the engine did not count
     them; present only where a unit has no more rows here than there."""
-    datasets: frozenset[str] = frozenset()
-    """The budgets of the private tables that are read."""
     tables: frozenset[str] = frozenset()
-    """Every table that is read, public ones too."""
+    """Every table whose rows are offered, public ones too."""
+    outer: tuple[Source, ...] = ()
+    """In a subquery that is about a row outside, what that row offers: looked at for names that are not found here."""
 
     @property
     def unit(self) -> exp.Column | None:
@@ -90,7 +90,6 @@ class Relation:
     rows_per_unit: int | None = None
     has_stored: bool = False
     """Whether there is a column `_rows`, as `Scope.stored`."""
-    datasets: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
     units: frozenset[int] = frozenset()
     """The columns that are the unit itself."""

@@ -7,7 +7,7 @@ several units at once is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -18,9 +18,10 @@ from tacit.engines.declared import ends
 from tacit.engines.protocol import ROWS
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
-from tacit.privacy.tables import Column, Kind, Schema, Table
-from tacit.query import joins
-from tacit.query.conditions import condition
+from tacit.privacy.tables import Column, Schema, Table
+from tacit.privacy.units import Unit
+from tacit.query import joins, members
+from tacit.query.conditions import condition, no_value
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
@@ -64,19 +65,23 @@ class Resolver:
 
     def scope(self, select: exp.Select, ctes: Ctes) -> Scope:
         """Return what the FROM clause of a SELECT offers, with its WHERE applied."""
+        where = select.args.get("where")
+        scope = self.offered(select, list(conjuncts(where.this)) if where is not None else [], ctes)
+        if where is not None:
+            scope = scope.where(self.condition(where.this, self.binder(scope, ctes)))
+        return scope
+
+    def offered(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Ctes) -> Scope:
+        """Return what the FROM clause of a SELECT offers; the parts of its WHERE are not applied, but tie tables."""
         clause = select.args.get("from_")
         if clause is None:
             raise NotSQL("a question is about a table: SELECT ... FROM ...")
-        where = select.args.get("where")
-        parts = list(conjuncts(where.this)) if where is not None else []
         scope = self._item(clause.this, ctes)
         for join in [*clause.this.args.get("joins", ()), *select.args.get("joins", ())]:
             only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
             scope = joins.joined(
-                scope, self._item(join.this, ctes), join, parts, lambda one: self.binder(one, ctes), self.text
+                scope, self._item(join.this, ctes), join, where, lambda one: self.binder(one, ctes), self.text
             )
-        if where is not None:
-            scope = scope.where(self.condition(where.this, self.binder(scope, ctes)))
         return scope
 
     def binder(self, scope: Scope, ctes: Ctes = NO_CTES) -> Bind:
@@ -88,17 +93,13 @@ class Resolver:
             if isinstance(node, exp.Paren):
                 return bind(node.this)
             if isinstance(node, exp.In) and node.args.get("query") is not None:
-                return self._member(node, scope, bind, ctes)
+                return members.member(self, node, scope, bind, ctes)
             if isinstance(node, exp.Window):
                 return self.window(node, scope, bind, self.text)
             if isinstance(node, exp.Exists):
-                return self._member(self._tied(node), scope, bind, ctes)
+                return members.exists(self, node, scope, ctes)
             if isinstance(node, exp.Subquery | exp.Query):
-                raise NotAllowed(
-                    "a subquery as a value is not defined",
-                    accepted="ask for it by itself and write the number here, or join it in FROM",
-                    place=self.text.place(node),
-                )
+                raise no_value(node, self.text)
             if isinstance(node, exp.AggFunc):
                 raise NotAllowed(
                     f"{called(node)} cannot stand here",
@@ -119,18 +120,20 @@ class Resolver:
         if isinstance(node.this, exp.Star):
             raise NotAllowed("* is for COUNT(*) and for whole rows", place=self.text.place(node))
         wanted, table = node.name.lower(), node.table.lower()
-        found = [
-            source.fields[wanted]
-            for source in scope.sources
-            if wanted in source.fields and (source.name.lower() == table if table else wanted not in source.hidden)
-        ]
+        found: list[Expression] = []
+        for sources in (scope.sources, scope.outer):
+            found = found or [
+                source.fields[wanted]
+                for source in sources
+                if wanted in source.fields and (source.name.lower() == table if table else wanted not in source.hidden)
+            ]
         if len(found) == 1:
             return found[0]
         if found:
             raise NotInCatalog(
                 f"{self._at(node)}{node.name} is in several tables; write the table before it", name=node.name
             )
-        known = sorted({name for source in scope.sources for name in source.names})
+        known = sorted({name for source in (*scope.sources, *scope.outer) for name in source.names})
         raise NotInCatalog(
             f"{self._at(node)}no column is called {node.sql()}; there is {', '.join(known)}", name=node.name
         )
@@ -177,7 +180,6 @@ class Resolver:
             scope.unit is not None,
             scope.rows_per_unit,
             scope.stored is not None,
-            scope.datasets,
             scope.tables,
             frozenset(index for index, field in enumerate(fields) if scope.is_unit(field)),
         )
@@ -232,64 +234,11 @@ class Resolver:
             table = self.schema.table(item.name)
         except NotInCatalog as error:
             raise NotInCatalog(f"{self._at(item)}{error.message}", name="table", value=item.name) from None
-        return base(table, item.alias_or_name, alias)
+        return base(table, item.alias_or_name, alias, self.schema)
 
     def _at(self, node: exp.Expression) -> str:
         place = self.text.place(node)
         return f"at {place.line}:{place.column}: " if place else ""
-
-    def _member(self, node: exp.In, scope: Scope, bind: Bind, ctes: Ctes) -> Expression:
-        """x IN (SELECT ...): of public values, or of units by their own column."""
-        only(node, ("this", "query"), self.text)
-        value, inner = bind(node.this), self.relation(node.args["query"], ctes)
-        if len(inner.fields) != 1:
-            raise NotSQL("IN takes a subquery with one column", place=self.text.place(node))
-        if value.kind is not inner.fields[0].kind:
-            raise WrongKind(
-                f"IN compares {value.kind} with {inner.fields[0].kind}; CAST one of them", place=self.text.place(node)
-            )
-        query = inner.tree.copy()
-        if inner.is_private and not (scope.is_unit(value) and 0 in inner.units):
-            raise MixesUnits(
-                "IN with a private subquery lets rows depend on other units",
-                accepted="compare the unit's column with the unit's column",
-                place=self.text.place(node),
-            )
-        chosen = exp.select(exp.column("c0")).from_(exp.alias_(exp.Subquery(this=query), "s", table=True))
-        chosen = chosen.where(exp.column("c0").is_(exp.null()).not_())
-        tree = exp.In(this=value.tree.copy(), query=exp.Subquery(this=chosen))
-        return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit)
-
-    def _tied(self, node: exp.Exists) -> exp.In:
-        """EXISTS (SELECT ... WHERE inner = outer AND ...) as outer IN (SELECT inner ... WHERE ...)."""
-        select = node.this
-        where = select.args.get("where") if isinstance(select, exp.Select) else None
-        parts = list(conjuncts(where.this)) if where is not None else []
-        inner = {one.alias_or_name.lower() for one in (*select.find_all(exp.Table), *select.find_all(exp.Subquery))}
-        for part in parts:
-            sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
-            if sides and all(isinstance(side, exp.Column) for side in sides):
-                for own, outer in ((part.this, part.expression), (part.expression, part.this)):
-                    if outer.table and outer.table.lower() not in inner:
-                        rest = [one.copy() for one in parts if one is not part]
-                        self._require_inside(rest, inner)
-                        query = select.copy().select(own.copy(), append=False)
-                        query.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-                        return exp.In(this=outer.copy(), query=exp.Subquery(this=query))
-        raise NotAllowed(
-            "EXISTS has to tie the unit inside to the unit outside",
-            accepted="write WHERE inner.unit = outer.unit in it, or unit IN (SELECT unit ...)",
-            place=self.text.place(node),
-        )
-
-    def _require_inside(self, parts: list[exp.Expression], inner: set[str]) -> None:
-        for node in (one for part in parts for one in part.find_all(exp.Column)):
-            if node.table and node.table.lower() not in inner:
-                raise NotAllowed(
-                    "EXISTS is tied to the outside by the unit alone",
-                    accepted="join the tables instead, and use COUNT(DISTINCT unit)",
-                    place=self.text.place(node),
-                )
 
     def _union(self, query: exp.Union, ctes: Ctes) -> Relation:
         if query.args.get("distinct"):
@@ -323,15 +272,14 @@ class Resolver:
             left.is_private,
             rows,
             False,
-            left.datasets | right.datasets,
             left.tables | right.tables,
             left.units & right.units,
         )
 
 
-def base(table: Table, name: str, alias: str) -> Scope:
+def base(table: Table, name: str, alias: str, schema: Schema) -> Scope:
     """Return a registered table as a scope."""
-    fields, units = {}, set()
+    fields, units, linked = {}, set(), links(table, schema)
     for one in table.columns:
         own = table.unit is not None and table.unit.is_direct and one.name.lower() == table.unit.column.lower()
         value = declared_value(one, column(one.name, alias))
@@ -339,14 +287,37 @@ def base(table: Table, name: str, alias: str) -> Scope:
             # Values that are not the unit's own are never compared with it, so what is declared of them is not used.
             value = Expression(value.tree, one.kind, nullable=False, unit=True)
             units |= {one.name.lower()}
-        fields[one.name.lower()] = value
+        leads = table.unit is not None and table.unit.through[:1] and table.unit.through[0].column.lower()
+        if one.name.lower() == leads:
+            value = replace(value, nullable=False)  # a row that leads nowhere is not shown
+        fields[one.name.lower()] = replace(value, link=linked.get(one.name.lower()))
     unit = unit_of(alias) if table.is_private else None
     names = tuple(one.name for one in table.columns)
     source = Source(name, fields, names, unit, table, alias, units=frozenset(units))
-    datasets = frozenset({table.dataset} if table.is_private else ())
     tree = exp.select().from_(registered(table, alias))
     stored = stored_of(alias) if table.is_private else None
-    return Scope((source,), tree, table.limits.rows_per_unit, stored, datasets, frozenset({table.name}))
+    return Scope((source,), tree, table.limits.rows_per_unit, stored, frozenset({table.name}))
+
+
+def links(table: Table, schema: Schema) -> dict[str, str]:
+    """Return the columns by which rows find their unit: foreign keys of the table, and the targets of those of others.
+
+    Both sides of one foreign key have the same text here, and so have two foreign keys that lead to the same target.
+    """
+    found = {}
+    for child in schema.tables.values():
+        if child.unit is None or not child.unit.through:
+            continue
+        step = child.unit.through[0]
+        parent = schema.tables.get(step.target_table.lower())
+        if parent is None or parent.unit != Unit(child.unit.column, child.unit.through[1:]):
+            continue
+        text = f"{step.target_table}.{step.target_column}".lower()
+        if child.name == table.name:
+            found[step.column.lower()] = text
+        if parent.name == table.name:
+            found[step.target_column.lower()] = text
+    return found
 
 
 def declared_value(column: Column, reference: exp.Column) -> Expression:
@@ -372,7 +343,7 @@ def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -
     units = frozenset(names[index].lower() for index in relation.units)
     source = Source(name, fields, names, unit, None, alias, units=units)
     stored = stored_of(alias) if relation.has_stored else None
-    return Scope((source,), tree, relation.rows_per_unit, stored, relation.datasets, relation.tables)
+    return Scope((source,), tree, relation.rows_per_unit, stored, relation.tables)
 
 
 def _column_names(item: exp.Expression, relation: Relation) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from tacit.mechanisms.grid import Grid
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotBounded, NotSQL, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.conditions import condition as row_condition
-from tacit.query.conditions import without_window
+from tacit.query.conditions import no_value, without_window
 from tacit.query.expressions import EXACT_MAX, Expression, Range
 from tacit.query.parse import DISTANCE_MAX, Text, called, only
 from tacit.query.relations import Relation, Scope
@@ -33,7 +33,7 @@ _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "group", "h
 
 
 def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
-    """Return a subquery that is grouped by the unit, and perhaps by more, as rows of that unit."""
+    """Return a subquery that is grouped by the unit, or by a key of its rows, and perhaps by more, as its rows."""
     text = resolver.text
     only(select, _SELECT, text)
     scope = resolver.scope(select, ctes)
@@ -41,7 +41,7 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
     bind = _windowless(resolver.binder(scope, ctes), text)
     keys = [bind(node) for node in group_nodes(select, scope, text)]
-    if not any(map(scope.is_unit, keys)):
+    if not any(scope.is_unit(key) or (key.link is not None and not key.nullable) for key in keys):
         raise MixesUnits(
             "this subquery aggregates over several units",
             accepted="group it by the unit's column, or aggregate at the top only",
@@ -69,7 +69,6 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         True,
         1 if one_row else scope.rows_per_unit,
         False,
-        scope.datasets,
         scope.tables,
         frozenset(index for index, (_, value) in enumerate(pairs) if scope.is_unit(value)),
     )
@@ -117,6 +116,8 @@ def _output(keys: list[Expression], scope: Scope, bind: Bind, text: Text) -> Bin
             return output(node.this)
         if isinstance(node, exp.AggFunc | exp.Filter):
             return _aggregate(node, scope, bind, text)
+        if isinstance(node, exp.Subquery | exp.Query):
+            raise no_value(node, text)
         if not any(node.find_all(exp.AggFunc)):
             value = bind(node)
             if value.text in by_text or not any(node.find_all(exp.Column)):

@@ -236,13 +236,16 @@ class _Writer:
                 self.features.add("in public")
                 condition = f"{pair[0]} IN (SELECT {pair[1]} FROM {listed.sql})"
                 return replace(inner, where=(*inner.where, condition))
+        if keyed := self.keyed(inner):
+            return keyed
         if not mine or not theirs:
             return inner
         self.features.add("in units")
         roll = self.rng.random()
         if roll > 0.7:
             no = self.rng.choice(["", "NOT "])
-            condition = f"{no}EXISTS (SELECT 1 FROM {other.sql} WHERE {theirs} = {mine} AND ({self.condition(other)}))"
+            about = self.condition(From("", (*inner.items, *other.items)) if roll > 0.85 else other)
+            condition = f"{no}EXISTS (SELECT 1 FROM {other.sql} WHERE {theirs} = {mine} AND ({about}))"
             self.features.add("exists")
             return replace(inner, where=(*inner.where, condition))
         if roll < 0.1:
@@ -250,6 +253,24 @@ class _Writer:
         elif roll < 0.2:
             mine = f"COALESCE({mine}, {mine})" if roll < 0.15 else f"CASE WHEN {self.condition(inner)} THEN {mine} END"
         condition = f"{mine} IN (SELECT {theirs} FROM {other.sql} WHERE {self.condition(other)})"
+        return replace(inner, where=(*inner.where, condition))
+
+    def keyed(self, inner: From) -> From | None:
+        """Tie the rows of another table by the key of a visit, if both have one."""
+        others = [table for table in self.private if {one.name for one in table.columns} & {"visit", "id"}]
+        mine = [one.sql for one in inner.items if one.sql.endswith(('"visit"', '"id"'))]
+        if not mine or not others or self.rng.random() < 0.3:
+            return None
+        other = self.table(self.rng.choice(others))
+        theirs = next(one.sql for one in other.items if one.sql.endswith(('"visit"', '"id"')))
+        no, key = self.rng.choice(["", "NOT "]), self.rng.choice(mine)
+        self.features.add("by key")
+        if self.rng.random() < 0.4:
+            many = f" GROUP BY {theirs} HAVING COUNT(*) > 1" if self.rng.random() < 0.5 else ""
+            condition = f"{key} {no}IN (SELECT {theirs} FROM {other.sql} WHERE {self.condition(other)}{many})"
+        else:
+            about = self.condition(From("", (*inner.items, *other.items)))
+            condition = f"{no}EXISTS (SELECT * FROM {other.sql} WHERE {theirs} = {key} AND ({about}))"
         return replace(inner, where=(*inner.where, condition))
 
     def derived(self, inner: From, columns: Sequence[Item], before: str = "", after: str = "") -> From:

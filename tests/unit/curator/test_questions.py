@@ -75,6 +75,13 @@ def test_an_answer_has_rows_intervals_cost_card_and_permit(curator: tacit.Curato
     assert not release.simulated
 
 
+def test_a_question_may_go_over_several_lines_and_is_noted_on_one(curator: tacit.Curator) -> None:
+    release = curator.sql("SELECT COUNT(*) AS n  -- all of them\n\tFROM visits\r\n", epsilon=1)
+    assert len(release.rows) == 1
+    assert release.permit is not None
+    assert release.permit.purpose == "SELECT COUNT(*) AS n -- all of them FROM visits"
+
+
 def test_a_preview_is_exactly_the_later_charge_and_spends_nothing(curator: tacit.Curator) -> None:
     preview = curator.preview(QUESTION, epsilon=0.7)
     assert curator.budget("visits").spent().epsilon == 0

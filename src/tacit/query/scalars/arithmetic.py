@@ -2,14 +2,15 @@
 
 Promise: whole numbers stay whole only where the ranges show that the result keeps within 2^53; everything else is
 computed in doubles, where nothing overflows into an error. A division by zero is NULL, and so is what would be NaN.
-Numbers of the query are folded as the engine would compute them.
+Numbers of the query are folded exactly, as decimals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from fractions import Fraction
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -141,7 +142,7 @@ def _combined(
     a: Expression,
     b: Expression,
     ranges: Callable[[Range, Range], Range],
-    fold: Callable[[int | float, int | float], int | float],
+    fold: Callable[[Any, Any], Any],
 ) -> Expression:
     """Return an operation on two numbers, as an integer if that is safe, otherwise as a real."""
     exact = None if a.range is None or b.range is None else ranges(a.range, b.range)
@@ -152,7 +153,7 @@ def _combined(
     if not whole:
         a, b = real(a), real(b)
     if is_known(a) and is_known(b):
-        return literal(fold(value_of(a), value_of(b)))  # type: ignore[arg-type]
+        return literal(_folded(fold, value_of(a), value_of(b)))  # type: ignore[arg-type]
     if whole:
         return made(trees.binary(kind, a.tree, b.tree), Kind.INTEGER, (a, b), range=exact)
     if a.range is None or b.range is None:  # infinities can meet
@@ -160,6 +161,16 @@ def _combined(
     exact = ranges(a.range, b.range)
     tree = trees.between(kind, a.tree, b.tree, finite=True)
     return made(tree, Kind.REAL, (a, b), range=intervals.outward(exact.lower, exact.upper))
+
+
+def _folded(fold: Callable[..., Any], one: float, other: float) -> int | float:
+    """Return an operation on two numbers of the query, on what was written: 0.06 + 0.01 is 0.07, as of decimals."""
+    if isinstance(one, int) and isinstance(other, int):
+        return int(fold(one, other))
+    try:
+        return float(fold(Fraction(repr(one)), Fraction(repr(other))))
+    except (ValueError, OverflowError):  # infinite, or beyond all doubles
+        return float(fold(one, other))
 
 
 def _whole_division(kind: type[Tree], a: Expression, b: Expression, range_: Range | None) -> Expression:

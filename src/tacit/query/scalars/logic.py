@@ -107,7 +107,7 @@ def _can_be_listed(kind: type[Tree], term: Tree) -> bool:
 
 def _membership(term: Tree) -> tuple[Tree, list[Tree]] | None:
     if isinstance(term, exp.In):
-        return term.this, term.expressions
+        return None if term.args.get("query") is not None else (term.this, term.expressions)
     return (term.this, [term.expression]) if trees.is_constant(term.expression) else None
 
 

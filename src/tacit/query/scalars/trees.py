@@ -212,7 +212,7 @@ def nodes(tree: Tree) -> int:
     while waiting:
         node = waiting.pop()
         count += 1
-        if isinstance(node, exp.In):
+        if isinstance(node, exp.In) and node.args.get("query") is None:
             waiting.append(node.this)
         else:
             waiting += node.iter_expressions()

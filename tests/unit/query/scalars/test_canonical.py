@@ -88,7 +88,7 @@ n + 1                            | CASE WHEN (CAST(n AS DOUBLE) + 1e0) <> NaN TH
 y + x                            | CASE WHEN (x + y) <> NaN THEN x + y END
 x + y + x                        | CASE WHEN ((x + y) + x) <> NaN THEN (x + y) + x END
 2 * 3 + 1                        | 7
-0.1 + 0.2                        | 0.30000000000000004e0
+0.1 + 0.2                        | 0.3e0
 7 / 2                            | 3.5e0
 -7 // 2                          | -3
 -7 % 2                           | -1
