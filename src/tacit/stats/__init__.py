@@ -19,12 +19,15 @@ from tacit.stats.histograms import cdf, contingency, histogram
 from tacit.stats.hypotheses import TestAnswer, chi_squared, correlation_test, t_test, trend_test
 from tacit.stats.moments import correlation, count, covariance, mean, std, sum, trend, variance
 from tacit.stats.quantiles import box_plot, median, quantile, quantiles
+from tacit.stats.streams import RunningCount, RunningSum
 from tacit.stats.workloads import WorkloadAnswer, hierarchy, marginals, prefixes, ranges, workload
 
 __all__ = [
     "Answer",
     "Column",
     "RegisteredTable",
+    "RunningCount",
+    "RunningSum",
     "TestAnswer",
     "WorkloadAnswer",
     "bounds",

@@ -205,9 +205,9 @@ class TablesAnswer:
             self._known = dict.fromkeys(self._sets, 0.0)  # a column with one cell has no interaction, and no noise
             self._found = {one: np.zeros(shape) for one, shape in shapes.items()}
             for one, noise in noises.items():
-                assert isinstance(noise, CentredGaussian)
-                self._known[one] = noise.variance
-                self._found[one] = noise.centred(arrays[one])
+                if isinstance(noise, CentredGaussian):
+                    self._known[one] = noise.variance
+                    self._found[one] = noise.centred(arrays[one])
         else:
             self._spreads = {one: variance(noise) for one, noise in noises.items() if isinstance(noise, Laplace)}
             self._known = interactions.known_variances(sizes, self._spreads, self._sets)

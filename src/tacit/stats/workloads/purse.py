@@ -46,8 +46,7 @@ class Purse:
         pure = cls("Laplace", funds, 0.0, moved)
         if not funds.delta:
             return (pure,)
-        assert funds.epsilon is not None
-        return pure, cls("Gaussian", funds, rho_for(float(funds.epsilon) * _KEPT, funds.delta) * _KEPT, moved)
+        return pure, cls("Gaussian", funds, rho_for(float(funds.epsilon or 0) * _KEPT, funds.delta) * _KEPT, moved)
 
     @property
     def unit(self) -> float:

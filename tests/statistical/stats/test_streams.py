@@ -1,0 +1,57 @@
+"""Running totals have the stated noise at every step: the right variance, and intervals that hold what they say.
+
+False alarms: one in a million for each check (evidence.FALSE_ALARM); seeds are fixed. Half the noise must be noticed in
+the same check.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit import Budget
+from tacit.mechanisms.simulation import SeededSource
+from tacit.stats import RunningCount
+from tests.statistical.evidence import Refuted, accept, binomial_p
+
+HORIZON = 24
+STREAMS = 400
+
+
+def errors(delta: float) -> tuple[Any, Any, Any]:
+    """Distances from the true totals, stated variances, and whether 90 % intervals hold the truth, by step."""
+    true = 1000 * np.arange(1, HORIZON + 1)
+    source = SeededSource(4)
+    distances, spreads, inside = [], [], []
+    for _ in range(STREAMS):
+        price = {"rho": 0.005} if delta else {"epsilon": 0.2}
+        running = RunningCount(HORIZON, budget=Budget(1.0, delta), source=source, **price)  # type: ignore[arg-type]
+        totals = [running.add(1000) for _ in range(HORIZON)]
+        distances.append([one.estimate - at for one, at in zip(totals, true, strict=True)])
+        spreads = [one.variance for one in totals]
+        spans = [one.interval(0.9) for one in totals]
+        inside.append([low <= at <= high for (low, high), at in zip(spans, true, strict=True)])
+    return np.array(distances), np.array(spreads), np.array(inside)
+
+
+def check(distances: Any, spreads: Any) -> None:
+    """The mean squared distance at the first, a middle and the last step, against its stated variance."""
+    for at in (0, 10, HORIZON - 1):
+        squares = distances[:, at] ** 2 / spreads[at]
+        off = (squares.mean() - 1) / (squares.std(ddof=1) / math.sqrt(STREAMS))
+        accept(2 * float(stats.norm.sf(abs(off))), f"the stated variance at step {at}")
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
+def test_totals_have_the_stated_variance_and_coverage(delta: float) -> None:
+    distances, spreads, inside = errors(delta)
+    check(distances, spreads)
+    for at in (0, 10, HORIZON - 1):
+        hits = int(inside[:, at].sum())
+        accept(max(binomial_p(hits, STREAMS, share) for share in (0.89, 0.9, 0.91)), "a coverage of 0.9")
+    with pytest.raises(Refuted):
+        check(distances / 2, spreads)
