@@ -23,7 +23,9 @@ NOT_BENCHMARKS: Final = frozenset({"__init__", "__main__", "results"})
 
 def benchmark_names() -> list[str]:
     """Name every benchmark of this folder."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in NOT_BENCHMARKS)
+    here = Path(__file__).parent
+    folders = [path.parent.name for path in here.glob("*/benchmark.py")]
+    return sorted([*folders, *(path.stem for path in here.glob("*.py") if path.stem not in NOT_BENCHMARKS)])
 
 
 def load(name: str) -> Benchmark:

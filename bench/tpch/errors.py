@@ -1,0 +1,75 @@
+"""How far a private answer lies from the exact one: by group, relative to the exact number."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+Row = Mapping[str, Any]
+
+AGREES: Final = 1e-5
+"""How far, relative to the number, answers may be apart without noise: values are put on a grid before they are summed."""
+EMPTY: Final = 0.5
+"""Below this, a count or a sum without noise is that of nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The median of the relative errors, and the share of the groups of the exact answer that were shown."""
+
+    error: float | None
+    shown: float
+
+
+def distance(found: Sequence[Row], exact: Sequence[Row], keys: Sequence[str]) -> Distance:
+    """Compare two answers; groups are told apart by `keys`, and numbers that are exactly 0 have no relative error."""
+    by_key = {_key(row, keys): row for row in found}
+    pairs = [(by_key.get(_key(row, keys)), row) for row in exact]
+    errors = [error for mine, row in pairs if mine is not None for error in _errors(mine, row, keys)]
+    shown = sum(mine is not None for mine, _ in pairs) / len(pairs) if pairs else 0.0
+    return Distance(statistics.median(errors) if errors else None, shown)
+
+
+def agree(found: Sequence[Row], exact: Sequence[Row], keys: Sequence[str]) -> bool:
+    """Whether two answers are the same, noise aside; a group that is only found has a count or a sum of nothing."""
+    by_key = {_key(row, keys): row for row in exact}
+    for row in found:
+        other = by_key.pop(_key(row, keys), None)
+        numbers = [_number(row[name]) or 0.0 for name in row if name not in keys]
+        if other is None:
+            if all(abs(number) > EMPTY for number in numbers):
+                return False
+        elif any(error > AGREES for error in _errors(row, other, keys)):
+            return False
+    return not by_key
+
+
+def _errors(mine: Row, exact: Row, keys: Sequence[str]) -> Iterator[float]:
+    for name, value in mine.items():
+        true = _number(exact[name]) if name not in keys else None
+        number = _number(value)
+        if true:
+            yield abs((number or 0.0) - true) / abs(true)
+
+
+def _number(value: Any) -> float | None:
+    if value is None or isinstance(value, str | date):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(_plain(row[name]) for name in keys)
+
+
+def _plain(value: Any) -> Any:
+    """Return a key as every engine would: whole numbers whole, texts without padding."""
+    if isinstance(value, Decimal | float) and value == int(value):
+        return int(value)
+    return value.rstrip() if isinstance(value, str) else value
