@@ -82,7 +82,7 @@ class _Watch:
     """Interrupts what runs under its tag when its time is up or somebody cancels, and tells its progress."""
 
     def __init__(self, session: Session, timeout_s: float | None, progress: Progress | None) -> None:
-        self._session, self._progress = session, progress
+        self._session, self._context, self._progress = session, _context(session), progress
         self._tag = f"tacit-{next(_TAGS)}"
         self._deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._wake = threading.Event()
@@ -97,22 +97,31 @@ class _Watch:
 
     @contextmanager
     def tagged(self) -> Iterator[None]:
-        """Mark what this thread asks of Spark, so that it can be found again."""
-        session, context = self._session, _context(self._session)
-        session.addTag(self._tag)
-        if context is not None and self._progress is not None:
-            context.setLocalProperty("spark.jobGroup.id", self._tag)
-        if context is None and self._progress is not None:
-            session.registerProgressHandler(self._told)
+        """Mark what this thread asks of Spark, so that it can be found again from another one."""
+        self._mark()
         try:
             yield
         finally:
             with suppress(Exception):  # Spark is gone, then
-                session.removeTag(self._tag)
-                if context is not None and self._progress is not None:
-                    context.setLocalProperty("spark.jobGroup.id", None)
-                if context is None and self._progress is not None:
-                    session.removeProgressHandler(self._told)
+                self._unmark()
+
+    def _mark(self) -> None:
+        if self._context is None:
+            self._session.addTag(self._tag)
+            if self._progress is not None:
+                self._session.registerProgressHandler(self._told)
+        else:  # the tags of a session are those of one thread, and cannot be named in another
+            self._context.addJobTag(self._tag)
+            self._context.setLocalProperty("spark.jobGroup.id", self._tag)
+
+    def _unmark(self) -> None:
+        if self._context is None:
+            self._session.removeTag(self._tag)
+            if self._progress is not None:
+                self._session.removeProgressHandler(self._told)
+        else:
+            self._context.removeJobTag(self._tag)
+            self._context.setLocalProperty("spark.jobGroup.id", None)
 
     def cancel(self) -> None:
         """Interrupt the work."""
@@ -128,7 +137,10 @@ class _Watch:
     def interrupt(self) -> None:
         """Make Spark stop what runs under the tag."""
         with suppress(Exception):  # Spark is gone, and the work with it
-            self._session.interruptTag(self._tag)
+            if self._context is None:
+                self._session.interruptTag(self._tag)
+            else:
+                self._context.cancelJobsWithTag(self._tag)
 
     def reason(self, timeout_s: float | None) -> EngineFailed | None:
         """Return why the work was interrupted, if it was."""
@@ -158,10 +170,9 @@ class _Watch:
     def _look(self) -> None:
         """Ask a Spark of this process how many tasks are done."""
         with suppress(Exception):  # to be told is a courtesy, and must not stop the work
-            context = _context(self._session)
-            if context is None:
+            if self._context is None:
                 return
-            tracker = context.statusTracker()
+            tracker = self._context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
             stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
             known = [one for one in stages if one is not None]

@@ -48,9 +48,8 @@ OWN: Final = {
     "spark.log.level": "OFF",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=file:"
-    + str(Path(__file__).with_name("quiet.properties")),
 }
+QUIET: Final = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('quiet.properties')}"
 RETRIES: Final[dict[str, Any]] = {
     "max_retries": 5,
     "initial_backoff": 100,
@@ -120,7 +119,7 @@ class Home:
         launch: Any = java_gateway.launch_gateway
         gateway = None
         if SparkContext._gateway is None:
-            with _java(pyspark.__version__, Path(self._folder.name)):
+            with _environment(pyspark.__version__, Path(self._folder.name)):
                 gateway = launch(conf, {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
@@ -129,20 +128,20 @@ HOME: Final = Home()
 
 
 @contextmanager
-def _java(version: str, folder: Path) -> Iterator[None]:
-    """Set JAVA_HOME while a Java is started."""
-    before, home = os.environ.get("JAVA_HOME"), java_home(version, folder)
-    if home is None:
-        yield
-        return
-    os.environ["JAVA_HOME"] = home
+def _environment(version: str, folder: Path) -> Iterator[None]:
+    """Set what a Java that is started takes from the environment: which one it is, and that it logs nothing."""
+    home, options = java_home(version, folder), os.environ.get("SPARK_SUBMIT_OPTS", "")
+    wanted = {"SPARK_SUBMIT_OPTS": f"{options} {QUIET}".strip()} | ({} if home is None else {"JAVA_HOME": home})
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _cores(place: str) -> int:

@@ -10,7 +10,6 @@ from sqlglot import exp
 from tacit.engines.dialects.spark.numbers import Handler, Write
 from tacit.engines.dialects.spark.pieces import Piece, Type
 
-
 _LONGER: Final = "".join(chr(one) for one in range(0x10000) if len(chr(one).upper()) > 1)
 """Letters for whose capitals Java writes several characters; DuckDB writes one, or leaves the letter as it is."""
 
