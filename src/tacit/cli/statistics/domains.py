@@ -21,10 +21,10 @@ from tacit.cli.catalog.values import bounds_of, pair_of
 from tacit.cli.statistics.stating import edges_of
 from tacit.curator.facts import fitted
 from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.errors import InvalidInput, NotBounded, NotInCatalog
+from tacit.privacy.errors import InvalidInput, NotBounded, NotInCatalog, TooWide, WrongKind
 from tacit.privacy.tables import Column as Declared
 from tacit.privacy.tables import Kind
-from tacit.stats.cells import Cells, edge_of, ends_of
+from tacit.stats.cells import DATES_MAX, Cells, edge_of, ends_of
 from tacit.stats.cells import edges_of as checked_edges
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import date_edges
@@ -36,13 +36,22 @@ if TYPE_CHECKING:
 
 PARTS: Final[Mapping[str, Literal["day", "month", "year"]]] = {"day": "day", "month": "month", "year": "year"}
 
+LONGER: Final = "count by longer periods, --bins month or --bins year, or within narrower bounds"
 
-def domain_of(columns: Sequence[Column], bins: Sequence[str], edges: Sequence[str], most: int) -> dict[str, Any]:
-    """Return the cells of each column; `most` is how many a column has of which only bounds are known."""
+
+def domain_of(
+    columns: Sequence[Column], bins: Sequence[str], edges: Sequence[str], most: int, *, by_period: bool = False
+) -> dict[str, Any]:
+    """Return the cells of each column; `most` is how many a column has of which only bounds are known.
+
+    Where cells are grouped `by_period`, they are days, months or years: equal parts would lie in two periods at once.
+    """
     stated = {name: ("edges", text) for name, text in _by_column(columns, edges, "edges")}
     for name, text in _by_column(columns, bins, "bins"):
         if name in stated:
             raise InvalidInput(f"{name} has bins or edges, not both", name="bins", value=text)
+        if by_period and text.rpartition(":")[2] not in PARTS:
+            raise InvalidInput(f"the bins of {name} are grouped by period: they are day, month or year", name="bins")
         stated[name] = ("bins", text)
     return {one.declared.name: _cells(one.declared, *stated.get(one.declared.name, ("", "")), most) for one in columns}
 
@@ -116,9 +125,16 @@ def _cells(declared: Declared, what: str, text: str, most: int) -> Any:
                 f"the values of {name} are not public, and showing one could give a person away", accepted=accepted
             )
         raise NotBounded(f"nothing public limits {name}", accepted=f"--bins {name}=0:120:12, chosen without looking")
-    if kind in (Kind.DATE, Kind.TIME) and count in PARTS:
+    if count in PARTS:
+        if kind not in (Kind.DATE, Kind.TIME):
+            raise WrongKind(f"{name} holds {kind} values, and only dates have {count}s")
         first, last = (_day(end) for end in ends_of(name, kind, bounds))
-        return [edge_of(name, kind, day) for day in date_edges(first, last + timedelta(days=1), PARTS[count])]
+        days = date_edges(first, last + timedelta(days=1), PARTS[count])
+        if len(days) > DATES_MAX + 1:
+            raise TooWide(
+                f"{name} has {len(days) - 1:,} {count}s, and at most {DATES_MAX:,} are counted", accepted=LONGER
+            )
+        return [edge_of(name, kind, day) for day in days]
     return list(Cells.of(name, kind, bounds, _count(name, count) if count else most, even=bool(count)).edges)
 
 

@@ -90,7 +90,9 @@ def ask_line(entry: Named, columns: Sequence[Column], asked: Mapping[str, Any]) 
     if levels and isinstance(levels[-1], dict) and column.declared.facts is None and not asked["bins"]:
         edges: Any = Categories(levels[-1])
     else:
-        edges = domain_of(columns, asked["bins"], asked["edges"], most=128)[name]
+        periods = [one for one in levels if isinstance(one, str)]
+        bins = asked["bins"] or (("day",) if periods and not asked["edges"] else ())
+        edges = domain_of(columns, bins, asked["edges"], most=128, by_period=bool(periods))[name]
     read = below if entry.name == "prefixes" else picked
     picks = read(column, edges, asked.get("picks", ()))
     answer = asked_by_name(entry, columns, {**own, "edges": edges, "name": name})

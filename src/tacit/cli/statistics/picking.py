@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tacit.cli.statistics.rows import key
 from tacit.mechanisms.mechanism import Interval
 from tacit.stats import Answer
 from tacit.stats.funds import LEVEL
+from tacit.stats.plots import Plot, plot_of
 from tacit.stats.workloads import Counted, WorkloadAnswer
 
 
@@ -45,6 +47,15 @@ class Picked(WorkloadAnswer):
         """Return where each count without noise lies with probability `level`, each by itself."""
         spans = [one.interval(level) for one in self._counted]
         return Interval(*(np.array([span[end] for span in spans]) for end in (0, 1)))
+
+    def plot(self) -> Plot:
+        """Return the picked ranges as bars."""
+        named = [f"{key(low)} to {key(high)}" for low, high in self.picks]
+        rows = [
+            {self.column: name, "value": row["value"], "low": row["low"], "high": row["high"]}
+            for name, row in zip(named, self.rows, strict=True)
+        ]
+        return plot_of(self.label, (self.column,), rows, self.card, "bars")
 
     @cached_property
     def _counted(self) -> list[Counted]:
