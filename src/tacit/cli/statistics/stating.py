@@ -13,8 +13,9 @@ from typing import Any, Final
 from tacit.cli.catalog.values import bounds_of, categories_of
 from tacit.curator.facts import fitted
 from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.errors import InvalidInput, NotInCatalog
+from tacit.privacy.errors import InvalidInput, NotInCatalog, TooLarge
 from tacit.privacy.tables import Kind, Table
+from tacit.stats.tables import EDGES_MAX
 
 EXAMPLES: Final = {"bounds": "0:120", "keys": "A,B,C"}
 
@@ -48,6 +49,8 @@ def stated(
 
 def edges_of(kind: Kind, text: str) -> list[Any]:
     """Read edges with commas between them: numbers, or dates and times in ISO form."""
+    if text.count(",") >= EDGES_MAX:
+        raise TooLarge(f"at most {EDGES_MAX:,} edges are compared one by one; say --bins", name="edges")
     return [part.strip() for part in text.split(",")] if kind in (Kind.DATE, Kind.TIME) else numbers_of("edges", text)
 
 
