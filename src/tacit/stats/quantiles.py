@@ -50,7 +50,7 @@ from tacit.stats.asking import Asked, Survey, grouped
 from tacit.stats.cells import Cells, ends_of
 from tacit.stats.funds import Funds, Noise
 from tacit.stats.plan import Noisy, Plan, noise_line
-from tacit.stats.ranks import accepted, crossing
+from tacit.stats.ranks import accepted, crossing, widths
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.trees import Tree, accumulated
 
@@ -146,7 +146,7 @@ class TreeQuantiles(Quantiles):
     def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
         for below in self.tree.below(noisy):
             for share in self.shares:
-                yield accepted(below, self.tree.drawn, share, level)
+                yield accepted(below, self.tree.widths(share, level), share)
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class ChosenQuantiles(Quantiles):
         drawn = accumulated(np.asarray(fresh))
         for (edges, below), places in zip(rulers, self._ordered(noisy), strict=True):
             for share, place in zip(self.shares, places.tolist(), strict=True):
-                first, last = accepted(below, drawn[:, : len(edges)], share, level)
+                first, last = accepted(below, widths(drawn[:, : len(edges)], share, level), share)
                 yield min(int(edges[first]), place), max(int(edges[last + 1]) - 1, place)
 
 

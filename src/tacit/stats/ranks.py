@@ -40,15 +40,18 @@ def crossing(below: Numbers, share: float) -> float:
     return float(after - 1 + np.clip(within, 0.0, 1.0))
 
 
-def accepted(below: Numbers, drawn: Numbers, share: float, level: float) -> tuple[int, int]:
+def widths(drawn: Numbers, share: float, level: float) -> Numbers:
+    """Return within what the noise of below - share * total stays at each edge, from draws of the noise of below."""
+    return np.asarray(np.quantile(np.abs(drawn - share * drawn[:, -1:]), level, axis=0))
+
+
+def accepted(below: Numbers, width: Numbers, share: float) -> tuple[int, int]:
     """Return the first and the last cell in which the quantile can lie.
 
-    `below` are noisy counts of the rows below each edge, `drawn` is their noise drawn anew, a draw a row. Bounds that
-    rise with the edges are put in the place of noisy ones: if noisy ones hold everywhere, so do their rising means.
+    `below` are noisy counts of the rows below each edge, `width` are their `widths`. Bounds that rise with the edges
+    are put in the place of noisy ones: if noisy ones hold everywhere, so do their rising means.
     """
     surplus = below - share * below[-1]
-    noise = drawn - share * drawn[:, -1:]
-    width = np.quantile(np.abs(noise), level, axis=0)
     low, high = rising(surplus - width), rising(surplus + width)
     first = int(np.argmax(high[1:] >= 0)) if np.any(high[1:] >= 0) else len(below) - 2
     reached = np.flatnonzero(low[:-1] <= 0)

@@ -26,6 +26,7 @@ from tacit.privacy.events import Composed, Event
 from tacit.stats.cells import Cells
 from tacit.stats.funds import Funds, Noise
 from tacit.stats.plan import Noisy, noise_line
+from tacit.stats.ranks import widths
 from tacit.stats.rows import Cut, Rows, Term
 
 FAN: Final = 16
@@ -85,6 +86,16 @@ class Tree:
             for noise, size in zip(self.noises, each, strict=True)
         ]
         return accumulated(consistent(levels))
+
+    def widths(self, share: float, level: float) -> Numbers:
+        """Return within what the noise of below - share * total stays at each edge; worked out once."""
+        if (share, level) not in self._widths:
+            self._widths[share, level] = widths(self.drawn, share, level)
+        return self._widths[share, level]
+
+    @cached_property
+    def _widths(self) -> dict[tuple[float, float], Numbers]:
+        return {}
 
 
 def sizes(count: int) -> tuple[int, ...]:

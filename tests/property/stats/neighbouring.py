@@ -121,6 +121,7 @@ def plans(per_unit: int, relation: Relation) -> dict[str, Plan]:
         "cdf": stats.cdf(number, bins=200, **bounded),
         "median": stats.median(number, **bounded),
         "median by group": stats.median(number, by=text, keys=KEYS, **bounded),
+        "quantile by group": stats.quantile(number, 0.9, by=text, keys=KEYS, **bounded),
         "quantiles": stats.quantiles(number, [0.1, 0.9], **bounded),
         "tree": stats.box_plot(number, by=text, keys=KEYS, **bounded),
         "bounds": stats.bounds(number, **asked),

@@ -45,7 +45,7 @@ def compare(name: str, world: World, relation: Relation, *, counted: int | None 
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(world=worlds())
 def test_one_unit_moves_the_sums_by_no_more_than_the_noise_is_for(name: str, relation: Relation, world: World) -> None:
     compare(name, put(name, world), relation)
