@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.grid import Grid
 from tacit.privacy.bounds import Bounds, Category
-from tacit.privacy.errors import NotBounded, OutOfRange
+from tacit.privacy.errors import NotBounded, OutOfRange, TooWide
 from tacit.privacy.tables import Kind
 
 REACH_MAX: Final = 2**40
@@ -30,6 +30,9 @@ REACH_MAX: Final = 2**40
 
 SATURATION: Final = 2**62
 """Where sums end; clamping moves no two neighbours further apart."""
+
+EDGES_MAX: Final = 4096
+"""So many edges are compared one by one; more of them have to be equally far apart."""
 
 _TINY: Final = Fraction(1, 2**60)
 _BOUNDED_BELOW: Final = 2**50
@@ -140,6 +143,20 @@ class Cut:
     column: str
     values: tuple[Category, ...] = ()
     edges: tuple[float | date, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.edges) > EDGES_MAX and not self.is_even:
+            raise TooWide(
+                f"more than {EDGES_MAX:,} edges must be numbers equally far apart", accepted="fewer edges, or even ones"
+            )
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the edges are numbers equally far apart, so that a bin is found by computing."""
+        if any(isinstance(edge, date) for edge in self.edges[:1]):
+            return False
+        gaps = np.diff(np.array(self.edges, dtype=np.float64))
+        return bool(len(gaps) and np.allclose(gaps, gaps[0], rtol=1e-9, atol=0))
 
     @property
     def cells(self) -> int:

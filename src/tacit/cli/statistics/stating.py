@@ -15,7 +15,7 @@ from tacit.curator.facts import fitted
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotInCatalog, TooLarge
 from tacit.privacy.tables import Kind, Table
-from tacit.stats.tables import EDGES_MAX
+from tacit.stats.rows import EDGES_MAX
 
 EXAMPLES: Final = {"bounds": "0:120", "keys": "A,B,C"}
 
