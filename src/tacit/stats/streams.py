@@ -8,8 +8,8 @@ Promise (neighbours: one unit more or less, or one replaced, as the budget says)
 was charged, if no unit adds more than `per_step` to any step, nor anything to more than `steps_per_unit` of them. With
 1 and 1 that protects single events; to protect people, state in how many steps a person can be, and leave out what is
 beyond that: whoever adds up the steps must see to it, for here they are numbers already. Steps may depend on what was
-released before (the mechanisms are matrix mechanisms with noise that is independent of the steps: Denisov et al. 2022,
-theorem 2.1, for Gaussian noise; each node of a tree by itself, for Laplace noise).
+released before (Denisov, McMahan, Rush, Smith, Thakurta 2022 for Gaussian noise and a triangular matrix; for Laplace
+noise each node of a tree is a mechanism by itself, and the sum of what a unit moves them is bounded on every path).
 
 Which mechanism: the one with the lower mean variance of a total, `roots` or `trees` (`running`), Gaussian noise where
 the budget has a delta or rho is paid, Laplace noise otherwise. The noise is whole and exact.

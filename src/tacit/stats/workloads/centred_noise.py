@@ -3,7 +3,7 @@
 Promise: let the table by some columns be moved by at most `moved` rows between neighbours, each in one cell. What
 `release` returns is a function of the centred table with Gaussian noise, whose standard deviation over its L2
 sensitivity is `sigma` = deviation / (moved sqrt(p)), p the product of (m - 1) / m over the sizes m of the columns: so
-much of a row is left by centring (Xiao et al. 2023, theorem 3: this is why tables that share their margins cost less
+much of a row is left by centring (Xiao, He, Zhang, Kifer 2023: this is why tables that share their margins cost less
 together than alone).
 
 Why whole numbers cost nothing. Let H be the tensor product of m I - J (J all ones): it maps tables to integers, and has

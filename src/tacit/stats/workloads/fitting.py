@@ -11,7 +11,7 @@ Rastogi 2015). `error` is that figure, the mean over queries. Candidates:
 - for Laplace noise a p-identity strategy (McKenna, Miklau, Hay, Machanavajjhala 2018): the cells and p fitted rows,
   begun at the best tree and improved by L-BFGS;
 - for Gaussian noise the best strategy there is: X = A'A minimises tr(V X^-1) among all X with a diagonal of ones, and
-  is found by the fixed point of Denisov, McMahan, Rush, Smith, Thakurta 2022 (theorem 3.2).
+  is found by the fixed point of Denisov, McMahan, Rush, Smith, Thakurta 2022.
 """
 
 from __future__ import annotations
@@ -118,19 +118,25 @@ def _hierarchies(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
     order = sorted({one.groups for one in levels}, key=lambda groups: -max(groups))
     if max(order[0]) + 1 != cells:
         order.insert(0, tuple(range(cells)))
-    parents = []
-    for below, above in pairwise(order):
-        found = np.zeros(max(below) + 1, dtype=np.int64)
-        found[list(below)] = above
-        parents.append(tuple(found.tolist()))
-    tree = Tree(cells, tuple(parents))
+    tree = _nested(order)
     weights = [sum(1 / one.count for one in levels if one.groups == groups) for groups in order]
 
     def error(precisions: Numbers) -> tuple[float, Numbers]:
         return _hierarchy_error(tree, weights, precisions)
 
-    kept, shares, least = _fitted(len(order), law, error, drop=False)
-    return [TreeStrategy(tree, tuple(shares), least, f"the {len(kept)} levels of the hierarchy")]
+    kept, shares, least = _fitted(len(order), law, error)
+    name = f"{len(kept)} levels of the hierarchy"
+    return [TreeStrategy(_nested([order[index] for index in kept]), shares, least, name)]
+
+
+def _nested(order: Sequence[tuple[int, ...]]) -> Tree:
+    """Return the tree of partitions, the finest first, given by the group of each cell."""
+    parents = []
+    for below, above in pairwise(order):
+        found = np.zeros(max(below) + 1, dtype=np.int64)
+        found[list(below)] = above
+        parents.append(tuple(found.tolist()))
+    return Tree(len(order[0]), tuple(parents))
 
 
 def _hierarchy_error(tree: Tree, weights: Sequence[float], precisions: Numbers) -> tuple[float, Numbers]:
@@ -141,8 +147,8 @@ def _hierarchy_error(tree: Tree, weights: Sequence[float], precisions: Numbers) 
         return float(sum(weight * one.sum() for weight, one in zip(weights, variances, strict=True)))
 
     value = total(precisions)
-    slopes = np.empty(len(precisions))
-    for index in range(len(precisions)):
+    slopes = np.zeros(len(precisions))
+    for index in np.flatnonzero(precisions):
         step = precisions[index] * 1e-6
         moved = precisions.copy()
         moved[index] += step
@@ -167,7 +173,7 @@ def node_variances(tree: Tree, precisions: Sequence[float]) -> list[Numbers]:
 
 
 def _fitted(
-    levels: int, law: Law, error: Callable[[Numbers], tuple[float, Numbers]], *, drop: bool = True
+    levels: int, law: Law, error: Callable[[Numbers], tuple[float, Numbers]]
 ) -> tuple[list[int], tuple[float, ...], float]:
     """Share a price of 1 among levels so that the error is least; levels that get next to nothing are left out.
 
@@ -193,7 +199,7 @@ def _fitted(
         shares = np.exp(found.x - found.x.max())
         shares /= shares.sum()
         weak = [place for place, share in zip(kept, shares, strict=True) if share < SHARE_MIN and place]
-        if not weak or not drop:
+        if not weak:
             return kept, tuple(shares.tolist()), float(np.exp(found.fun))
         kept = [place for place in kept if place not in weak]
 

@@ -10,7 +10,7 @@ its mean taken off); r of no columns is the total. Interactions of different set
 - least squares on several noisy tables goes interaction by interaction: each table by A that has R says r_R with
   variance v_A (cells of A without R), and what they say is averaged by precision.
 
-(The marginals strategies of McKenna et al. 2018 and the residual bases of Xiao, Cao, Ding, Kifer, Zhang 2023 are
+(The marginals strategies of McKenna et al. 2018 and the residual bases of Xiao, He, Zhang, Kifer 2023 are
 these, in other words.) Axes and subsets are tuples of column numbers, in rising order.
 """
 

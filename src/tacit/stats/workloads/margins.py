@@ -2,9 +2,10 @@
 
 The error is the mean variance of a cell, each asked table weighing the same. Under Gaussian noise each interaction is
 measured by itself, with v_R proportional to sqrt(p_R / u_R), where u_R is its weight in the error: the least error is
-(sum of sqrt(u_R p_R))^2 for a loss of 1, by the inequality of Cauchy and Schwarz, and no unbiased linear estimate has
-less (Xiao et al. 2023, theorem 4). Under Laplace noise whole tables are measured, the asked ones, their margins and
-tables that hold several of them, with shares of epsilon fitted by L-BFGS from several starts (McKenna et al. 2018).
+(sum of sqrt(u_R p_R))^2 for a loss of 1, by the inequality of Cauchy and Schwarz, and no matrix mechanism with Gaussian
+noise has less (Xiao, He, Zhang, Kifer 2023). Under Laplace noise whole tables are measured, the asked ones, their
+margins and tables that hold several of them, with shares of epsilon fitted by L-BFGS from several starts (McKenna,
+Miklau, Hay, Machanavajjhala 2018).
 """
 
 from __future__ import annotations
