@@ -29,6 +29,7 @@ from bench.tpch.engines import ENGINES, Opened, Rows, opened, public
 from bench.tpch.errors import Distance, agree, distance
 from bench.tpch.questions import Query, judged, planned, queries
 from bench.tpch.schema import UNITS, schema
+from tacit import TacitError
 from tacit.accounting.bounds import Cost
 from tacit.privacy import Limits
 from tacit.query import Plan, Release, Settings, ask
@@ -114,7 +115,7 @@ def _unit(unit: str, scale: float, names: Sequence[str], asked: Sequence[Query],
         agreed: dict[str, int] = {}
         counted = 0
         for query in (one for one in asked if one.asked.verdicts[unit].is_answered):
-            found = {one.name: _measured(query, unit, scale, one) for one in engines}
+            found = dict(_found(query, unit, scale, engines))
             counted += 1
             for name, figures in found.items():
                 same = figures.agrees and figures.whole == next(iter(found.values())).whole
@@ -127,6 +128,15 @@ def _unit(unit: str, scale: float, names: Sequence[str], asked: Sequence[Query],
                 f"scale {scale:g}, {unit}, {name}: queries whose numbers, noise and limits aside, are the exact ones"
             )
             yield Result(metric, number, "queries", goal=counted, better="higher")
+
+
+def _found(query: Query, unit: str, scale: float, engines: Sequence[Opened]) -> Iterator[tuple[str, Measured]]:
+    """Ask one query of every engine; one that cannot run it is left out, and said so."""
+    for one in engines:
+        try:
+            yield one.name, _measured(query, unit, scale, one)
+        except TacitError as error:
+            sys.stderr.write(f"{query.name}, scale {scale:g}, {unit}: {one.name} fails: {error}\n")
 
 
 def _measured(query: Query, unit: str, scale: float, engine: Opened) -> Measured:
@@ -165,6 +175,8 @@ def _keys(sql: str, unit: str, scale: float) -> list[str]:
 
 def _lines(metric: str, found: Mapping[str, Measured]) -> Iterator[Result]:
     """Lay out what was measured: the first engine's figure, and those of the others beside it."""
+    if not found:
+        return
     first, *others = found
     for epsilon in found[first].errors:
         errors = {name: one.errors[epsilon] for name, one in found.items() if epsilon in one.errors}

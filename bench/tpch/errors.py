@@ -13,7 +13,7 @@ from typing import Any, Final
 Row = Mapping[str, Any]
 
 AGREES: Final = 1e-5
-"""How far, relative to the number, answers may be apart without noise: values are put on a grid before they are summed."""
+"""How far, relative to the number, answers may be apart without noise: values are added on a grid."""
 EMPTY: Final = 0.5
 """Below this, a count or a sum without noise is that of nothing."""
 
