@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -26,10 +26,12 @@ class Distance:
     shown: float
 
 
-def distance(found: Sequence[Row], exact: Sequence[Row], keys: Sequence[str]) -> Distance:
-    """Compare two answers; groups are told apart by `keys`, and numbers that are exactly 0 have no relative error."""
-    by_key = {_key(row, keys): row for row in found}
-    pairs = [(by_key.get(_key(row, keys)), row) for row in exact]
+def distance(answers: Iterable[Sequence[Row]], exact: Sequence[Row], keys: Sequence[str]) -> Distance:
+    """Compare answers to one question with the exact one, group by group; what is exactly 0 has no relative error."""
+    pairs = []
+    for answer in answers:
+        by_key = {_key(row, keys): row for row in answer}
+        pairs += [(by_key.get(_key(row, keys)), row) for row in exact]
     errors = [error for mine, row in pairs if mine is not None for error in _errors(mine, row, keys)]
     shown = sum(mine is not None for mine, _ in pairs) / len(pairs) if pairs else 0.0
     return Distance(statistics.median(errors) if errors else None, shown)

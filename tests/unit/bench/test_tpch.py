@@ -90,10 +90,10 @@ def test_keys_are_a_span_a_list_or_a_question_about_public_tables() -> None:
 def test_errors_are_relative_and_by_group() -> None:
     exact = [{"k": "a", "n": 10}, {"k": "b", "n": Decimal(20)}, {"k": "c", "n": 0}, {"k": "d", "n": 5}]
     found = [{"k": "a", "n": 11}, {"k": "b", "n": 14.0}, {"k": "c", "n": 3}, {"k": "e", "n": 9}]
-    measured = distance(found, exact, ["k"])
+    measured = distance([found], exact, ["k"])
     assert measured.error == pytest.approx(0.2)
     assert measured.shown == 0.75
-    assert distance([], exact, ["k"]).error is None
+    assert distance([[]], exact, ["k"]).error is None
 
 
 def test_answers_agree_if_groups_that_only_one_has_are_empty() -> None:
