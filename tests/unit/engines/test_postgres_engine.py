@@ -214,6 +214,22 @@ def test_values_are_what_they_mean(engine: PostgresEngine, schema: str) -> None:
     ]
 
 
+def test_an_offset_in_a_text_counts_as_in_duckdb(engine: PostgresEngine, schema: str) -> None:
+    texts = ["2024-06-01 00:30:00+02", "2024-06-01 00:30:00Z", "2024-06-01T00:30-05:30", "2024-06-01", "no"]
+    texts += ["2024-06-01 00:30"]
+    listed = ", ".join(f"({place}, '{one}')" for place, one in enumerate(texts))
+    execute(f"CREATE TABLE {schema}.t AS SELECT * FROM (VALUES {listed}) AS v(i, t)")
+    engine.register(Table("t", (Column("i", Kind.INTEGER), Column("t", Kind.TIME))), source(f"{schema}.t"), {})
+    assert [value for _, value in sorted(rows(engine, "SELECT i, t FROM tacit_data.t"))] == [
+        datetime(2024, 5, 31, 22, 30),
+        datetime(2024, 6, 1, 0, 30),
+        datetime(2024, 6, 1, 6, 0),
+        datetime(2024, 6, 1),
+        None,
+        datetime(2024, 6, 1, 0, 30),
+    ]
+
+
 def test_names_are_found_as_postgres_reads_them(engine: PostgresEngine, schema: str) -> None:
     execute(f'CREATE TABLE {schema}."Odd ""Name"".%s" ("Big Col%%" int)', f"CREATE TABLE {schema}.plain (n int)")
     assert engine.describe(source(f'{schema}."Odd ""Name"".%s"'))[0].name == "Big Col%%"

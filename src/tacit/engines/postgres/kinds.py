@@ -79,7 +79,8 @@ _POSSIBLE: Final = {
 
 
 def _text(column: str, kind: Kind) -> str:
-    return _plain(Type.TEXT, f'({column}::text COLLATE "C")', kind)
+    shown = f'({column}::text COLLATE "C")'
+    return _text_moment(shown) if kind is Kind.TIME else _plain(Type.TEXT, shown, kind)
 
 
 def _integer(column: str, kind: Kind) -> str:
@@ -126,19 +127,18 @@ def _zoned(column: str, kind: Kind) -> str:
     return _time(f"timezone('UTC', {column})", kind)
 
 
-def text_moment(column: str, kind: Kind) -> str:
+def _text_moment(column: str) -> str:
     """Return a text as a time in UTC: an offset that is written with it counts."""
     read = try_cast(Value(column, Type.TEXT, is_plain=True), Type.TIME)
-    offset = Value(f"(regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$'))", Type.UNKNOWN)
-    shifted = let(
+    offset = Value(f"regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$')", Type.UNKNOWN)
+    shift = let(
         lambda part: (
-            f"CASE WHEN {part.sql} IS NULL THEN '0'::interval ELSE make_interval(hours => "
-            f"({part.sql})[2]::int, mins => coalesce(({part.sql})[3], '0')::int) * "
-            f"CASE WHEN ({part.sql})[1] = '-' THEN -1 ELSE 1 END END"
+            f"CASE WHEN {part.sql} IS NULL THEN interval '0' ELSE make_interval(hours => ({part.sql})[2]::int, "
+            f"mins => coalesce(({part.sql})[3], '0')::int) * CASE WHEN ({part.sql})[1] = '-' THEN -1 ELSE 1 END END"
         ),
         offset,
     )
-    return f"({read.sql} - CASE WHEN {column} ~ ':' THEN {shifted} ELSE '0'::interval END)"
+    return f"({read.sql} - CASE WHEN {column} LIKE '%:%' THEN {shift} ELSE interval '0' END)"
 
 
 _BY_TYPE: Final = {

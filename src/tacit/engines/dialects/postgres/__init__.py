@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from tacit.engines.dialects.postgres.queries import Columns, Relation, Relations, Writer
 from tacit.engines.dialects.postgres.values import Type, Value, finished, identifier
+from tacit.privacy.errors import EngineFailed
 
 __all__ = ["Columns", "Relation", "Relations", "Type", "Value", "finished", "identifier", "postgres", "written"]
 
@@ -31,5 +32,8 @@ def postgres(tree: exp.Query, relations: Relations | None = None) -> str:
 def written(tree: exp.Query, relations: Relations) -> tuple[str, Columns, list[tuple[str, str]]]:
     """Return a part of a statement that is yet to be `finished`, its columns, and the relations that it names."""
     writer = Writer(relations)
-    sql, columns = writer.query(tree)
+    try:
+        sql, columns = writer.query(tree)
+    except RecursionError:
+        raise EngineFailed("the question is nested too deeply for PostgreSQL; ask for less at once") from None
     return sql, columns, list(writer.named)

@@ -151,7 +151,7 @@ class _Scope:
         if isinstance(node, exp.Column):
             return self._column(node)
         if isinstance(node, exp.In) and node.args.get("query") is not None:
-            a, (inner, _) = self.value(node.this), self._writer.query(node.args["query"])
+            a, (inner, _) = self.value(node.this), self._writer.query(node.args["query"], self._sources)
             return Value(f"({a.sql} IN ({inner}))", Type.BOOLEAN, is_apart=a.is_apart)
         if isinstance(node, exp.Exists):
             inner, _ = self._writer.query(node.this, self._sources)

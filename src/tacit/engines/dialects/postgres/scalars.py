@@ -41,12 +41,30 @@ _TYPES: Final = {
     _Name.TIMESTAMP: Type.TIME,
     _Name.TIMESTAMPNTZ: Type.TIME,
 }
+_CHAINS: Final = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
 _LARGER: Final = {Type.INTEGER: "int8", Type.REAL: "float8", Type.DATE: "date_", Type.TIME: "timestamp_"}
 """Strict functions of PostgreSQL for the larger and smaller of two, by the beginnings of their names."""
 
 
 def scalar(node: exp.Expression, bind: Bind) -> Value:
-    """Write one node."""
+    """Write one node; chains such as a + b + c are followed without recursion, for they can be long."""
+    known: dict[int, Value] = {}
+
+    def inner(child: exp.Expression) -> Value:
+        return known.get(id(_bare(child))) or bind(child)
+
+    waiting = [(node, False)]
+    while waiting:
+        here, is_ready = waiting.pop()
+        links = [] if is_ready or not isinstance(here, _CHAINS) else [_bare(here.this), _bare(here.expression)]
+        if nested := [(link, False) for link in links if isinstance(link, _CHAINS)]:
+            waiting += [(here, True), *nested]
+        else:
+            known[id(here)] = _ruled(here, inner)
+    return known[id(node)]
+
+
+def _ruled(node: exp.Expression, bind: Bind) -> Value:
     rule = _NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else _RULES.get(type(node))
     if rule is None:
         raise EngineFailed(f"PostgreSQL is not asked for {node.key}, which has no form there; ask another way")
