@@ -241,6 +241,10 @@ class Survey:
 
     def answered(self, plan: Plan) -> Answer:
         """Charge a plan, measure it, and return the answer."""
+        if self._learning and not isinstance(plan, Learnt):
+            raise NotBounded(
+                "this statistic does not learn its bounds", accepted="learn them first: tacit.stats.bounds"
+            )
         if self._table is not None:
             return self._table.answered(plan, self._asked, self.per_unit)
         permit = self.budget.charge(plan.event, self._asked.get("purpose") or plan.label)
@@ -258,7 +262,9 @@ def _names(given: Mapping[str, Any]) -> dict[str, str]:
     names: dict[str, str] = {}
     for place, values in given.items():
         own = name_of(values) or place.removeprefix("by ")
-        names[place] = own if own not in names.values() else f"{own} ({place})"
+        while own in names.values():
+            own = f"{own} ({place})"
+        names[place] = own
     return names
 
 
