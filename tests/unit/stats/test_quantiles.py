@@ -58,7 +58,9 @@ def test_missing_values_lie_on_both_sides_of_a_smooth_median() -> None:
 def test_up_to_two_shares_are_chosen_and_more_are_read_from_a_tree() -> None:
     two = stats.quantiles(AGES, [0.1, 0.9], bounds=(0, 100), epsilon=EXACT, budget=budget())
     nine = stats.quantiles(AGES, np.arange(1, 10) / 10, bounds=(0, 100), epsilon=EXACT, budget=budget())
+    whole = stats.quantiles(AGES.astype(int), [0.1, 0.9], bounds=(0, 100), epsilon=EXACT, budget=budget())
     assert isinstance(two.plan, ChosenQuantiles)
+    assert isinstance(whole.plan, TreeQuantiles)
     assert isinstance(nine.plan, TreeQuantiles)
     assert nine.keys is not None
     assert nine.keys[0] == (0.1,)
