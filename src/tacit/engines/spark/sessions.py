@@ -35,6 +35,8 @@ SETTINGS: Final = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.groupByOrdinal": "false",
     "spark.sql.orderByOrdinal": "false",
+    "spark.sql.parser.manageParserCaches": "true",  # what long statements leave in the parser may fill the memory
+    "spark.sql.parser.parserDfaCacheFlushThreshold": "20000",
 }
 """What statements rely on; every session of an engine is set so."""
 

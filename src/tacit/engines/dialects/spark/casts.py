@@ -33,6 +33,7 @@ _DATE: Final = rf"^{_SPACE}*{_DAY}(?:(?:T|{_SPACE}){_SPACE}*{_CLOCK}{_ZONE}|{_SP
 _EPOCH: Final = rf"^{_SPACE}*-?(?i:epoch){_SPACE}*\z"
 _TRUE: Final = "('true', 't', '1', 'yes', 'y')"
 _FALSE: Final = "('false', 'f', '0', 'no', 'n')"
+_ZEROS: Final = r"(\.[0-9]+?)0+$"
 _DAY_MICROS: Final = 86_400_000_000
 
 
@@ -41,7 +42,7 @@ def cast(value: Piece, target: Type) -> Piece:
     if value.type is target:
         return value
     make = _CASTS.get((value.type, target), lambda shown: f"CAST({shown} AS {target})")
-    return Piece(once(value.text, make), target)
+    return Piece(once(value.closed, make), target)
 
 
 def to_whole(value: str) -> str:
@@ -119,15 +120,15 @@ def micros(value: str) -> str:
 
 
 def _real_to_text(value: str) -> str:
-    """Return a real in DuckDB's way: the shortest digits, with an exponent below 1e-4 and from 1e16 on."""
-    shown = f"CAST({value} AS STRING)"
-    mantissa, power = f"regexp_replace({shown}, '(\\\\.0)?E.*', '')", f"CAST(split_part({shown}, 'E', 2) AS INT)"
-    exponent = f"format_string('%se%s%02d', {mantissa}, CASE WHEN {power} < 0 THEN '-' ELSE '+' END, abs({power}))"
-    plain = f"regexp_replace(CAST(CAST({value} AS DECIMAL(38, 21)) AS STRING), '(?<=\\\\.[0-9]{{1,21}})0+$', '')"
+    """Return a real in DuckDB's way: the fewest digits that tell it, with an exponent below 1e-4 and from 1e16 on."""
+    digits = f"transform(sequence(0, 16), n -> format_string(concat('%.', n, 'e'), {value}))"
+    short = f"element_at(filter({digits}, t -> CAST(t AS DOUBLE) = {value}), 1)"
+    plain = f"regexp_replace(CAST(CAST({short} AS DECIMAL(38, 21)) AS STRING), {literal(_ZEROS)}, {literal('$1')})"
     return (
-        f"CASE WHEN isnan({value}) THEN 'nan' WHEN abs({value}) = double('Infinity') THEN "
-        f"CASE WHEN {value} > 0 THEN 'inf' ELSE '-inf' END WHEN instr({shown}, 'E') = 0 THEN {shown} "
-        f"WHEN abs({value}) >= 1e-4 AND abs({value}) < 1e16 THEN {plain} ELSE {exponent} END"
+        f"CASE WHEN {value} = 0D THEN CAST({value} AS STRING) "
+        f"WHEN abs({value}) >= 1e-4D AND abs({value}) < 1e16D THEN {plain} "
+        f"WHEN abs({value}) < double('Infinity') THEN {short} WHEN isnan({value}) THEN 'nan' "
+        f"WHEN {value} > 0D THEN 'inf' WHEN {value} < 0D THEN '-inf' END"
     )
 
 

@@ -11,13 +11,14 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.spark.casts import cast, micros, to_whole
-from tacit.engines.dialects.spark.pieces import WHOLE, Piece, Type, once, wider
+from tacit.engines.dialects.spark.casts import cast, from_micros, micros, to_whole
+from tacit.engines.dialects.spark.pieces import WHOLE, Level, Piece, Type, once, wider
 
 Write = Callable[[exp.Expr], Piece]
 Handler = Callable[[exp.Expr, Write], Piece]
 
 _SIGNS: Final[Mapping[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_LEVELS: Final = {"+": Level.ADDED, "-": Level.ADDED}
 
 
 def literal_number(text: str) -> Piece:
@@ -36,55 +37,57 @@ def operation(node: exp.Expr, write: Write) -> Piece:
         return _shifted(node, write(node.this), node.expression)
     left, right = write(node.this), write(node.expression)
     if left.type is Type.DATE and right.type in WHOLE:
-        return Piece(f"date_{'add' if isinstance(node, exp.Add) else 'sub'}({left}, {right})", Type.DATE)
-    type_ = wider(left.type, right.type)
+        return Piece(f"date_{'add' if isinstance(node, exp.Add) else 'sub'}({left.text}, {right.text})", Type.DATE)
+    sign, type_ = _SIGNS[type(node)], wider(left.type, right.type)
     if isinstance(node, exp.Div):
-        return Piece(f"({cast(left, Type.DOUBLE)} / {cast(right, Type.DOUBLE)})", Type.DOUBLE)
+        left, right, type_ = cast(left, Type.DOUBLE), cast(right, Type.DOUBLE), Type.DOUBLE
     if type_ is Type.INT:
-        left, type_ = Piece(f"CAST({left} AS BIGINT)"), Type.BIGINT
-    whole = f"({left} {_SIGNS[type(node)]} {right})"
-    return Piece(f"CAST({whole} AS {Type.HUGE})" if type_ is Type.HUGE else whole, type_)
+        left, type_ = Piece(f"CAST({left.text} AS BIGINT)"), Type.BIGINT
+    level = _LEVELS.get(sign, Level.MULTIPLIED)
+    whole = f"{left.at(level)} {sign} {right.at(Level(level + 1))}"
+    return Piece(f"CAST({whole} AS {Type.HUGE})", type_) if type_ is Type.HUGE else Piece(whole, type_, level)
 
 
 def whole_division(node: exp.Expr, write: Write) -> Piece:
     """a // b, cut off towards zero."""
     left, right = write(node.this), write(node.expression)
     if Type.HUGE not in (left.type, right.type):
-        return Piece(f"({left} DIV {right})", Type.BIGINT)
+        quotient = f"{left.at(Level.MULTIPLIED)} DIV {right.at(Level.NEGATED)}"
+        return Piece(quotient, Type.BIGINT, Level.MULTIPLIED)
     # A quotient of decimals is rounded, so that it is taken where it is whole.
-    exact = once(left.text, lambda a: once(right.text, lambda b: f"CAST(({a} - {a} % {b}) / {b} AS {Type.HUGE})"))
+    exact = once(left.closed, lambda a: once(right.closed, lambda b: f"CAST(({a} - {a} % {b}) / {b} AS {Type.HUGE})"))
     return Piece(exact, Type.HUGE)
 
 
 def _shifted(node: exp.Expr, moment: Piece, interval: exp.Interval) -> Piece:
     amount = int(interval.this.name) * (1 if isinstance(node, exp.Add) else -1)
     unit = interval.args["unit"].name.upper()
-    shown = cast(moment, Type.TIME)
+    shown = cast(moment, Type.TIME).closed
     if unit == "MONTH":
-        return Piece(f"({shown} + make_ym_interval(0, {amount}))", Type.TIME)
+        return Piece(f"{shown} + make_ym_interval(0, {amount})", Type.TIME, Level.ADDED)
     seconds = amount * {"DAY": 86_400, "SECOND": 1}[unit]
-    return Piece(f"CAST(timestamp_micros({micros(shown.text)} + {seconds}000000L) AS TIMESTAMP_NTZ)", Type.TIME)
+    return Piece(from_micros(f"{micros(shown)} + {seconds}000000L"), Type.TIME)
 
 
 def negative(node: exp.Expr, write: Write) -> Piece:
     """-a."""
     value = write(node.this)
-    return Piece(f"(- {value})", value.type)
+    return Piece(f"-{value.closed}", value.type, Level.NEGATED)
 
 
 def floor(x: str) -> str:
     """Return a double rounded down; Spark's own makes a BIGINT of it, which not every double fits into."""
-    return once(x, lambda x: f"(CASE WHEN rint({x}) > {x} THEN rint({x}) - 1D ELSE rint({x}) END)")
+    return once(x, lambda x: f"CASE WHEN rint({x}) > {x} THEN rint({x}) - 1D ELSE rint({x}) END")
 
 
 def ceiling(x: str) -> str:
     """Return a double rounded up."""
-    return f"(- {floor(f'(- {x})')})"
+    return once(x, lambda x: f"CASE WHEN rint({x}) < {x} THEN -(-1D - rint({x})) ELSE rint({x}) END")  # -0.0 stays so
 
 
 def truncated(x: str) -> str:
     """Return a double rounded towards zero."""
-    return once(x, lambda x: f"(CASE WHEN {x} < 0D THEN {ceiling(x)} ELSE {floor(x)} END)")
+    return once(x, lambda x: f"CASE WHEN {x} < 0D THEN {ceiling(x)} ELSE {floor(x)} END")
 
 
 def half_away(x: str) -> str:
@@ -92,7 +95,7 @@ def half_away(x: str) -> str:
 
     def build(x: str) -> str:
         up, down = f"{x} - rint({x}) = 0.5D AND {x} > 0D", f"{x} - rint({x}) = -0.5D AND {x} < 0D"
-        return f"(CASE WHEN {up} THEN rint({x}) + 1D WHEN {down} THEN rint({x}) - 1D ELSE rint({x}) END)"
+        return f"CASE WHEN {up} THEN rint({x}) + 1D WHEN {down} THEN rint({x}) - 1D ELSE rint({x}) END"
 
     return once(x, build)
 
@@ -106,7 +109,7 @@ def _rounded_to(x: str, digits: int) -> str:
             result, otherwise = f"{half_away(f'({x} / {power})')} * {power}", "0D"
         else:
             result, otherwise = f"{half_away(f'({x} * {power})')} / {power}", x
-        return once(result, lambda r: f"(CASE WHEN abs({r}) < double('Infinity') THEN {r} ELSE {otherwise} END)")
+        return once(result, lambda r: f"CASE WHEN abs({r}) < double('Infinity') THEN {r} ELSE {otherwise} END")
 
     return once(x, build)
 
@@ -118,10 +121,10 @@ def _rounding(build: Callable[[str], str]) -> Handler:
         digits = 0 if decimals is None else _signed(decimals)
         if digits and isinstance(node, exp.Round):
             return Piece(
-                f"CASE WHEN {value} IS NOT NULL THEN {_rounded_to(cast(value, Type.DOUBLE).text, digits)} END",
+                f"CASE WHEN {value.closed} IS NOT NULL THEN {_rounded_to(cast(value, Type.DOUBLE).closed, digits)} END",
                 Type.DOUBLE,
             )
-        return value if value.type in WHOLE else Piece(build(value.text), Type.DOUBLE)
+        return value if value.type in WHOLE else Piece(build(value.closed), Type.DOUBLE)
 
     return handler
 
@@ -131,44 +134,48 @@ def _signed(node: exp.Expr) -> int:
 
 
 def _real(name: str) -> Handler:
-    return lambda node, write: Piece(f"{name}({cast(write(node.this), Type.DOUBLE)})", Type.DOUBLE)
+    return lambda node, write: Piece(f"{name}({cast(write(node.this), Type.DOUBLE).text})", Type.DOUBLE)
 
 
 def absolute(node: exp.Expr, write: Write) -> Piece:
     """ABS(x)."""
     value = write(node.this)
-    return Piece(f"abs({value})", value.type)
+    return Piece(f"abs({value.text})", value.type)
 
 
 def logarithm(node: exp.Expr, write: Write) -> Piece:
     """LOG(base, x), the base being 2 or 10."""
     base, x = node.this, node.args.get("expression")
     if x is None:
-        return Piece(f"log10({write(base)})", Type.DOUBLE)
-    return Piece(f"log10({write(x)})", Type.DOUBLE) if int(base.name) == 10 else Piece(log2(write(x).text), Type.DOUBLE)
+        return Piece(f"log10({write(base).text})", Type.DOUBLE)
+    return (
+        Piece(f"log10({write(x).text})", Type.DOUBLE)
+        if int(base.name) == 10
+        else Piece(log2(write(x).closed), Type.DOUBLE)
+    )
 
 
 def log2(x: str) -> str:
     """Return a logarithm to the base 2, exact at the powers of 2 (Spark divides two logarithms)."""
-    return once(x, lambda x: f"(CASE WHEN power(2D, rint(log2({x}))) = {x} THEN rint(log2({x})) ELSE log2({x}) END)")
+    return once(x, lambda x: f"CASE WHEN power(2D, rint(log2({x}))) = {x} THEN rint(log2({x})) ELSE log2({x}) END")
 
 
 def power(node: exp.Expr, write: Write) -> Piece:
     """POWER(x, y); 1 to any power is 1, also to an infinite one."""
-    x, y = (cast(write(one), Type.DOUBLE).text for one in (node.this, node.expression))
+    x, y = (cast(write(one), Type.DOUBLE).closed for one in (node.this, node.expression))
     if isinstance(node.expression, exp.Literal | exp.Neg):
         return Piece(f"power({x}, {y})", Type.DOUBLE)
 
     def build(x: str, y: str) -> str:
         ones = f"{y} IS NOT NULL AND ({x} = 1D OR ({x} = -1D AND abs({y}) = double('Infinity')))"
-        return f"(CASE WHEN {ones} THEN 1D ELSE power({x}, {y}) END)"
+        return f"CASE WHEN {ones} THEN 1D ELSE power({x}, {y}) END"
 
     return Piece(once(x, lambda x: once(y, lambda y: build(x, y))), Type.DOUBLE)
 
 
 def sign(node: exp.Expr, write: Write) -> Piece:
     """SIGN(x), as a double."""
-    return Piece(f"sign({cast(write(node.this), Type.DOUBLE)})", Type.DOUBLE)
+    return Piece(f"sign({cast(write(node.this), Type.DOUBLE).text})", Type.DOUBLE)
 
 
 def whole(node: exp.Expr, write: Write) -> Piece | None:
@@ -177,7 +184,7 @@ def whole(node: exp.Expr, write: Write) -> Piece | None:
     if not isinstance(inner, exp.Floor | exp.Ceil | exp.Round | exp.Trunc):
         return None
     value = write(inner)
-    return Piece(to_whole(value.text), Type.BIGINT) if value.type is Type.DOUBLE else None
+    return Piece(to_whole(value.closed), Type.BIGINT) if value.type is Type.DOUBLE else None
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from itertools import count
 from typing import Final
 
@@ -52,16 +52,35 @@ _ESCAPES: Final = {
 }
 
 
+class Level(IntEnum):
+    """How tightly a text holds together; Spark's parser takes long over parentheses, so none is written in vain."""
+
+    OR = 1
+    AND = 2
+    NOT = 3
+    COMPARED = 4
+    ADDED = 5
+    MULTIPLIED = 6
+    NEGATED = 7
+    CLOSED = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A value in Spark's SQL, closed so that it can stand beside any operator; None where its type is not known."""
+    """A value in Spark's SQL; its type is None where it is not known."""
 
     text: str
     type: Type | None = None
+    level: Level = Level.CLOSED
 
-    def __str__(self) -> str:
-        """Return the text."""
-        return self.text
+    def at(self, level: Level) -> str:
+        """Return the text as it stands where only what holds together as tightly may stand."""
+        return self.text if self.level >= level else f"({self.text})"
+
+    @property
+    def closed(self) -> str:
+        """The text as it can stand anywhere."""
+        return self.at(Level.CLOSED)
 
 
 def quoted(name: str) -> str:

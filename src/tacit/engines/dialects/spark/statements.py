@@ -15,7 +15,7 @@ from sqlglot import exp
 from tacit.engines.dialects.spark import moments, numbers, texts
 from tacit.engines.dialects.spark.casts import cast
 from tacit.engines.dialects.spark.numbers import Handler, Write, literal_number
-from tacit.engines.dialects.spark.pieces import TYPES, Piece, Type, literal, quoted, wider
+from tacit.engines.dialects.spark.pieces import TYPES, Level, Piece, Type, literal, quoted, wider
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Kind
@@ -93,12 +93,12 @@ class _Query:
         clauses = [] if source is None else [f"FROM {self._source(source.this)}"]
         clauses += [self._join(one) for one in tree.args.get("joins") or ()]
         if (where := tree.args.get("where")) is not None:
-            clauses.append(f"WHERE {self.value(where.this)}")
+            clauses.append(f"WHERE {self.value(where.this).text}")
         if (group := tree.args.get("group")) is not None:
             self._only(group, "expressions")
             clauses.append(f"GROUP BY {', '.join(self.value(one).text for one in group.expressions)}")
         if (having := tree.args.get("having")) is not None:
-            clauses.append(f"HAVING {self.value(having.this)}")
+            clauses.append(f"HAVING {self.value(having.this).text}")
         if (order := tree.args.get("order")) is not None:
             clauses.append(f"ORDER BY {self._order(order)}")
         if (limit := tree.args.get("limit")) is not None:
@@ -117,7 +117,7 @@ class _Query:
         inner = item.this if isinstance(item, exp.Alias) else item
         value, name = self.value(inner), item.alias_or_name
         types[name.lower()] = value.type
-        yield f"{value} AS {quoted(name)}" if name else value.text
+        yield f"{value.text} AS {quoted(name)}" if name else value.text
 
     def _source(self, source: exp.Expr) -> str:
         """Return an item of FROM, noting the types of its columns."""
@@ -138,7 +138,7 @@ class _Query:
         side, on = (join.side or "").upper(), join.args.get("on")
         word = f"{side} JOIN" if side else "JOIN" if on is not None else "CROSS JOIN"
         source = self._source(join.this)
-        return f"{word} {source}" if on is None else f"{word} {source} ON {self.value(on)}"
+        return f"{word} {source}" if on is None else f"{word} {source} ON {self.value(on).text}"
 
     def value(self, node: exp.Expr) -> Piece:
         """Return a value."""
@@ -159,10 +159,11 @@ class _Query:
         return Piece(f"{quoted(node.table)}.{own}" if node.table else own, type_)
 
     def _member(self, node: exp.Expr) -> Piece:
-        value = self.value(node.this)
-        if (query := node.args.get("query")) is not None:
-            return Piece(f"({value} IN ({self.query(query)[0]}))", Type.BOOLEAN)
-        return Piece(f"({value} IN ({', '.join(self.value(one).text for one in node.expressions)}))", Type.BOOLEAN)
+        value, query = self.value(node.this).at(Level.ADDED), node.args.get("query")
+        inside = (
+            self.query(query)[0] if query is not None else ", ".join(self.value(one).text for one in node.expressions)
+        )
+        return Piece(f"{value} IN ({inside})", Type.BOOLEAN, Level.COMPARED)
 
     def _window(self, node: exp.Expr) -> Piece:
         self._only(node, "this", "partition_by", "order", "over")
@@ -179,13 +180,13 @@ class _Query:
             (counted,) = function.this.expressions  # Spark counts no different values in windows
             return Piece(f"CAST(size(collect_set({_one_zero(self.value(counted))}) {over}) AS BIGINT)", Type.BIGINT)
         if isinstance(function, exp.Median):
-            return Piece(_middle(f"collect_list({self.value(function.this)}) {over}"), Type.DOUBLE)
+            return Piece(_middle(f"collect_list({self.value(function.this).text}) {over}"), Type.DOUBLE)
         value = self.value(function)
-        return Piece(f"{value} {over}", value.type)
+        return Piece(f"{value.text} {over}", value.type)
 
     def _order(self, order: exp.Expr) -> str:
         return ", ".join(
-            f"{self.value(one.this)}{' DESC' if one.args.get('desc') else ''} "
+            f"{self.value(one.this).text}{' DESC' if one.args.get('desc') else ''} "
             f"NULLS {'FIRST' if one.args.get('nulls_first') else 'LAST'}"
             for one in order.expressions
         )
@@ -198,11 +199,11 @@ class _Query:
         value = self.value(node.this)
         if isinstance(node, exp.Sum):
             if value.type is Type.DOUBLE:
-                return Piece(f"sum({value})", Type.DOUBLE)
-            return Piece(f"sum(CAST({value} AS {Type.HUGE}))", Type.HUGE)
+                return Piece(f"sum({value.text})", Type.DOUBLE)
+            return Piece(f"sum(CAST({value.text} AS {Type.HUGE}))", Type.HUGE)
         if isinstance(node, exp.Median):
-            return Piece(f"median({value})", Type.DOUBLE)
-        return Piece(f"{_AGGREGATES[type(node)]}({value})", value.type)
+            return Piece(f"median({value.text})", Type.DOUBLE)
+        return Piece(f"{_AGGREGATES[type(node)]}({value.text})", value.type)
 
     def _counted(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Star):
@@ -214,7 +215,7 @@ class _Query:
     def _neighbour(self, node: exp.Expr) -> Piece:
         value, offset = self.value(node.this), node.args.get("offset")
         distance = "" if offset is None else f", {int(offset.name)}"
-        return Piece(f"{'lag' if isinstance(node, exp.Lag) else 'lead'}({value}{distance})", value.type)
+        return Piece(f"{'lag' if isinstance(node, exp.Lag) else 'lead'}({value.text}{distance})", value.type)
 
     def _named(self, node: exp.Expr) -> Piece:
         """Return a call of a function that sqlglot has no node for, or that was built by name."""
@@ -225,9 +226,9 @@ class _Query:
         if name in ("LEAST", "GREATEST"):
             return _extreme(name.lower(), values, node)
         if name == "LOG2":
-            return Piece(numbers.log2(values[0].text), Type.DOUBLE)
+            return Piece(numbers.log2(values[0].closed), Type.DOUBLE)
         if name == "ISNAN":
-            return Piece(f"isnan({values[0]})", Type.BOOLEAN)
+            return Piece(f"isnan({values[0].text})", Type.BOOLEAN)
         raise _refused(node)
 
     def _only(self, node: exp.Expr, *names: str) -> None:
@@ -272,7 +273,7 @@ def _is_clamped(node: exp.Expr) -> bool:
 
 
 def _one_zero(value: Piece) -> str:
-    return f"({value} + 0D)" if value.type is Type.DOUBLE else value.text
+    return f"{value.closed} + 0D" if value.type is Type.DOUBLE else value.text
 
 
 def _middle(values: str) -> str:
@@ -308,7 +309,7 @@ def _constant(text: str, target: Type) -> Piece | None:
     if target in (Type.DATE, Type.TIME):
         return Piece(f"{target} {literal(text)}", target)
     if target is Type.BIGINT and text.removeprefix("-").isdecimal() and -(2**63) < int(text) < 2**63:
-        return Piece(f"{text}L" if int(text) >= 0 else f"(- {-int(text)}L)", target)
+        return Piece(f"{text}L", target, Level.CLOSED if int(text) >= 0 else Level.NEGATED)
     return Piece(f"CAST({literal(text)} AS DOUBLE)", target) if target is Type.DOUBLE else None
 
 
@@ -317,11 +318,11 @@ def _case(node: exp.Expr, write: Write) -> Piece:
     default = node.args.get("default")
     last = None if default is None else write(default)
     type_ = wider(*(value.type for _, value in branches), last.type if last is not None else None)
-    shown = "".join(f" WHEN {condition} THEN {value}" for condition, value in branches)
-    return Piece(f"(CASE{shown}{'' if last is None else f' ELSE {last}'} END)", type_)
+    shown = "".join(f" WHEN {condition.text} THEN {value.text}" for condition, value in branches)
+    return Piece(f"CASE{shown}{'' if last is None else f' ELSE {last.text}'} END", type_)
 
 
-def _chain(word: str, kind: type[exp.Expr], type_: Type) -> Handler:
+def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Level) -> Handler:
     """Return what writes a long chain of one operator, without recursion."""
 
     def handler(node: exp.Expr, write: Write) -> Piece:
@@ -329,19 +330,26 @@ def _chain(word: str, kind: type[exp.Expr], type_: Type) -> Handler:
         while type(here) is kind:
             terms.append(here.expression)
             here = here.this
-        return Piece(f"({f' {word} '.join(write(one).text for one in (here, *terms[::-1]))})", type_)
+        first, rest = write(here), [write(one).at(Level(level + 1)) for one in terms[::-1]]
+        return Piece(f" {word} ".join([first.at(level), *rest]), type_, level)
 
     return handler
 
 
 def _compared(node: exp.Expr, write: Write) -> Piece:
-    return Piece(f"({write(node.this)} {_COMPARISONS[type(node)]} {write(node.expression)})", Type.BOOLEAN)
+    left, right = (write(one).at(Level.ADDED) for one in (node.this, node.expression))
+    return Piece(f"{left} {_COMPARISONS[type(node)]} {right}", Type.BOOLEAN, Level.COMPARED)
+
+
+def _different(node: exp.Expr, write: Write) -> Piece:
+    left, right = (write(one).at(Level.ADDED) for one in (node.this, node.expression))
+    return Piece(f"NOT {left} <=> {right}", Type.BOOLEAN, Level.NOT)
 
 
 def _is(node: exp.Expr, write: Write) -> Piece:
     other = node.expression
     word = "NULL" if isinstance(other, exp.Null) else str(bool(other.this)).upper()
-    return Piece(f"({write(node.this)} IS {word})", Type.BOOLEAN)
+    return Piece(f"{write(node.this).at(Level.ADDED)} IS {word}", Type.BOOLEAN, Level.COMPARED)
 
 
 def _listed(name: str) -> Handler:
@@ -354,7 +362,7 @@ def _listed(name: str) -> Handler:
 
 def _nullif(node: exp.Expr, write: Write) -> Piece:
     value = write(node.this)
-    return Piece(f"nullif({value}, {write(node.expression)})", value.type)
+    return Piece(f"nullif({value.text}, {write(node.expression).text})", value.type)
 
 
 def _inner(node: exp.Expr, write: Write) -> Piece:
@@ -390,13 +398,11 @@ _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,
-    exp.And: _chain("AND", exp.And, Type.BOOLEAN),
-    exp.Or: _chain("OR", exp.Or, Type.BOOLEAN),
-    exp.DPipe: _chain("||", exp.DPipe, Type.TEXT),
-    exp.Not: lambda node, write: Piece(f"(NOT {write(node.this)})", Type.BOOLEAN),
-    exp.NullSafeNEQ: lambda node, write: Piece(
-        f"(NOT ({write(node.this)} <=> {write(node.expression)}))", Type.BOOLEAN
-    ),
+    exp.And: _chain("AND", exp.And, Type.BOOLEAN, Level.AND),
+    exp.Or: _chain("OR", exp.Or, Type.BOOLEAN, Level.OR),
+    exp.DPipe: _chain("||", exp.DPipe, Type.TEXT, Level.ADDED),
+    exp.Not: lambda node, write: Piece(f"NOT {write(node.this).at(Level.COMPARED)}", Type.BOOLEAN, Level.NOT),
+    exp.NullSafeNEQ: _different,
     exp.Is: _is,
     exp.Coalesce: _listed("coalesce"),
     exp.Least: _listed("least"),

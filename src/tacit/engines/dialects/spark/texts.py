@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from tacit.engines.dialects.spark.numbers import Handler, Write
-from tacit.engines.dialects.spark.pieces import Piece, Type
+from tacit.engines.dialects.spark.pieces import Level, Piece, Type
 
 _LONGER: Final = "".join(chr(one) for one in range(0x10000) if len(chr(one).upper()) > 1)
 """Letters for whose capitals Java writes several characters; DuckDB writes one, or leaves the letter as it is."""
@@ -33,7 +33,7 @@ def upper(value: str) -> str:
 
 def _trim(node: exp.Expr, write: Write) -> Piece:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-    return Piece(f"{name}({write(node.this)})", Type.TEXT)
+    return Piece(f"{name}({write(node.this).text})", Type.TEXT)
 
 
 def _substring(node: exp.Expr, write: Write) -> Piece:
@@ -41,13 +41,18 @@ def _substring(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"substring({', '.join(write(one).text for one in parts)})", Type.TEXT)
 
 
+def _like(node: exp.Expr, write: Write) -> Piece:
+    value, pattern = (write(one).at(Level.ADDED) for one in (node.this, node.expression))
+    return Piece(f"{value} LIKE {pattern}", Type.BOOLEAN, Level.COMPARED)
+
+
 def _ilike(node: exp.Expr, write: Write) -> Piece:
     value, pattern = (lower(write(one).text) for one in (node.this, node.expression))
-    return Piece(f"({value} LIKE {pattern})", Type.BOOLEAN)
+    return Piece(f"{value} LIKE {pattern}", Type.BOOLEAN, Level.COMPARED)
 
 
 def _of_two(name: str) -> Handler:
-    return lambda node, write: Piece(f"{name}({write(node.this)}, {write(node.expression)})", Type.BOOLEAN)
+    return lambda node, write: Piece(f"{name}({write(node.this).text}, {write(node.expression).text})", Type.BOOLEAN)
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
@@ -55,10 +60,12 @@ HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Lower: lambda node, write: Piece(lower(write(node.this).text), Type.TEXT),
     exp.Trim: _trim,
     exp.Substring: _substring,
-    exp.Right: lambda node, write: Piece(f"right({write(node.this)}, {write(node.expression)})", Type.TEXT),
-    exp.Length: lambda node, write: Piece(f"char_length({write(node.this)})", Type.INT),
-    exp.StrPosition: lambda node, write: Piece(f"instr({write(node.this)}, {write(node.args['substr'])})", Type.INT),
-    exp.Like: lambda node, write: Piece(f"({write(node.this)} LIKE {write(node.expression)})", Type.BOOLEAN),
+    exp.Right: lambda node, write: Piece(f"right({write(node.this).text}, {write(node.expression).text})", Type.TEXT),
+    exp.Length: lambda node, write: Piece(f"char_length({write(node.this).text})", Type.INT),
+    exp.StrPosition: lambda node, write: Piece(
+        f"instr({write(node.this).text}, {write(node.args['substr']).text})", Type.INT
+    ),
+    exp.Like: _like,
     exp.ILike: _ilike,
     exp.StartsWith: _of_two("startswith"),
     exp.EndsWith: _of_two("endswith"),
