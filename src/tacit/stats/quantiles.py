@@ -18,8 +18,8 @@ score by R, the width of these ranges. Groups are chosen for side by side: a uni
 log-probabilities there by epsilon r_g / R, by epsilon over all groups, as the r_g sum to R; where a unit is replaced,
 both sets of rows count, so the sensitivity is 2 max(q, 1 - q) R.
 
-The rule of "auto": one share is chosen by the exponential mechanism, as are two shares of reals and times; more are read
-from a tree. Measured on 10^2 to 10^5 normal, skewed, heavy-tailed and whole numbers at epsilon 0.1 and 1: chosen
+The rule of "auto": one share is chosen by the exponential mechanism, as are two shares of reals and times; more are
+read from a tree. Measured on 10^2 to 10^5 normal, skewed, heavy-tailed and whole numbers at epsilon 0.1 and 1: chosen
 medians have a quarter to a half of the error of a tree's (whole numbers: about the same), at equally wide intervals;
 smooth ones have several times that of chosen ones, but for large data, where all errors are tiny, and no interval. Each
 further share divides the funds of the choice, while a tree answers any number of them: at two shares the choice has

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from tacit.privacy.relations import Relation
 from tacit.stats.arrays import ArrayRows
@@ -47,6 +47,8 @@ def compare(name: str, world: World, relation: Relation, *, counted: int | None 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15)
 @given(world=worlds())
+@example(world=World([], [(20.0, -20.0, "a")], [(20.0, -20.0, "b")], 1))
+@example(world=World([], [(20.0, 5.0, "a")] * 3, [(-10.0, -20.0, "b")] * 3, 3))
 def test_one_unit_moves_the_sums_by_no_more_than_the_noise_is_for(name: str, relation: Relation, world: World) -> None:
     compare(name, put(name, world), relation)
 
