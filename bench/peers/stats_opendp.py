@@ -68,6 +68,8 @@ def statistics(values, lower, upper, epsilon):
 
 asked = [(index, epsilon) for index in range(len(arguments["sets"])) for epsilon in arguments["epsilons"]]
 for place, (index, epsilon) in enumerate(asked):
+    if time.perf_counter() > ends:
+        break
     one = arguments["sets"][index]
     values, (lower, upper) = np.load(one["path"]).astype(np.float64), map(float, one["bounds"])
     share_s = max(0.0, ends - time.perf_counter()) / (len(asked) - place) / 4

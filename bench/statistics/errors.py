@@ -54,22 +54,19 @@ def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int, seco
 
 
 def _lines(statistic: str, epsilon: float, found: dict[str, Errors], names: Sequence[str]) -> Iterator[Result]:
+    """Compare over the data about which all have answered that have such a statistic at all."""
     cells = [key for key in found["tacit"] if key[0] == statistic and key[3] == epsilon]
-    mine = _typical([found["tacit"][key] for key in cells])
-    others: dict[str, float | None] = {}
-    for name in names:
-        # a peer that has not answered everywhere has no figure that could be compared
-        errors = found.get(name, {})
-        others[name] = _typical([errors[key] for key in cells]) if all(key in errors for key in cells) else None
+    known = [name for name in names if any(key in found.get(name, {}) for key in cells)]
+    cells = [key for key in cells if all(key in found[name] for name in known)]
+    typical = {name: _typical([found[name][key] for key in cells]) for name in ("tacit", *known)}
     label = f"{statistic}, epsilon {epsilon:g}"
-    yield Result(f"{label}: error", mine, "spreads", others)
-    known = [name for name in names if others[name] is not None]
+    yield Result(f"{label}: error", typical["tacit"], "spreads", {name: typical.get(name) for name in names})
     if known:
-        ratios = [found["tacit"][key] / min(found[name][key] for name in known) for key in cells]
+        best = min(typical[name] for name in known)
         goal = 1 + CHANCE if statistic in SAME_LAW else 1.0
-        best = min(value for value in others.values() if value is not None)
-        yield Result(f"{label}: error over the best peer's", mine / best, "×", goal=goal)
-        yield Result(f"{label}: error over the best peer's, worst data", max(ratios), "×")
+        yield Result(f"{label}: error over the best peer's", typical["tacit"] / best, "×", goal=goal)
+        worst = max(found["tacit"][key] / min(found[name][key] for name in known) for key in cells)
+        yield Result(f"{label}: error over the best peer's, worst data", worst, "×")
 
 
 def _typical(errors: Sequence[float]) -> float:
@@ -105,6 +102,9 @@ def _theirs(
             sys.stderr.write(f"no figures of {peer}: {error}\n")
             answer = None
     found: dict[str, Errors] = {kind: {} for kind in PEERS[peer]}
+    reached = len({(line["set"], line["epsilon"]) for line in (answer or {}).get("answers", [])})
+    if answer and reached < len(sets) * len(epsilons):
+        sys.stderr.write(f"{peer} ran out of time: {reached} of {len(sets) * len(epsilons)} data sets are compared\n")
     for line in (answer or {}).get("answers", []):
         data = sets[line["set"]]
         key = (line["statistic"], data.shape, data.rows, line["epsilon"])

@@ -75,18 +75,18 @@ def test_peers_that_are_not_installed_are_shown_as_missing(monkeypatch: pytest.M
     assert all(set(result.peers.values()) == {None} for result in shown)
 
 
-def test_a_peer_that_has_not_answered_everywhere_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = made("normal", 50)
-    true = float(TRUE["mean"](data))
-    line = {"set": 0, "epsilon": 1.0, "kind": "diffprivlib", "statistic": "mean", "values": [true + 100]}
-
+def test_peers_are_compared_over_the_data_about_which_all_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(name: str, *_: Any, **asked: Any) -> dict[str, Any]:
-        lines = [{**line, "set": index} for index in range(len(asked["sets"]))]
-        return {"answers": lines if name == "diffprivlib" else lines[:0]}
+        reached = len(asked["sets"]) if name == "diffprivlib" else 1
+        line = {"epsilon": 1.0, "kind": name, "statistic": "mean", "values": [1e6 if name == "opendp" else 1e3]}
+        return {"answers": [{**line, "set": index} for index in range(reached)]}
 
     monkeypatch.setattr(peers, "run", run)
     shown = {result.metric: result for result in errors.measured((50,), (1.0,), 30, 1.0)}
-    ratio = shown["mean, epsilon 1: error over the best peer's"]
-    assert ratio.met
-    assert shown["mean, epsilon 1: error"].peers["opendp"] is None
+    assert shown["mean, epsilon 1: error over the best peer's"].met
+    data = made(SHAPES[0], 50)
+    theirs = shown["mean, epsilon 1: error"].peers
+    assert theirs["opendp"] == pytest.approx(errors.error_of("mean", data, [1e6]))
+    assert theirs["diffprivlib"] == pytest.approx(errors.error_of("mean", data, [1e3]))
+    assert theirs["opendp, n public"] is None
     assert "median, epsilon 1: error over the best peer's" not in shown
