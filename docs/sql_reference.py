@@ -64,7 +64,7 @@ CLAUSES: Final = (
     Clause(
         "ROLLUP, CUBE, GROUPING SETS",
         "SELECT sex, ward, COUNT(*) FROM visits GROUP BY ROLLUP (sex, ward)",
-        "totals are sums of the noisy numbers, at no cost; public keys and additive aggregates only; `GROUPING(key)`",
+        "totals are sums of the noisy numbers, at no cost, or each set is measured by itself where that errs less; public keys and additive aggregates only; `GROUPING(key)`",
     ),
     Clause(
         "FILTER",

@@ -67,6 +67,8 @@ def noise_in_words(plan: Plan, index: int) -> str:
 
 
 def _keys(plan: Plan) -> str:
+    if plan.sets_apart:
+        return f"public, {plan.groups:,} shown in {len(plan.question.sets)} grouping sets, each measured by itself"
     if plan.domains is not None:
         sizes = " × ".join(f"{len(domain.values):,}" for domain in plan.domains)
         return f"public, {sizes} shown" if len(plan.domains) == 1 else f"public, {sizes} = {plan.groups:,} shown"

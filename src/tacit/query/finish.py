@@ -22,6 +22,7 @@ from tacit.query.estimates import estimated
 from tacit.query.plan import Plan
 from tacit.query.run import Noisy
 from tacit.query.scratch import TABLE, evaluate
+from tacit.query.sets import sizes
 
 DRAWS: Final = 1000
 SIMULATED_MAX: Final = 2_000_000
@@ -43,10 +44,17 @@ class Groups:
 
 
 def groups_of(plan: Plan, noisy: Noisy) -> Groups:
-    """Return the groups of the answer; totals of grouping sets are sums of what was released."""
+    """Return the groups of the answer; totals of grouping sets are sums of what was released, or released as such."""
     sets = plan.question.sets
     if not sets:
         return Groups(noisy.keys, noisy.measures, noisy.choices, np.ones(noisy.groups, dtype=np.int64))
+    if plan.sets_apart:
+        cells = sizes(plan.domains or (), sets)
+        totals_of = tuple(
+            np.repeat(np.array([axis not in kept for kept in sets], dtype=np.int64), cells)
+            for axis in range(len(plan.question.keys))
+        )
+        return Groups(noisy.keys, noisy.measures, (), np.ones(noisy.groups, dtype=np.int64), totals_of)
     shape = tuple(len(domain.values) for domain in plan.domains or ())
     keys: list[list[Any]] = [[] for _ in shape]
     measures: list[list[NDArray[np.int64]]] = [[] for _ in noisy.measures]

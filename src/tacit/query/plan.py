@@ -24,7 +24,7 @@ from tacit.privacy.bounds import Category
 from tacit.privacy.errors import NotAllowed, NotSQL, TooWide
 from tacit.privacy.events import Event
 from tacit.privacy.tables import Kind, Limits, Schema
-from tacit.query import rewrite
+from tacit.query import rewrite, sets
 from tacit.query.aggregates import RANKED
 from tacit.query.bound import Bounding, bound
 from tacit.query.expressions import Constant, Expression, Range
@@ -71,6 +71,8 @@ class Statement:
     tree: exp.Select
     measures: tuple[int, ...] = ()
     choice: int | None = None
+    kept: tuple[int, ...] | None = None
+    """The grouping set that is measured: which keys it keeps; None for all of them."""
 
     @property
     def is_salted(self) -> bool:
@@ -100,6 +102,8 @@ class Plan:
     missing: tuple[Learnt, ...]
     asked: Question
     """The question before bounds were put in the place of missing ones."""
+    sets_apart: bool = False
+    """Whether each grouping set is measured by itself; otherwise the finest groups are, and totals are their sums."""
     is_ranged: bool = True
     """Whether all bounds are known; otherwise `ranged` has to put those that are learnt in the place of -1 and 1."""
 
@@ -146,8 +150,12 @@ class Plan:
 
     @property
     def groups(self) -> int | None:
-        """How many groups the answer has, if that is public."""
-        return math.prod(len(domain.values) for domain in self.domains) if self.domains is not None else None
+        """How many groups are measured, if that is public."""
+        if self.domains is None:
+            return None
+        if self.sets_apart:
+            return sum(sets.sizes(self.domains, self.question.sets))
+        return math.prod(len(domain.values) for domain in self.domains)
 
     @property
     def canonical(self) -> str:
@@ -176,6 +184,12 @@ def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settin
 
 def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
     """Turn a question into a priced plan."""
+    made = _of_sets if question.sets else _of_groups
+    return made(question, schema, target, tariff, settings)
+
+
+def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
+    """Measure the groups by all keys; totals of grouping sets, if there are any, are sums of them."""
     known = domains(question, settings.keys or {})
     groups = math.prod(len(domain.values) for domain in known) if known is not None else None
     if groups is not None and groups > GROUPS_MAX:
@@ -204,7 +218,66 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
     statements = tuple(_statements(ranged, known, measures, choices, bounding))
     first = tuple(_learning(question, known, missing, bounding))
     return Plan(
-        ranged, known, measures, choices, answers, bounding, price, statements, first, missing, question, not missing
+        ranged,
+        known,
+        measures,
+        choices,
+        answers,
+        bounding,
+        price,
+        statements,
+        first,
+        missing,
+        question,
+        is_ranged=not missing,
+    )
+
+
+def _of_sets(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
+    """Measure the finest groups and add them up, or each grouping set by itself: whichever has the lower error.
+
+    Both are priced, and no data are touched. The error is the mean variance over all numbers that are shown, relative
+    to each measure's. Where there are too many finest groups, or none is public, only one of the two is left.
+    """
+    known = domains(question, settings.keys or {})
+    together: Plan | None = None
+    wide: TooWide | None = None
+    try:
+        together = _of_groups(question, schema, target, tariff, settings)
+    except TooWide as error:
+        wide = error
+    cells = sets.sizes(known, question.sets) if known is not None and not unbounded(question) else []
+    if not cells or sum(cells) > GROUPS_MAX or (together is not None and target.error is not None):
+        if together is None:
+            raise wide  # type: ignore[misc]  # one of the two is there
+        return together
+    assert known is not None
+    bounding = bound(question, max(cells), _owners(question, schema), settings.limits, tariff.relation)
+    measures, choices, answers, weights = _answers(question)
+    _require_additive(known, measures, choices)
+    items = Items(measures, weights, (), False, bounding, times=len(question.sets))
+    price = priced(items, target, tariff, lambda one: _width(one, answers, ()))
+    if together is not None and not sets.is_better(price, together.price, known, question.sets):
+        return together
+    grouping = _grouping(question, known, bounding)
+    every = tuple(range(len(measures)))
+    statements = tuple(
+        Statement("sums", rewrite.additive(sets.part(grouping, kept), measures, units=False), every, kept=kept)
+        for kept in question.sets
+    )
+    return Plan(
+        question,
+        known,
+        measures,
+        (),
+        answers,
+        bounding,
+        price,
+        statements,
+        (),
+        (),
+        question,
+        sets_apart=True,
     )
 
 

@@ -89,6 +89,8 @@ class Items:
     bounding: Bounding
     learnt: int = 0
     """For how many values bounds are learnt."""
+    times: int = 1
+    """How often all measures are taken: once for each grouping set that is measured by itself."""
 
     @cached_property
     def families(self) -> list[int]:
@@ -163,7 +165,7 @@ def priced(items: Items, target: Target, tariff: Tariff, width: Callable[[Price]
 def _for_epsilon(items: Items, epsilon: float, delta: float, tariff: Tariff) -> Price:
     shares = _shares(items, Fraction(epsilon))
     laplace = tuple(
-        Laplace(items.bounding.l1(measure), share, relation=items.bounding.relation)
+        Laplace(items.bounding.l1(measure), _part(share, items.times), relation=items.bounding.relation)
         for measure, share in zip(items.measures, shares.measures, strict=True)
     )
     noises: tuple[Laplace | Gaussian, ...] = laplace
@@ -239,7 +241,7 @@ def _gaussians(items: Items, rho: float) -> tuple[Gaussian, ...]:
     return tuple(
         Gaussian(
             items.bounding.l2(measure),
-            sigma=sigma_for_rho(rho * weights[family] / total),
+            sigma=sigma_for_rho(rho * weights[family] / total / items.times),
             relation=items.bounding.relation,
         )
         for measure, family in zip(items.measures, items.families, strict=True)
@@ -262,7 +264,7 @@ def _assembled(
     """Return the mechanisms and their event; shares of choices are for one group if `repeated`, else for all."""
     groups, relation = items.bounding.groups_touched, items.bounding.relation
     by_family = {family: noise.event for family, noise in zip(items.families, noises, strict=True)}
-    events: list[Event] = list(by_family.values())
+    events: list[Event] = [_often(event, items.times) for event in by_family.values()]
     choices = []
     for choice, share in zip(items.choices, shares.choices, strict=True):
         sensitivity = items.bounding.per_group(choice.sensitivity)
@@ -281,6 +283,10 @@ def _assembled(
         events.append(_often(selection.event, groups))
     event = events[0] if len(events) == 1 else Composed(tuple(events))
     return Price(noises, tuple(choices), selection, bounds, event)
+
+
+def _part(share: Fraction, times: int) -> Fraction:
+    return share if times == 1 else Fraction(rounded_down(share / times))
 
 
 def _often(event: Event, count: int) -> Event:

@@ -9,6 +9,7 @@ the data hold.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -105,16 +106,15 @@ def run(
 
 def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:
     """Add noise to the results of a plan's statements."""
+    if plan.sets_apart:
+        return _released_sets(plan, found, source)
     places, keys = _groups(plan, found, source)
     measures: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * len(plan.measures)
     choices: list[list[Any]] = [[]] * len(plan.choices)
     for statement, columns in zip(plan.statements, found, strict=True):
         at = places.of(columns)
         for place, index in enumerate(statement.measures):
-            exact = np.zeros(places.count, dtype=np.int64)
-            kept = at >= 0
-            np.add.at(exact, at[kept], np.asarray(columns[f"m{place}"], dtype=np.int64)[kept])
-            np.clip(exact, -SATURATION, SATURATION, out=exact)
+            exact = _added(places.count, at, columns[f"m{place}"])
             measures[index] = _noisy(plan, index, exact, source)
         if statement.choice is not None:
             choices[statement.choice] = _chosen(plan, statement.choice, columns, at, places.count, source)
@@ -123,13 +123,40 @@ def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> No
     return Noisy(keys, tuple(np.asarray(one) for one in released), tuple(choices), simulated)
 
 
+def _released_sets(plan: Plan, found: Sequence[Columns], source: Source) -> Noisy:
+    """Add noise to each grouping set; its groups stand one after another, keys that it drops being NULL."""
+    keys: list[list[Any]] = [[] for _ in plan.question.keys]
+    measures: list[list[NDArray[np.int64]]] = [[] for _ in plan.measures]
+    for statement, columns in zip(plan.statements, found, strict=True):
+        kept = statement.kept or ()
+        places = _Public([plan.domains[index].values for index in kept] if plan.domains else [])
+        shown = dict(zip(kept, places.keys(), strict=True))
+        for index, column in enumerate(keys):
+            column += shown.get(index, [None] * places.count)
+        at = places.of(columns)
+        for place, index in enumerate(statement.measures):
+            exact = _added(places.count, at, columns[f"m{place}"])
+            measures[index].append(_noisy(plan, index, exact, source))
+    simulated = source.simulated or any(is_simulated(part) for parts in measures for part in parts)
+    released = tuple(np.concatenate([np.asarray(part) for part in parts]) for parts in measures)
+    return Noisy(tuple(keys), released, (), simulated)
+
+
+def _added(groups: int, at: NDArray[np.int64], values: Sequence[Any]) -> NDArray[np.int64]:
+    """Return a measure of every group, 0 for those that the engine does not name."""
+    exact, kept = np.zeros(groups, dtype=np.int64), at >= 0
+    np.add.at(exact, at[kept], np.asarray(values, dtype=np.int64)[kept])
+    return np.clip(exact, -SATURATION, SATURATION, out=exact)
+
+
 def exact(plan: Plan, found: Sequence[Columns]) -> dict[tuple[Any, ...], list[int]]:
     """Return the numbers before noise, by group; for tests and simulations of plans, never for a release."""
-    names = [f"k{index}" for index in range(len(plan.question.keys))]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for statement, columns in zip(plan.statements, found, strict=True):
-        for row, key in enumerate(_tuples(columns, names)):
-            values = groups.setdefault(key, [0] * len(plan.measures))
+        kept = plan.question.keys if statement.kept is None else statement.kept
+        of_set = () if statement.kept is None else (statement.kept,)
+        for row, key in enumerate(_tuples(columns, [f"k{index}" for index in range(len(kept))])):
+            values = groups.setdefault((*of_set, *key), [0] * len(plan.measures))
             for place, index in enumerate(statement.measures):
                 values[index] = int(columns[f"m{place}"][row])
     return groups
@@ -152,10 +179,10 @@ class _Places:
 class _Public(_Places):
     """Places in the product of public domains, found column by column."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._domains = [domain.values for domain in plan.domains or ()]
-        names = [f"k{index}" for index in range(len(self._domains))]
-        super().__init__(names, plan.groups or 1, {})
+    def __init__(self, domains: Sequence[Sequence[Any]]) -> None:
+        self._domains = domains
+        names = [f"k{index}" for index in range(len(domains))]
+        super().__init__(names, math.prod(map(len, domains)), {})
         self._of_value = [{value: index for index, value in enumerate(one)} for one in self._domains]
 
     def of(self, columns: Columns) -> NDArray[np.int64]:
@@ -183,7 +210,7 @@ class _Public(_Places):
 def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Places, tuple[list[Any], ...]]:
     """Return the groups that are shown: all public ones, or those that the selection lets pass."""
     if plan.domains is not None:
-        public = _Public(plan)
+        public = _Public([domain.values for domain in plan.domains])
         return public, public.keys()
     assert plan.price.selection is not None
     names = [f"k{index}" for index in range(len(plan.question.keys))]

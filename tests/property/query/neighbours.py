@@ -136,7 +136,7 @@ class _Pair:
         pure, rho, tight = Fraction(0), Fraction(0), 0.0
         for statement, here, there in zip(self.plan.statements, self.whole, self.found, strict=True):
             for place, index in enumerate(statement.measures):
-                moved = self._moved(here, there, f"m{place}")
+                moved = self._moved(here, there, f"m{place}", statement.kept)
                 self._check_measure(index, moved)
                 share, squared = self._spent(index, moved)
                 pure, rho = pure + share, rho + squared
@@ -153,14 +153,18 @@ class _Pair:
             tight = max(tight, float(spent / charged) if charged else 0.0)
         return tight
 
-    def _moved(self, here: dict[str, list[Any]], there: dict[str, list[Any]], name: str) -> dict[Group, int]:
+    def _moved(
+        self, here: dict[str, list[Any]], there: dict[str, list[Any]], name: str, kept: tuple[int, ...] | None = None
+    ) -> dict[Group, int]:
         moved = _moved(_column(here, name), _column(there, name))
-        return {group: value for group, value in moved.items() if self._is_shown(group)}
+        return {group: value for group, value in moved.items() if self._is_shown(group, kept)}
 
-    def _is_shown(self, group: Group) -> bool:
+    def _is_shown(self, group: Group, kept: tuple[int, ...] | None = None) -> bool:
         """Whether a group can be in the answer: where keys are public, groups of other values are left out of it."""
-        domains = self.plan.domains
-        return domains is None or all(value in domain.values for value, domain in zip(group, domains, strict=True))
+        if self.plan.domains is None:
+            return True
+        domains = self.plan.domains if kept is None else [self.plan.domains[index] for index in kept]
+        return all(value in domain.values for value, domain in zip(group, domains, strict=True))
 
     def _check_measure(self, index: int, moved: dict[Group, int]) -> None:
         measure, bounding, noise = self.plan.measures[index], self.plan.bounding, self.plan.price.noises[index]

@@ -472,7 +472,8 @@ class _Writer:
         roll = self.rng.random()
         if roll < 0.15:
             self.features.add("grouping sets")
-            return f"{self.rng.choice(['ROLLUP', 'CUBE'])} ({listed})"
+            form = self.rng.choice(["ROLLUP", "CUBE", "GROUPING SETS"])
+            return f"{form} ({', '.join(f'({one})' for one in keys) if form == 'GROUPING SETS' else listed})"
         return listed if roll < 0.8 else ", ".join(str(index + 1) for index in range(len(keys)))
 
 
