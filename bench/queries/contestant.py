@@ -72,9 +72,10 @@ def postgres_over(address: str, sql: str) -> Ask:
 
 def spark_over(place: str, files: str, sql: str) -> Ask:
     """Spark by itself, set as tacit sets it, over Parquet files that are read for every question."""
-    from tacit.engines.spark import session_at
+    from tacit.engines.spark import sessions
 
-    session = session_at(place)
+    session = sessions.opened(place)
+    sessions.set_up(session)
     session.read.parquet(files).createOrReplaceTempView("events")
 
     def ask(number: int) -> None:
