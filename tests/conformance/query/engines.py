@@ -19,14 +19,18 @@ from tacit.engines import Columns, DuckDBEngine
 from tacit.privacy.tables import Kind, Schema, Table
 from tests.conformance.engines.conftest import Place, parquet
 from tests.conformance.engines.places_postgres import postgres_engine, postgres_put
+from tests.conformance.engines.places_spark import spark_engine, spark_put
 from tests.unit.query.fixtures import FOLDER
 from tests.unit.query.rows import rows_of
 
 ENGINES: Final[Mapping[str, Callable[[Path], Place]]] = {
     "duckdb": lambda folder: Place(DuckDBEngine(folder, salt=7, threads=2), parquet(folder)),
     "postgres": lambda folder: Place(postgres_engine(), postgres_put()),
+    "spark": lambda folder: Place(spark_engine(), spark_put(parquet(folder))),
 }
-OTHERS: Final = [name for name in ENGINES if name != "duckdb"]
+OTHERS: Final = [name for name in ENGINES if name not in ("duckdb", "spark")]
+"""Those that are asked everything; Spark takes long over a statement, and is asked in `test_spark_numbers`."""
+
 TYPES: Final = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.INTEGER: "BIGINT",

@@ -35,10 +35,8 @@ def numbers(plan: Plan, there: Place) -> list[Any]:
     """Return all that a plan asks of an engine: learnt bounds, sums, and the cells of choices."""
     found: list[Any] = [by_key(run(there, one.tree), ["cell"]) for one in plan.learning]
     ranged = plan.ranged([LEARNT] * len(plan.missing)) if plan.missing else plan
-    keys = [f"k{index}" for index in range(len(plan.question.keys))]
     answers = [run(there, one.tree) for one in ranged.statements]
-    for statement, columns in zip(ranged.statements, answers, strict=True):
-        found.append(by_key(columns, [*keys, "cell"] if statement.choice is not None else keys))
+    found += [by_key(columns, [name for name in columns if name[0] == "k" or name == "cell"]) for columns in answers]
     if not ranged.choices:
         found.append(exact(ranged, answers))
     return found

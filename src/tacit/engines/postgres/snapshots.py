@@ -22,9 +22,11 @@ from tacit.privacy.errors import NoConnection
 
 T = TypeVar("T")
 
-KEPT_S: Final = 5.0
+KEPT_S = 5.0
+SWEEP_S = 1.0
+"""How long a transaction is kept that nobody uses, and how often that is looked after."""
+
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SWEEP_S: Final = 1.0
 
 
 class _Kept:
@@ -179,7 +181,7 @@ class Snapshots:
     def _sweep(self) -> None:
         """End transactions that nobody has used for a while, until there is none left."""
         while True:
-            time.sleep(_SWEEP_S)
+            time.sleep(SWEEP_S)
             now_s = time.monotonic()
             with self._lock:
                 old = [one for one in self._kept.values() if now_s - one.used_s > KEPT_S and not one.lock.locked()]
