@@ -21,6 +21,7 @@ from tacit.query import Settings
 
 QUERIES: Final = queries()
 TINY: Final = 0.01
+PAGE: Final = Path(__file__).parents[3] / "docs/explanation/tpch.md"
 NAMES: Final = ["Supplier#000000001", "Supplier#000000002"]
 
 
@@ -55,6 +56,16 @@ def held(statement: Statement, unit: str, settings: Settings) -> None:
         assert found == expected
     else:
         assert found.kind == ("empty" if expected.kind == "empty" else "as written")
+
+
+def test_the_documentation_has_the_verdict_on_every_query() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for query in QUERIES:
+        row = next(line for line in page.splitlines() if line.startswith(f"| Q{query.number}, "))
+        for unit, cell in zip(UNITS, row.strip("| ").split(" | ")[1:], strict=True):
+            verdict = query.asked.verdicts[unit]
+            assert cell == verdict.kind + (", keys stated" if verdict.is_answered and query.keys else "")
+            assert verdict.reason in page
 
 
 def test_a_query_that_is_no_longer_answered_stops_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
