@@ -6,6 +6,8 @@ compared with.
 
 from __future__ import annotations
 
+import atexit
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -50,15 +52,23 @@ def schema(name: str) -> Schema:
 @cache
 def place(engine: str) -> Place:
     """Return an engine, one for all tests of a process."""
-    return ENGINES[engine](Path(mkdtemp(prefix="tacit-engines-")))
+    return _opened(engine)
 
 
 @cache
 def filled(engine: str, name: str) -> Place:
     """Return an engine that holds invented rows of every table of a schema."""
-    there = ENGINES[engine](Path(mkdtemp(prefix="tacit-engines-")))
+    there = _opened(engine)
     for table, rows in rows_of(schema(name)):
         show(there, table, [row[: len(table.columns)] for row in rows], schema(name))
+    return there
+
+
+def _opened(engine: str) -> Place:
+    folder = Path(mkdtemp(prefix="tacit-engines-"))
+    there = ENGINES[engine](folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(there.engine.close)
     return there
 
 

@@ -117,6 +117,14 @@ def test_an_engine_over_an_address_in_the_environment(schema: str, monkeypatch: 
     engine.close()
 
 
+def test_a_database_in_another_encoding_is_refused() -> None:
+    name = f"latin_{os.getpid()}"
+    execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    place = postgres_server.place().replace("/postgres?", f"/{name}?")
+    with pytest.raises(EngineFailed, match="UTF8"):
+        PostgresEngine(place, salt=1).describe(Source("postgres", place, "t"))
+
+
 TYPES = {
     "int2": Kind.INTEGER,
     "int4": Kind.INTEGER,

@@ -16,6 +16,7 @@ from tacit.privacy.errors import EngineFailed, Unavailable
 
 CONNECT_TIMEOUT_S: Final = 10
 LOCK_TIMEOUT: Final = "30s"
+ENCODING: Final = "UTF8"
 IDLE_MAX: Final = 4
 """How many connections are kept for later."""
 
@@ -91,10 +92,9 @@ def connected(place: str) -> Any:
     psycopg = driver()
     error: EngineFailed | None = None
     connection: Any = None
-    address = places.address(place)
     try:
         connection = psycopg.connect(
-            address,
+            places.address(place),
             autocommit=True,
             prepare_threshold=None,
             connect_timeout=CONNECT_TIMEOUT_S,
@@ -104,6 +104,10 @@ def connected(place: str) -> Any:
             keepalives_count=3,
         )
         connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in SETTINGS.items()))
+        if connection.info.parameter_status("server_encoding") != ENCODING:
+            error = EngineFailed(
+                f"texts of this database are not in {ENCODING}, and may not be texts at all; convert it"
+            )
     except (psycopg.Error, OSError, UnicodeError) as caught:
         error = (
             of_connecting(caught) if isinstance(caught, psycopg.Error) else of_connecting(psycopg.OperationalError())

@@ -1,0 +1,116 @@
+"""Spark gives the same exact numbers as DuckDB: over questions that hold every construct once, and over bad rows.
+
+Spark takes tenths of a second over a statement, so that a selection is asked; `TACIT_CASES=all` asks everything.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from tacit.privacy.tables import Kind
+from tacit.query import Plan
+from tests.conformance.query import test_same_numbers as numbers
+from tests.conformance.query import test_same_scalars as scalars
+from tests.conformance.query.engines import filled, schema
+from tests.property.query.scalar_sql import SHAPES, Writer
+from tests.property.query.test_scalars import TRAPS
+from tests.unit.query.fixtures import Case
+
+ALL = os.environ.get("TACIT_CASES") == "all"
+TOGETHER = 30
+LAST_BIT = (exp.Exp, exp.Ln, exp.Log, exp.Pow)
+"""Functions whose last bit Java computes otherwise than C."""
+
+
+def plan_of(case: Case) -> Plan:
+    return case.setup.plan(case.sql, schema(case.setup.schema))
+
+
+def constructs(plan: Plan) -> set[str]:
+    """Return what a plan asks of an engine: nodes of trees, each with the one above it."""
+    trees = [one.tree for one in (*plan.learning, *plan.statements)]
+    nodes = (node for tree in trees for node in tree.walk())
+    return {f"{node.key} in {node.parent.key if node.parent is not None else ''}" for node in nodes}
+
+
+def selected(cases: Sequence[Case]) -> list[Case]:
+    """Return cases that have every construct of all of them, the richest ones first."""
+    if ALL:
+        return list(cases)
+    left = {index: constructs(plan_of(case)) for index, case in enumerate(cases)}
+    wanted, chosen = set().union(*left.values()), []
+    while wanted:
+        best = max(left, key=lambda index: (len(left[index] & wanted), -index))
+        chosen.append(best)
+        wanted -= left.pop(best)
+    return [cases[index] for index in sorted(chosen)]
+
+
+@pytest.mark.parametrize("case", selected(numbers.CASES), ids=lambda case: case.name)
+def test_a_question_of_the_fixtures_gives_the_same_numbers(case: Case) -> None:
+    plan = plan_of(case)
+    theirs = numbers.numbers(plan, filled("spark", case.setup.schema))
+    assert theirs == numbers.numbers(plan, filled("duckdb", case.setup.schema))
+
+
+@pytest.mark.parametrize("sql", numbers.QUESTIONS if ALL else numbers.QUESTIONS[::2])
+def test_odd_values_give_the_same_numbers(sql: str) -> None:
+    numbers.test_odd_values_give_the_same_numbers(sql, "spark")
+
+
+def test_an_empty_table_gives_zeros() -> None:
+    numbers.test_an_empty_table_gives_zeros("spark")
+
+
+def test_a_hundred_thousand_groups_are_the_same() -> None:
+    numbers.test_a_hundred_thousand_groups_are_the_same("spark")
+
+
+def test_a_cut_keeps_exactly_the_limit_of_every_unit() -> None:
+    numbers.test_a_cut_keeps_exactly_the_limit_of_every_unit("spark")
+
+
+def test_texts_are_read_as_the_same_values() -> None:
+    scalars.test_texts_are_read_as_the_same_values("spark")
+
+
+def written(seed: int, deep: int) -> list[str]:
+    """Return every shape of scalar SQL over columns and constants, and some nested ones."""
+    choose = random.Random(seed).choice
+    flat = []
+    for kind, shapes in SHAPES.items():
+        writer = Writer(choose)
+        writer.shapes = {**SHAPES, kind: shapes}
+        for shape in shapes:
+            parts = shape.replace("}", "{").split("{")
+            flat.append("".join(writer.place(one, kind, 0) if place % 2 else one for place, one in enumerate(parts)))
+    return [*flat, *(Writer(choose).write(choose(list(Kind)), 3) for _ in range(deep))]
+
+
+def close(mine: Any, theirs: Any) -> bool:
+    both = isinstance(mine, float) and isinstance(theirs, float)
+    return mine == theirs or (both and math.isclose(mine, theirs, rel_tol=1e-9))
+
+
+def test_scalar_expressions_have_the_same_values_on_bad_rows_and_none_fails() -> None:
+    traps = [one.strip() for one in (TRAPS + scalars.MORE).replace("\n", " ; ").split(" ; ") if one.strip()]
+    texts = [*traps, *written(5, 600 if ALL else 20)]
+    known = list(scalars.understood(texts).items())
+    assert len(known) > 250
+    for start in range(0, len(known), TOGETHER):
+        some = known[start : start + TOGETHER]
+        trees = [one.tree for _, one in some]
+        for (sql, one), mine, theirs in zip(
+            some, scalars.values("duckdb", trees), scalars.values("spark", trees), strict=True
+        ):
+            pairs = [(scalars.plain(a), scalars.plain(b)) for a, b in zip(mine, theirs, strict=True)]
+            inexact = any(isinstance(node, LAST_BIT) for node in one.tree.walk())
+            different = [pair for pair in pairs if not (close(*pair) if inexact else repr(pair[0]) == repr(pair[1]))]
+            assert not different, (sql, one.tree.sql("duckdb"), different[:3])
