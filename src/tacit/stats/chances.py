@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms import Laplace
-from tacit.mechanisms.randomness import words
 from tacit.mechanisms.simulation import SeededSource
 from tacit.stats.plan import Measured, Noisy, to_bytes
+from tacit.stats.truncation import off_above, uniform
 
 GRID: Final = 128
 HALVINGS: Final = 24
 FEW: Final = 12.0
 """Poisson numbers with at most so many expected are counted up one by one; more are a corrected normal number."""
-_TAIL: Final = 2.0**-53
 
 Numbers = NDArray[np.float64]
 
@@ -36,9 +35,7 @@ class Chance:
 
     def uniform(self, *shape: int) -> Numbers:
         """Return numbers between 0 and 1, neither of which is drawn."""
-        size = self.draws * int(np.prod(shape, dtype=np.int64))
-        drawn = (words(self._source, size, 8) >> np.uint64(11)).astype(np.float64)
-        return ((drawn + 0.5) * _TAIL).reshape(self.draws, *shape)
+        return uniform(self._source, self.draws, *shape)
 
     def normal(self, *shape: int) -> Numbers:
         """Return standard normal numbers."""
@@ -56,15 +53,15 @@ class Chance:
         """Return counts with what is expected of them for each draw, by inversion."""
         from scipy.special import ndtri
 
-        uniform = self.uniform(*expected.shape[1:])
-        normal = ndtri(uniform)
+        level = self.uniform(*expected.shape[1:])
+        normal = ndtri(level)
         many = np.maximum(expected, FEW)
         # the first terms of Cornish and Fisher: beyond FEW, the rounded number is hardly ever off, and then by one
         shape = (normal**2 - 1) / 6 + (normal - normal**3) / (72 * np.sqrt(many))
         found: Numbers = np.maximum(np.rint(many + np.sqrt(many) * normal + shape), 0.0)
         is_few = expected < FEW
         if is_few.any():
-            found[is_few] = _counted_up(expected[is_few], uniform[is_few])
+            found[is_few] = _counted_up(expected[is_few], level[is_few])
         return found
 
     def noise(self, part: Measured, *shape: int) -> Numbers:
@@ -77,7 +74,7 @@ class Chance:
         numbers = np.asarray(released, dtype=np.float64)
         if at_least is None:
             return numbers - self.noise(part, *numbers.shape)
-        return _above(at_least, numbers, part, self.uniform(*numbers.shape))
+        return off_above(at_least, numbers, part.noise, self.uniform(*numbers.shape))
 
 
 def variance_of(part: Measured) -> float:
@@ -110,30 +107,13 @@ def _edge(holds: Callable[[float], bool], beyond: float, within: float) -> float
     return within
 
 
-def _above(low: float, released: Numbers, part: Measured, uniform: Numbers) -> Numbers:
-    """Return numbers by the law of `released` less noise, given that they are above `low`: by inverting its tail."""
-    from scipy.special import ndtr, ndtri
-
-    scale = float(part.noise.scale)
-    gap = (low - released) / scale
-    if not isinstance(part.noise, Laplace):
-        share = np.maximum(ndtr(-gap), 1e-300) * uniform
-        return np.asarray(np.maximum(released - scale * ndtri(share), low))
-    tail = np.where(gap < 0, 1 - 0.5 * np.exp(np.minimum(gap, 0)), 0.5 * np.exp(-np.maximum(gap, 0)))
-    share = tail * uniform
-    # a share below 1/2 lies on the upper side; the logarithm of the tail itself is used where it would underflow
-    upper = -np.where(gap > 0, np.log(0.5) - gap + np.log(uniform), np.log(np.maximum(share, 1e-300))) + np.log(0.5)
-    lower = np.log(np.maximum(2 * (1 - share), 1e-300))
-    return np.asarray(released + scale * np.where(share <= 0.5, upper, lower))
-
-
-def _counted_up(expected: Numbers, uniform: Numbers) -> Numbers:
+def _counted_up(expected: Numbers, level: Numbers) -> Numbers:
     """Return Poisson numbers: how many terms of their law are passed by."""
     found = np.zeros_like(expected)
     term = np.exp(-expected)
     reached = term.copy()
     for count in range(1, int(FEW + 12 * np.sqrt(FEW))):
-        above = uniform > reached
+        above = level > reached
         if not above.any():
             break
         found += above

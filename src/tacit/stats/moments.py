@@ -33,6 +33,9 @@ MEAN_STEPS: Final = 2**20
 SQUARE_STEPS: Final = 2**12
 """Into how many steps the greatest value is divided: for sums, for means, for squares and products."""
 
+SPREADS: Final = ("variance", "standard deviation")
+"""Where noise may leave fewer than no rows, intervals of these are too narrow unless there is certainly one."""
+
 Numbers = NDArray[np.float64]
 
 
@@ -79,7 +82,8 @@ class Moments(Plan):
             span = part.noise.interval(level, np.asarray(noisy[0]))
             low, high = (np.asarray(end) * part.worth for end in span)
             return Interval(*((low.ravel(), high.ravel()) if part.by else (low.item(), high.item())))
-        found = simulated_interval(self.parts, noisy, level, self.compute)
+        rows_min = 1.0 if self.function in SPREADS else None
+        found = simulated_interval(self.parts, noisy, level, self.compute, rows_min=rows_min)
         if found is None or not self.parts[0].by:
             return found
         return Interval(np.asarray(found.low).ravel(), np.asarray(found.high).ravel())

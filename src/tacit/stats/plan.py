@@ -26,6 +26,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.events import Composed, Event
 from tacit.stats.funds import Noise
 from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.truncation import off_above, uniform
 
 DRAWS: Final = 4000
 DRAWN_MAX: Final = 4_000_000
@@ -98,8 +99,13 @@ class Measured:
     by: tuple[Cut, ...] = ()
     label: str = "rows"
 
-    def redrawn(self, released: NDArray[Any], draws: int, source: Source) -> NDArray[np.float64]:
-        """Return copies of what was released, fresh noise taken off each."""
+    def redrawn(
+        self, released: NDArray[Any], draws: int, source: Source, *, at_least: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return copies of what was released, fresh noise taken off each, given that something is certain of them."""
+        if at_least is not None:
+            levels = uniform(source, draws, *released.shape)
+            return off_above(at_least, np.asarray(released, dtype=np.float64), self.noise, levels)
         noise = self.noise.release(np.zeros((draws, *released.shape), dtype=np.int64), source=source)
         return np.asarray(released, dtype=np.float64)[None] - np.asarray(noise, dtype=np.float64)
 
@@ -136,9 +142,17 @@ def composed(parts: Sequence[Measured]) -> Event:
 
 
 def simulated_interval(
-    parts: Sequence[Measured], noisy: Noisy, level: float, compute: Any, *, seed: int = 1
+    parts: Sequence[Measured],
+    noisy: Noisy,
+    level: float,
+    compute: Any,
+    *,
+    seed: int = 1,
+    rows_min: float | None = None,
 ) -> Interval | None:
     """Return the interval of what `compute` makes of arrays with a first axis of draws.
+
+    With `rows_min` the first part is the number of rows, which is certain to be that at least.
 
     The noise that is taken off is drawn from a fixed seed: it hides nothing, and the same answer has the same interval.
     """
@@ -147,7 +161,10 @@ def simulated_interval(
     if draws < 200:
         return None
     source = SeededSource(seed)
-    again = [part.redrawn(np.asarray(one), draws, source) for part, one in zip(parts, noisy, strict=True)]
+    again = [
+        part.redrawn(np.asarray(one), draws, source, at_least=None if index else rows_min)
+        for index, (part, one) in enumerate(zip(parts, noisy, strict=True))
+    ]
     found = np.asarray(compute(*again), dtype=np.float64)
     tail = (1 - level) / 2
     low, high = np.quantile(found, [tail, 1 - tail], axis=0)
