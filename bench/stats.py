@@ -26,6 +26,6 @@ def run(quick: bool) -> Iterator[Result]:
         yield from coverage.measured((100, 10_000), EPSILONS, 40, QUICK_COVERAGE_S)
         yield from choices.measured((1_000,), EPSILONS, 30)
         return
-    yield from errors.measured(sizes, EPSILONS, 1_000, errors.PEER_SECONDS_MAX)
-    yield from coverage.measured(sizes, EPSILONS, 1_000, COVERAGE_S)
-    yield from choices.measured(sizes, EPSILONS, 200)
+    yield from errors.measured(sizes, EPSILONS, 300, errors.PEER_SECONDS_MAX)
+    yield from coverage.measured(sizes, EPSILONS, 400, COVERAGE_S)
+    yield from choices.measured(sizes, EPSILONS, 100)

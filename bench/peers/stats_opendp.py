@@ -77,5 +77,7 @@ for place, (index, epsilon) in enumerate(asked):
         found, until = [], time.perf_counter() + share_s
         while len(found) < repeats and (len(found) < 3 or time.perf_counter() < until):
             found.append(call())
+            if time.perf_counter() > ends:
+                break
         answers.append({"set": index, "epsilon": epsilon, "kind": kind, "statistic": name, "values": found})
 print(json.dumps({"answers": answers}))
