@@ -97,7 +97,9 @@ def _theirs(
             listed.append({"path": str(path), "bounds": data.bounds})
         asked = {"sets": listed, "epsilons": list(epsilons), "repeats": repeats, "bins": BINS, "seconds": seconds}
         try:
-            answer = peers.run(peer, SCRIPTS / f"stats_{peer}.py", timeout_s=seconds + max(STARTING_S, seconds / 2), **asked)
+            answer = peers.run(
+                peer, SCRIPTS / f"stats_{peer}.py", timeout_s=seconds + max(STARTING_S, seconds / 2), **asked
+            )
         except peers.PeerFailed as error:
             sys.stderr.write(f"no figures of {peer}: {error}\n")
             answer = None
