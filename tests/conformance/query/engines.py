@@ -52,19 +52,20 @@ def schema(name: str) -> Schema:
 @cache
 def place(engine: str) -> Place:
     """Return an engine, one for all tests of a process."""
-    return _opened(engine)
+    return opened(engine)
 
 
 @cache
 def filled(engine: str, name: str) -> Place:
     """Return an engine that holds invented rows of every table of a schema."""
-    there = _opened(engine)
+    there = opened(engine)
     for table, rows in rows_of(schema(name)):
         show(there, table, [row[: len(table.columns)] for row in rows], schema(name))
     return there
 
 
-def _opened(engine: str) -> Place:
+def opened(engine: str) -> Place:
+    """Return a new engine, which is closed when the tests end."""
     folder = Path(mkdtemp(prefix="tacit-engines-"))
     there = ENGINES[engine](folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

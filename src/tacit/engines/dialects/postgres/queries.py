@@ -239,7 +239,8 @@ class _Scope:
         if isinstance(function, exp.Lag | exp.Lead):
             a, offset = self.value(function.this), function.args.get("offset")
             distance = "" if offset is None else f", {int(offset.this)}"
-            sql = f"{function.key}({a.sql}{distance}) {over}"
+            typed = f"{a.sql}::text" if isinstance(a.known, str) and a.type is Type.TEXT else wide(a).sql
+            sql = f"{function.key}({typed}{distance}) {over}"
             return replace(a, sql=sql, known=None, is_plain=False, is_apart=False)
         inner, condition = function, None
         if isinstance(function, exp.Filter):

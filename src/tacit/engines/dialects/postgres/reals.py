@@ -315,7 +315,7 @@ def power(a: Value, b: Value) -> Value:
         sign = f"CASE WHEN {a} < 0 AND {odd} THEN -1::float8 ELSE 1::float8 END"
         zero_sign = f"CASE WHEN {a}::text = '-0' AND {odd} THEN -1::float8 ELSE 1::float8 END"
         return (
-            f"CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL WHEN {b} = 0 OR {a} = 1 THEN 1 "
+            f"CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL WHEN {b} = 0 OR {a} = 1 THEN 1 WHEN {b} = 1 THEN {a} "
             f"WHEN {a} = {NAN} OR {b} = {NAN} THEN {NAN} "
             f"WHEN {a} = 0 THEN CASE WHEN {b} < 0 THEN ({zero_sign}) * {INFINITY} ELSE power({a}, {b}) END "
             f"WHEN {a} = -{INFINITY} AND NOT {is_whole} THEN CASE WHEN {b} > 0 THEN {INFINITY} ELSE 0 END "
