@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,6 @@ import pytest
 from sqlglot import exp
 
 from tacit.privacy.tables import Kind
-from tacit.query import Plan
 from tests.conformance.query import test_same_numbers as numbers
 from tests.conformance.query import test_same_scalars as scalars
 from tests.conformance.query.engines import filled, schema
@@ -24,27 +24,22 @@ from tests.property.query.test_scalars import TRAPS
 from tests.unit.query.fixtures import Case
 
 ALL = os.environ.get("TACIT_CASES") == "all"
+WORD = re.compile(r"\b[A-Z][A-Z_0-9]+\b(?: JOIN)?|//|%|[|][|]")
 TOGETHER = 30
 LAST_BIT = (exp.Exp, exp.Ln, exp.Log, exp.Pow)
 """Functions whose last bit Java computes otherwise than C."""
 
 
-def plan_of(case: Case) -> Plan:
-    return case.setup.plan(case.sql, schema(case.setup.schema))
-
-
-def constructs(plan: Plan) -> set[str]:
-    """Return what a plan asks of an engine: nodes of trees, each with the one above it."""
-    trees = [one.tree for one in (*plan.learning, *plan.statements)]
-    nodes = (node for tree in trees for node in tree.walk())
-    return {f"{node.key} in {node.parent.key if node.parent is not None else ''}" for node in nodes}
+def constructs(case: Case) -> set[str]:
+    """Return what a case asks of an engine: the words of SQL in its statements, functions and keywords alike."""
+    return {word for line in case.expected if line.startswith(">> engine") for word in WORD.findall(line)}
 
 
 def selected(cases: Sequence[Case]) -> list[Case]:
     """Return cases that have every construct of all of them, the richest ones first."""
     if ALL:
         return list(cases)
-    left = {index: constructs(plan_of(case)) for index, case in enumerate(cases)}
+    left = {index: constructs(case) for index, case in enumerate(cases)}
     wanted, chosen = set().union(*left.values()), []
     while wanted:
         best = max(left, key=lambda index: (len(left[index] & wanted), -index))
@@ -55,12 +50,12 @@ def selected(cases: Sequence[Case]) -> list[Case]:
 
 @pytest.mark.parametrize("case", selected(numbers.CASES), ids=lambda case: case.name)
 def test_a_question_of_the_fixtures_gives_the_same_numbers(case: Case) -> None:
-    plan = plan_of(case)
+    plan = case.setup.plan(case.sql, schema(case.setup.schema))
     theirs = numbers.numbers(plan, filled("spark", case.setup.schema))
     assert theirs == numbers.numbers(plan, filled("duckdb", case.setup.schema))
 
 
-@pytest.mark.parametrize("sql", numbers.QUESTIONS if ALL else numbers.QUESTIONS[::2])
+@pytest.mark.parametrize("sql", numbers.QUESTIONS if ALL else [*numbers.QUESTIONS[:-4:4], *numbers.QUESTIONS[-4:]])
 def test_odd_values_give_the_same_numbers(sql: str) -> None:
     numbers.test_odd_values_give_the_same_numbers(sql, "spark")
 

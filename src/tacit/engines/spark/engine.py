@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -133,10 +132,7 @@ class SparkEngine:
         """Let go of Spark; a session that was given stays, one that was opened ends."""
         self.cancel()
         with self._lock:
-            for name in list(self._tables):
-                with suppress(EngineFailed):
-                    self.forget(name)
-            self._tables.clear()
+            self._tables.clear()  # views end with the session
             if self._session is not None and self._given is None:
                 sessions.closed(self._session, self.place)
             self._session = self._runs = None
@@ -165,9 +161,9 @@ class SparkEngine:
         )
 
     def _opened(self, source: Source) -> sources.Opened:
-        session, _ = self._connected()
-        found: sources.Opened = self._work(lambda: sources.opened(session, source), source)
-        return found
+        session, runs = self._connected()
+        sentence = f"{source.table} cannot be read by Spark at {self.place}; check that it is there, and its name"
+        return runs.run(lambda: sources.opened(session, source), failure=sentence, otherwise=SourceMissing)
 
     def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
         """Show a table in its present version, and return what is shown."""

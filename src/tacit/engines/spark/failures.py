@@ -9,6 +9,7 @@ from tacit.privacy.errors import EngineFailed, NoAccess, NoConnection, SourceMis
 
 _GONE: Final = (
     "StatusCode.UNAVAILABLE",
+    "RETRIES_EXCEEDED",
     "stopped SparkContext",
     "SparkContext was shut down",
     "SESSION_CLOSED",
@@ -51,15 +52,22 @@ _MISSING: Final = (
 )
 
 
+_GONE_SENTENCE: Final = "Spark cannot be reached, or the connection to it was lost; check that it runs"
+_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table anew"
+
+
 def failed(error: BaseException, sentence: str, otherwise: type[EngineFailed] = EngineFailed) -> EngineFailed:
-    """Return the error that an error of Spark stands for; `sentence` is for those of no special kind."""
+    """Return the error that an error of Spark stands for; `sentence` is for those of no special kind.
+
+    Where `otherwise` is the special kind that is found, the sentence is for it as well.
+    """
     told = list(_told(error))
     if any(name in told for name in _GONE_CLASSES) or _has(told, _GONE):
-        return NoConnection("Spark cannot be reached, or the connection to it was lost; check that it runs")
+        return NoConnection(sentence if otherwise is NoConnection else _GONE_SENTENCE)
     if _has(told, _DENIED):
         return NoAccess("Spark may not read the rows of a table; check the rights of the account that it runs under")
     if _has(told, _MISSING):
-        return SourceMissing("the rows of a table cannot be found or read by Spark any more; register the table anew")
+        return SourceMissing(sentence if otherwise is SourceMissing else _MISSING_SENTENCE)
     return otherwise(sentence)
 
 

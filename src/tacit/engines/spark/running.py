@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC
@@ -54,8 +53,9 @@ class Runs:
         timeout_s: float | None = None,
         progress: Progress | None = None,
         failure: str,
+        otherwise: type[EngineFailed] = EngineFailed,
     ) -> T:
-        """Do work of the session; `failure` is the sentence for whatever goes wrong in Spark."""
+        """Do work of the session; `failure` and `otherwise` are for whatever goes wrong in Spark."""
         watch = _Watch(self._session, timeout_s, progress)
         error: BaseException
         with self._lock:
@@ -67,7 +67,7 @@ class Runs:
         except TacitError as known:
             error = watch.reason(timeout_s) or known
         except Exception as caught:
-            error = watch.reason(timeout_s) or failed(caught, failure)
+            error = watch.reason(timeout_s) or failed(caught, failure, otherwise)
         except KeyboardInterrupt:
             watch.interrupt()  # Spark would work on
             raise
@@ -201,9 +201,7 @@ def _context(session: Session) -> Any | None:
 def answer(session: Session, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:
     """Run one SELECT and return its columns."""
     frame = session.sql(sql, args=dict(parameters)) if parameters else session.sql(sql)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about versions of other packages
-        table = frame.toArrow()
+    table = frame.toArrow()
     return {name: _values(table.column(index)) for index, name in enumerate(table.column_names)}
 
 

@@ -7,6 +7,7 @@ change what a statement means, nor its own those of others. A process has one Sp
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import threading
@@ -60,6 +61,10 @@ RETRIES: Final[dict[str, Any]] = {
 }
 """How often a server that does not answer is asked again: for about ten seconds, and not for ten minutes."""
 
+LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging", "py4j")
+"""What pyspark itself logs with, in this process: it writes the messages of errors, which may quote values."""
+
+_WARNINGS: Final = threading.Lock()  # filters are those of the process
 _FORMS: Final = "local, local[2], sc://host:15002 or spark://host:7077"
 _MISSING: Final = "Spark is not installed here; pip install 'tacit[spark]' brings it"
 
@@ -163,13 +168,31 @@ def _number(text: str) -> bool:
     return text == "*" or (text.isdecimal() and int(text) > 0)
 
 
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Be spared what pyspark says about versions of other packages, and about settings of other versions."""
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def silence() -> None:
+    """Make pyspark log nothing in this process."""
+    from pyspark.logger import PySparkLogger
+
+    for name in LOGGERS:
+        logger = PySparkLogger.getLogger(name) if name.endswith("ContextLogger") else logging.getLogger(name)
+        logger.disabled = True
+        logger.setLevel(logging.CRITICAL + 1)  # also for those below it
+
+
 def opened(place: str) -> Session:
     """Return a new session at a place."""
     check(place)
     error: Exception
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about versions of other packages
+        silence()
+        with _without_warnings():
             session = _remote(place) if place.startswith("sc://") else HOME.enter(place)
     except ImportError:
         error = Unavailable(_MISSING)
@@ -194,13 +217,15 @@ def _remote(place: str) -> Session:
 
 def beside(session: Session) -> Session:
     """Return a session of its own beside one that was given."""
+    silence()
     return session.newSession()
 
 
 def set_up(session: Session) -> None:
     """Set what statements rely on."""
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
+    with _without_warnings():
+        for name, value in SETTINGS.items():
+            session.conf.set(name, value)
 
 
 def closed(session: Session, place: str) -> None:

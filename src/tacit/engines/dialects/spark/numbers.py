@@ -105,11 +105,9 @@ def _rounded_to(x: str, digits: int) -> str:
     power = f"{10.0 ** abs(digits)!r}D"
 
     def build(x: str) -> str:
-        if digits < 0:
-            result, otherwise = f"{half_away(f'({x} / {power})')} * {power}", "0D"
-        else:
-            result, otherwise = f"{half_away(f'({x} * {power})')} / {power}", x
-        return once(result, lambda r: f"CASE WHEN abs({r}) < double('Infinity') THEN {r} ELSE {otherwise} END")
+        there, back = ("/", "*") if digits < 0 else ("*", "/")
+        result = f"{half_away(f'({x} {there} {power})')} {back} {power}"
+        return once(result, lambda r: f"CASE WHEN abs({r}) < double('Infinity') THEN {r} ELSE {x} END")
 
     return once(x, build)
 

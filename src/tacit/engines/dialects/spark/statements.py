@@ -66,19 +66,19 @@ def view_of(name: str, schema: str = SCHEMA) -> str:
 class _Query:
     """Writes one query: its own sources, and below it queries of their own."""
 
-    def __init__(self, kinds: Kinds) -> None:
-        self.kinds = kinds
+    def __init__(self, kinds: Kinds, outer: Mapping[str, Fields] | None = None) -> None:
+        self.kinds, self.outer = kinds, outer or {}
         self.sources: dict[str, Fields] = {}
 
-    def query(self, tree: exp.Expr) -> tuple[str, dict[str, Type | None]]:
-        """Return a query and the types of its columns."""
+    def query(self, tree: exp.Expr, outer: Mapping[str, Fields] | None = None) -> tuple[str, dict[str, Type | None]]:
+        """Return a query and the types of its columns; `outer` are sources around it that it may name."""
         if isinstance(tree, exp.Subquery):
-            return self.query(tree.this)
+            return self.query(tree.this, outer)
         if isinstance(tree, exp.Union):
             return self._union(tree)
         if not isinstance(tree, exp.Select):
             raise _refused(tree)
-        return _Query(self.kinds)._select(tree)
+        return _Query(self.kinds, outer)._select(tree)
 
     def _union(self, tree: exp.Union) -> tuple[str, dict[str, Type | None]]:
         if tree.args.get("distinct"):
@@ -153,7 +153,8 @@ class _Query:
     def _column(self, node: exp.Expr) -> Piece:
         assert isinstance(node, exp.Column)
         name, table = node.name.lower(), node.table.lower()
-        sources: Sequence[Fields] = [self.sources.get(table, {})] if table else list(self.sources.values())
+        known = {**self.outer, **self.sources}
+        sources: Sequence[Fields] = [known.get(table, {})] if table else list(self.sources.values())
         type_ = next((fields[name] for fields in sources if name in fields), None)
         own = quoted(node.name)
         return Piece(f"{quoted(node.table)}.{own}" if node.table else own, type_)
@@ -161,9 +162,16 @@ class _Query:
     def _member(self, node: exp.Expr) -> Piece:
         value, query = self.value(node.this).at(Level.ADDED), node.args.get("query")
         inside = (
-            self.query(query)[0] if query is not None else ", ".join(self.value(one).text for one in node.expressions)
+            self._inner(query) if query is not None else ", ".join(self.value(one).text for one in node.expressions)
         )
         return Piece(f"{value} IN ({inside})", Type.BOOLEAN, Level.COMPARED)
+
+    def _exists(self, node: exp.Expr) -> Piece:
+        return Piece(f"EXISTS ({self._inner(node.this)})", Type.BOOLEAN)
+
+    def _inner(self, query: exp.Expr) -> str:
+        """Return a query that stands in a condition, and may name what is around it."""
+        return self.query(query, {**self.outer, **self.sources})[0]
 
     def _window(self, node: exp.Expr) -> Piece:
         self._only(node, "this", "partition_by", "order", "over")
@@ -185,10 +193,11 @@ class _Query:
         return Piece(f"{value.text} {over}", value.type)
 
     def _order(self, order: exp.Expr) -> str:
+        items = [one if isinstance(one, exp.Ordered) else exp.Ordered(this=one.copy()) for one in order.expressions]
         return ", ".join(
             f"{self.value(one.this).text}{' DESC' if one.args.get('desc') else ''} "
             f"NULLS {'FIRST' if one.args.get('nulls_first') else 'LAST'}"
-            for one in order.expressions
+            for one in items
         )
 
     def _aggregate(self, node: exp.Expr) -> Piece:
@@ -281,7 +290,8 @@ def _middle(values: str) -> str:
     ordered = f"sort_array({values})"
     return (
         f"element_at(transform(array({ordered}), x -> CASE WHEN size(x) > 0 THEN "
-        "element_at(x, (size(x) + 1) DIV 2) * 0.5D + element_at(x, size(x) DIV 2 + 1) * 0.5D END), 1)"
+        "element_at(x, CAST((size(x) + 1) DIV 2 AS INT)) * 0.5D + "
+        "element_at(x, CAST(size(x) DIV 2 + 1 AS INT)) * 0.5D END), 1)"
     )
 
 
@@ -378,6 +388,7 @@ _AGGREGATES: Final[Mapping[type[exp.Expr], str]] = {
 
 _METHODS: Final = {
     exp.Column: _Query._column,
+    exp.Exists: _Query._exists,
     exp.In: _Query._member,
     exp.Window: _Query._window,
     exp.Lag: _Query._neighbour,
