@@ -64,7 +64,8 @@ CLAUSES: Final = (
     Clause(
         "ROLLUP, CUBE, GROUPING SETS",
         "SELECT sex, ward, COUNT(*) FROM visits GROUP BY ROLLUP (sex, ward)",
-        "totals are sums of the noisy numbers, at no cost, or each set is measured by itself where that errs less; public keys and additive aggregates only; `GROUPING(key)`",
+        "totals are sums of the noisy numbers, at no cost, or each set is measured by itself where that errs less; "
+        "public keys and additive aggregates only; `GROUPING(key)`",
     ),
     Clause(
         "FILTER",
@@ -115,8 +116,8 @@ CLAUSES: Final = (
     Clause(
         "aggregates of each unit",
         "SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id)",
-        "COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND, BOOL_OR, grouped by the unit, or by a foreign key that leads to it, and "
-        "perhaps more",
+        "COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND, BOOL_OR, grouped by the unit, or by a foreign key that leads to "
+        "it, and perhaps more",
     ),
     Clause(
         "windows over the rows of a unit",

@@ -73,6 +73,8 @@ class Road:
         digest, version, cost = plan.canonical, _version(engine, plan), self._cost(plan, asked)
         if not source.simulated and (kept := self.ledger.released(digest, version)) is not None:
             return Release(plan, Noisy.from_bytes(kept), NOTHING, ())
+        for statement in (*plan.learning, *plan.statements):  # what the engine cannot say is refused at no charge
+            statement.sql(engine.write)
         permits = self._reserve(plan, asked)
         try:
             noisy = run(plan, engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)

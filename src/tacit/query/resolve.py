@@ -8,7 +8,7 @@ several units at once is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -45,6 +45,8 @@ class Resolver:
     aliases: Aliases
     grouped: Callable[[Resolver, exp.Select, Ctes], Relation]
     window: Callable[[exp.Window, Scope, Bind, Text], Expression]
+    orders: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """For the rows of each SELECT, by the aliases of its tables, the one order in which windows number them."""
 
     def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
         """Return the common table expressions that are in sight inside a query."""
@@ -95,7 +97,7 @@ class Resolver:
             if isinstance(node, exp.In) and node.args.get("query") is not None:
                 return members.member(self, node, scope, bind, ctes)
             if isinstance(node, exp.Window):
-                return self.window(node, scope, bind, self.text)
+                return self._numbered(node, self.window(node, scope, bind, self.text), scope)
             if isinstance(node, exp.Exists):
                 return members.exists(self, node, scope, ctes)
             if isinstance(node, exp.Subquery | exp.Query):
@@ -235,6 +237,24 @@ class Resolver:
         except NotInCatalog as error:
             raise NotInCatalog(f"{self._at(item)}{error.message}", name="table", value=item.name) from None
         return base(table, item.alias_or_name, alias, self.schema)
+
+    def _numbered(self, node: exp.Window, value: Expression, scope: Scope) -> Expression:
+        """Refuse a second order in which rows are numbered.
+
+        Rows that are alike in all columns stand in any order in each window, so that two windows could pair their
+        numbers in any way, and an answer would not be a function of the rows.
+        """
+        for one in value.tree.find_all(exp.Window):
+            if isinstance(one.this, exp.RowNumber | exp.Lag | exp.Lead):
+                clauses = [*one.args["partition_by"], one.args["order"]]
+                order = ", ".join(clause.sql(dialect="duckdb") for clause in clauses)
+                if self.orders.setdefault(tuple(source.alias for source in scope.sources), order) != order:
+                    raise NotAllowed(
+                        "ROW_NUMBER, LAG and LEAD of one SELECT have one PARTITION BY and one ORDER BY",
+                        accepted="put the second window into a subquery around the first",
+                        place=self.text.place(node),
+                    )
+        return value
 
     def _at(self, node: exp.Expression) -> str:
         place = self.text.place(node)

@@ -20,6 +20,7 @@ from tacit.privacy.errors import (
     EngineFailed,
     InvalidInput,
     NameTaken,
+    NotAllowed,
     NotInCatalog,
     NotPermitted,
     QueryRefused,
@@ -328,3 +329,15 @@ def test_an_answer_about_rows_that_changed_meanwhile_is_not_given_again(
     first = curator.sql(sql, epsilon=0.1)
     assert first.cost.epsilon > 0
     assert curator.sql(sql, epsilon=0.1).cost.epsilon > 0
+
+
+def test_what_the_engine_cannot_say_is_refused_at_no_charge(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(tree: object) -> str:
+        raise NotAllowed("this engine cannot say that")
+
+    monkeypatch.setattr(curator._ready(("visits",)), "write", refusing)
+    with pytest.raises(NotAllowed):
+        curator.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)
+    assert curator.budget("visits").spent().epsilon == 0
