@@ -40,6 +40,7 @@ from tacit.query.run import exact, release
 EPSILONS: Final = (0.1, 1.0, 10.0)
 USUAL: Final = 1.0
 DRAWS: Final = 15
+QUICK_DRAWS: Final = 3
 """How often the noise is drawn for a figure: most answers have few groups."""
 ANSWERED_GOAL: Final = 12
 NO_NOISE: Final = 1e13
@@ -158,7 +159,8 @@ def _measured(query: Query, unit: str, scale: float, engine: Opened) -> Measured
         answers = [engine.curator.sql(sql, epsilon, limits=settings.limits, keys=settings.keys).rows]
         figures.seconds[epsilon] = time.perf_counter() - started_s
         plan = _plan(sql, tables, settings, epsilon)
-        answers += [_answer(plan, columns) for _ in range(DRAWS - 1)]
+        draws = DRAWS if scale > QUICK_SCALE else QUICK_DRAWS
+        answers += [_answer(plan, columns) for _ in range(draws - 1)]
         figures.errors[epsilon] = distance(answers, true, keys)
     wide = _plan(sql, tables, Settings(UNLIMITED, settings.keys), NO_NOISE)
     columns = _run(engine, wide)
