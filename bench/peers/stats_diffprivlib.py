@@ -2,7 +2,8 @@
 """diffprivlib's statistics in its own environment: many answers for each data set, statistic and epsilon.
 
 It protects the values of one row, and takes the number of rows for public. Each answer reads all of the data, so there
-are fewer of them where data are large.
+are fewer of them where data are large. Its counts stay below the public length of an array, so that it counts the
+people who are in one half of it.
 """
 
 import json
@@ -25,7 +26,7 @@ def statistics(values, bounds, epsilon):
     rows = len(values)
     asked = {"epsilon": epsilon, "bounds": bounds}
     return {
-        "count": lambda: int(tools.count_nonzero(np.ones(rows), epsilon=epsilon)),
+        "count": lambda: int(tools.count_nonzero(np.arange(2 * rows) < rows, epsilon=epsilon)),
         "sum": lambda: float(tools.sum(values, **asked)),
         "mean": lambda: float(tools.mean(values, **asked)),
         "variance": lambda: float(tools.var(values, **asked)) * rows / (rows - 1),

@@ -73,7 +73,7 @@ ASKED: Final[Mapping[str, Callable[[Data, Mapping[str, Any]], Any]]] = {
     "standard deviation": lambda data, how: stats.std(data.values, bounds=data.bounds, **how),
     "median": lambda data, how: stats.median(data.values, bounds=data.bounds, **how),
     "quantile 0.9": lambda data, how: stats.quantile(data.values, 0.9, bounds=data.bounds, **how),
-    "histogram": lambda data, how: stats.histogram(data.values, edges=_edges(data), nonnegative=False, **how),
+    "histogram": lambda data, how: stats.histogram(data.values, edges=_edges(data), **how),
     "covariance": lambda data, how: stats.covariance(data.values, data.others, **_two(data), **how),
     "correlation": lambda data, how: stats.correlation(data.values, data.others, **_two(data), **how),
     "trend": lambda data, how: stats.trend(

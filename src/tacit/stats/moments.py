@@ -6,19 +6,20 @@ rows, each of which adds at most the reach of a term, so the L1 and the L2 sensi
 
 Moments are taken around the middle of the bounds: centred values are half as large as the interval, and so is their
 noise (the bounded mean of Wilson et al. 2020). What is computed from them is put back where the statistic can lie at
-all. The funds are shared in proportion to how much each sum matters.
+all. The funds are shared in proportion to how much each sum matters; a mean needs no sharing (`TwoSided`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.mechanisms import Laplace
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.bounds import Category
@@ -125,13 +126,42 @@ def sum(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **
 
 
 def mean(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
-    """The mean of values, each clamped to its bounds: a noisy sum around their middle over a noisy count."""
+    """The mean of values, each clamped to its bounds.
+
+    With Laplace noise it comes from sums above the lower and below the upper bound, released together; with Gaussian
+    noise it is a noisy sum around the middle of the bounds over a noisy count.
+    """
 
     def plan(survey: Survey) -> Plan:
         scale = survey.scale("value", bounds, MEAN_STEPS)
-        return _planned(survey, "mean", (scale,), [Term(), Term((scale,))], [0.5, 1.0], by, keys)
+        apart = _planned(survey, "mean", (scale,), [Term(), Term((scale,))], [0.5, 1.0], by, keys)
+        return TwoSided.of(apart, survey) if isinstance(apart.parts[0].noise, Laplace) else apart
 
     return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+
+
+@dataclass(frozen=True)
+class TwoSided(Moments):
+    """A mean by how far values lie above the lower and below the upper bound.
+
+    Wherever its value lies, a row moves the two sums by the width of the bounds together, so that width is the L1
+    sensitivity of both, and they are released with one epsilon (Kulesza, Suresh, Wang 2024). The number of rows is the
+    distance of the sums over the width; hiding it costs nothing beside a mean for which it is public.
+    """
+
+    @classmethod
+    def of(cls, plan: Moments, survey: Survey) -> TwoSided:
+        """Return the same mean by two sums."""
+        (scale,) = plan.scales
+        ends = [replace(scale, shift=scale.shift + end) for end in (scale.low, scale.high)]
+        terms = [Term((end,)) for end in ends]
+        (noise,) = survey.funds.without_delta().noises([survey.per_unit * max(term.reach for term in terms)])
+        parts = tuple(Measured(term, noise, plan.parts[0].by, label_of(term)) for term in terms)
+        return cls(plan.label, "mean of two sides", parts, (scale,))
+
+    @property
+    def event(self) -> Event:
+        return self.parts[0].noise.event
 
 
 def variance(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
@@ -238,7 +268,7 @@ def _planned(
     weights: Sequence[float],
     by: Any,
     keys: Sequence[Category] | Any,
-) -> Plan:
+) -> Moments:
     """Give each sum its noise."""
     cuts = survey.cuts(grouped(by), keys) if by is not None else ()
     noises = survey.funds.noises([survey.per_unit * term.reach for term in terms], weights)
@@ -266,6 +296,14 @@ def _mean(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
     (scale,) = scales
     rows, total = np.maximum(sums[0], 1.0), sums[1]
     return np.clip(scale.centre + float(scale.step) * total / rows, scale.lower, scale.upper)
+
+
+def _two_sided(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
+    (scale,) = scales
+    above, below = sums
+    rows = np.maximum((above - below) / max(1, scale.high - scale.low), 1.0)
+    lowest = float((scale.shift + scale.low) * scale.step)
+    return np.clip(lowest + float(scale.step) * above / rows, scale.lower, scale.upper)
 
 
 def _spread_of(scale: Scale, rows: Numbers, total: Numbers, squares: Numbers) -> Numbers:
@@ -320,6 +358,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Sequence[Scale], Sequence[Numbers]], Num
     "count": lambda _, sums: sums[0],
     "sum": _sum,
     "mean": _mean,
+    "mean of two sides": _two_sided,
     "variance": _variance,
     "standard deviation": _std,
     "covariance": _covariance,
