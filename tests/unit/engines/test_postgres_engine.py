@@ -16,7 +16,7 @@ import pytest
 import sqlglot
 
 from tacit.engines import PostgresEngine, Source
-from tacit.engines.postgres.kinds import kind_of
+from tacit.engines.postgres.kinds import cast, kind_of
 from tacit.engines.postgres.places import address, check
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import (
@@ -387,3 +387,11 @@ def test_sums_of_every_size_are_whole_and_reals_are_doubles(engine: PostgresEngi
     ((whole, real),) = rows(engine, "SELECT SUM(n) AS n, MAX(r) AS r FROM tacit_data.t")
     assert (whole, real) == (3 * (2**63 - 1), math.inf)
     assert type(whole) is int
+
+
+@pytest.mark.parametrize(
+    ("shown", "guarded"),
+    [("numeric(15,2)", False), ("numeric", True), ("numeric(3,400)", True), ("numeric(3,-2)", True)],
+)
+def test_decimals_that_fit_into_a_double_are_cast_without_looking_at_their_size(shown: str, guarded: bool) -> None:
+    assert ("CASE" in cast("x", "numeric", Kind.REAL, shown)) is guarded

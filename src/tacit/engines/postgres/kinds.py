@@ -7,6 +7,7 @@ their bytes, whatever collation they have in the database.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tacit.engines.dialects.postgres.casts import cast as written_cast
@@ -27,6 +28,10 @@ TYPES: Final = {
 DIGITS_MAX: Final = 18
 """Numbers of so many digits fit into 64 bits."""
 
+DOUBLE_DIGITS_MAX: Final = 300
+"""Numbers of so many digits, and so many after the point, are neither too large nor too small for a double."""
+
+_STATED: Final = re.compile(r"numeric\((\d+),(\d+)\)")
 _KINDS: Final = {
     **dict.fromkeys(("int2", "int4", "int8"), Kind.INTEGER),
     **dict.fromkeys(("numeric", "float4", "float8"), Kind.REAL),
@@ -50,8 +55,11 @@ def kind_of(type_name: str, modifier: int, *, is_enum: bool) -> Kind | None:
     return _KINDS.get(type_name)
 
 
-def cast(column: str, type_name: str, kind: Kind) -> str:
-    """Return SQL for a column of a type as a kind."""
+def cast(column: str, type_name: str, kind: Kind, shown: str = "") -> str:
+    """Return SQL for a column of a type as a kind; `shown` is the type in full, such as numeric(15,2)."""
+    digits = _STATED.fullmatch(shown)
+    if kind is Kind.REAL and digits is not None and max(map(int, digits.groups())) <= DOUBLE_DIGITS_MAX:
+        return f"{column}::float8"  # it fits; NaN is NULL where values are shown as declared
     return _BY_TYPE.get(type_name, _text)(column, kind)
 
 

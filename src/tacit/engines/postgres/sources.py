@@ -81,7 +81,7 @@ class Found:
                     "put it back, or register the table anew"
                 )
             found, type_name = known
-            items.append(f"{cast(f's.{quoted(found.name)}', type_name, column.kind)} AS c{index}")
+            items.append(f"{cast(f's.{quoted(found.name)}', type_name, column.kind, found.type)} AS c{index}")
         return f"SELECT {', '.join(items)} FROM {self.sql} AS s"
 
 
