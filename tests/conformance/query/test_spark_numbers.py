@@ -16,8 +16,10 @@ import pytest
 from sqlglot import exp
 
 from tacit.privacy.tables import Kind
+from tests.conformance.query import test_rows_leaving as leaving
 from tests.conformance.query import test_same_numbers as numbers
 from tests.conformance.query import test_same_scalars as scalars
+from tests.conformance.query import test_same_worlds as worlds
 from tests.conformance.query.engines import filled, schema
 from tests.property.query.scalar_sql import SHAPES, Writer
 from tests.property.query.test_scalars import TRAPS
@@ -74,6 +76,17 @@ def test_a_cut_keeps_exactly_the_limit_of_every_unit() -> None:
 
 def test_texts_are_read_as_the_same_values() -> None:
     scalars.test_texts_are_read_as_the_same_values("spark")
+
+
+def test_as_many_rows_leave_the_engine_as_there_are_groups() -> None:
+    for sql in leaving.QUESTIONS if ALL else list(leaving.QUESTIONS)[2:3]:
+        leaving.test_as_many_rows_leave_the_engine_as_there_are_groups(sql, "spark")
+
+
+@pytest.mark.skipif(not ALL, reason="TACIT_CASES=all is not set")
+@pytest.mark.parametrize("seed", worlds.SEEDS)
+def test_generated_questions_give_the_same_numbers(seed: int) -> None:
+    worlds.test_generated_questions_give_the_same_numbers(seed, "spark")
 
 
 def written(seed: int, deep: int) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from tacit.engines.spark import sessions, sources
 from tacit.engines.spark.kinds import cast
 from tacit.engines.spark.running import Runs, answer
 from tacit.engines.spark.sessions import Session
-from tacit.privacy.errors import EngineFailed, InvalidInput, NotInCatalog, SourceMissing
+from tacit.privacy.errors import EngineFailed, InvalidInput, NoConnection, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Kind, Table
 
 SALT: Final = "salt"
@@ -95,8 +96,9 @@ class SparkEngine:
         with self._lock:
             known = self._tables.pop(name.lower(), None)
             if known is not None and self._session is not None:
-                for schema in (SCHEMA, ROWS_SCHEMA, SOURCE_SCHEMA):
-                    self._drop(view_of(known.table.name, schema))
+                with suppress(NoConnection):  # views end with the session
+                    for schema in (SCHEMA, ROWS_SCHEMA, SOURCE_SCHEMA):
+                        self._drop(view_of(known.table.name, schema))
 
     def version(self, name: str) -> str:
         """Return a text that changes whenever the rows of a table may have changed, after showing it as it is now."""

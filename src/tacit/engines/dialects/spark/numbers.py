@@ -118,10 +118,7 @@ def _rounding(build: Callable[[str], str]) -> Handler:
         decimals = node.args.get("decimals")
         digits = 0 if decimals is None else _signed(decimals)
         if digits and isinstance(node, exp.Round):
-            return Piece(
-                f"CASE WHEN {value.closed} IS NOT NULL THEN {_rounded_to(cast(value, Type.DOUBLE).closed, digits)} END",
-                Type.DOUBLE,
-            )
+            return Piece(_rounded_to(cast(value, Type.DOUBLE).closed, digits), Type.DOUBLE)
         return value if value.type in WHOLE else Piece(build(value.closed), Type.DOUBLE)
 
     return handler

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from itertools import count
 from typing import Final
 
+from tacit.engines.names import digest
 from tacit.privacy.tables import Kind
 
 
@@ -40,7 +40,6 @@ NUMBERS: Final = (*WHOLE, Type.DOUBLE)
 REPEATED_MAX: Final = 120
 """How long a text is at most that is written several times; a longer one is given a name, or texts would explode."""
 
-_NUMBERS: Final = count()
 _ESCAPES: Final = {
     "\\": "\\\\",
     "'": "\\'",
@@ -105,5 +104,5 @@ def once(value: str, build: Callable[[str], str]) -> str:
     """Return what `build` makes of a value, which it may repeat: a long one is computed once, under a name."""
     if len(value) <= REPEATED_MAX:
         return build(value)
-    name = f"x{next(_NUMBERS)}"
+    name = f"x{digest(value)[:12]}"  # the same statement has the same text every time
     return f"element_at(transform(array({value}), {name} -> {build(name)}), 1)"
