@@ -45,12 +45,9 @@ def cast(value: Piece, target: Type) -> Piece:
     return Piece(once(value.closed, make), target)
 
 
-def to_whole(value: str) -> str:
-    """Return a real that is whole already as BIGINT, NULL where it does not fit or is NaN."""
-    return once(
-        value,
-        lambda x: f"CASE WHEN {x} >= -9223372036854775808D AND {x} < 9223372036854775808D THEN CAST({x} AS BIGINT) END",
-    )
+def fitting(x: str, value: str) -> str:
+    """Return a value where a real would fit into 64 bits, NULL where it would not, and for NaN."""
+    return f"CASE WHEN {x} >= -9223372036854775808D AND {x} < 9223372036854775808D THEN {value} END"
 
 
 def _group(value: str, pattern: str, number: int) -> str:
@@ -138,7 +135,7 @@ _CASTS: Final[Mapping[tuple[Type | None, Type], Callable[[str], str]]] = {
     (Type.TEXT, Type.BOOLEAN): _text_to_boolean,
     (Type.TEXT, Type.TIME): _text_to_time,
     (Type.TEXT, Type.DATE): _text_to_date,
-    (Type.DOUBLE, Type.BIGINT): lambda value: to_whole(f"rint({value})"),
+    (Type.DOUBLE, Type.BIGINT): lambda value: fitting(value, f"CAST(rint({value}) AS BIGINT)"),
     (Type.DOUBLE, Type.TEXT): _real_to_text,
     (Type.HUGE, Type.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",
 }

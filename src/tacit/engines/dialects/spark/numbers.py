@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.spark.casts import cast, from_micros, micros, to_whole
+from tacit.engines.dialects.spark.casts import cast, fitting, from_micros, micros
 from tacit.engines.dialects.spark.pieces import WHOLE, Level, Piece, Type, once, wider
 
 Write = Callable[[exp.Expr], Piece]
@@ -174,24 +174,29 @@ def sign(node: exp.Expr, write: Write) -> Piece:
 
 
 def whole(node: exp.Expr, write: Write) -> Piece | None:
-    """Return CAST(FLOOR(x) AS BIGINT) and its kin by the shorter way, None for any other cast."""
-    inner = node.this
-    if not isinstance(inner, exp.Floor | exp.Ceil | exp.Round | exp.Trunc):
+    """Return CAST(FLOOR(x) AS BIGINT) and its kin, None for any other cast; only TRY_CAST has to look at the range."""
+    build = _BUILDS.get(type(node.this))
+    value = None if build is None or node.this.args.get("decimals") is not None else write(node.this.this)
+    if build is None or value is None or value.type is not Type.DOUBLE:
         return None
-    value = write(inner)
-    return Piece(to_whole(value.closed), Type.BIGINT) if value.type is Type.DOUBLE else None
+    if not isinstance(node, exp.TryCast):
+        return Piece(f"CAST({build(value.closed)} AS BIGINT)", Type.BIGINT)
+    return Piece(once(value.closed, lambda x: fitting(x, f"CAST({build(x)} AS BIGINT)")), Type.BIGINT)
 
 
+_BUILDS: Final[Mapping[type[exp.Expr], Callable[[str], str]]] = {
+    exp.Floor: floor,
+    exp.Ceil: ceiling,
+    exp.Trunc: truncated,
+    exp.Round: half_away,
+}
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     **dict.fromkeys(_SIGNS, operation),
     exp.IntDiv: whole_division,
     exp.Neg: negative,
     exp.Abs: absolute,
     exp.Sign: sign,
-    exp.Floor: _rounding(floor),
-    exp.Ceil: _rounding(ceiling),
-    exp.Trunc: _rounding(truncated),
-    exp.Round: _rounding(half_away),
+    **{kind: _rounding(build) for kind, build in _BUILDS.items()},
     exp.Sqrt: _real("sqrt"),
     exp.Exp: _real("exp"),
     exp.Ln: _real("ln"),

@@ -7,6 +7,8 @@ reaches Spark whose reading was not compared with DuckDB's. A relation `tacit_da
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -51,6 +53,7 @@ _TARGETS: Final = {
     "TIMESTAMPNTZ": Type.TIME,
 }
 _WHOLE_MAX: Final = 2**63 - 1
+_REAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
 def spark(tree: exp.Query, kinds: Kinds | None = None) -> str:
@@ -320,7 +323,12 @@ def _constant(text: str, target: Type) -> Piece | None:
         return Piece(f"{target} {literal(text)}", target)
     if target is Type.BIGINT and text.removeprefix("-").isdecimal() and -(2**63) < int(text) < 2**63:
         return Piece(f"{text}L", target, Level.CLOSED if int(text) >= 0 else Level.NEGATED)
-    return Piece(f"CAST({literal(text)} AS DOUBLE)", target) if target is Type.DOUBLE else None
+    if target is not Type.DOUBLE:
+        return None
+    shown = repr(float(text)) if _REAL.fullmatch(text) else ""
+    if not shown or not math.isfinite(float(text)):
+        return Piece(f"CAST({literal(text)} AS DOUBLE)", target)
+    return Piece(f"{shown}D", target, Level.NEGATED if shown.startswith("-") else Level.CLOSED)
 
 
 def _case(node: exp.Expr, write: Write) -> Piece:
