@@ -41,7 +41,9 @@ TacitError                      exit code 4
 └── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
     ├── TimedOut        T611    the question took longer than its time limit
     ├── Cancelled       T612    the question was cancelled while it ran
-    └── SourceMissing   T613    the rows of a table cannot be found or read
+    ├── SourceMissing   T613    the rows of a table cannot be found or read
+    ├── NoConnection    T614    a database cannot be reached, or the connection was lost
+    └── NoAccess        T615    a database does not let the account read a table
 
 Codes are stable: a retired code stays reserved and is never given to another error. Every error says in one
 sentence what would make the request work, and carries what it is about as attributes.

@@ -315,20 +315,22 @@ def _ranges(plan: Plan, found: list[dict[str, list[Any]]]) -> list[Range]:
 def _charged(plan: Plan) -> tuple[Fraction, Fraction]:
     """Return the epsilon of Laplace noise and the rho of Gaussian noise that the event charges."""
     pure, rho = Fraction(0), Fraction(0)
-    for event in _parts(plan.event):
+    for event, times in _parts(plan.event):
         if isinstance(event, events.Laplace | events.DiscreteLaplace):
-            pure += Fraction(event.epsilon)
+            pure += times * Fraction(event.epsilon)
         elif isinstance(event, events.Gaussian):
-            rho += 1 / (2 * Fraction(event.sigma) ** 2)
+            rho += times / (2 * Fraction(event.sigma) ** 2)
     return pure, rho
 
 
-def _parts(event: events.Event) -> Iterator[events.Event]:
+def _parts(event: events.Event, times: int = 1) -> Iterator[tuple[events.Event, int]]:
     if isinstance(event, events.Composed):
         for one in event.events:
-            yield from _parts(one)
+            yield from _parts(one, times)
+    elif isinstance(event, events.Repeated):
+        yield from _parts(event.event, times * event.count)
     else:
-        yield event
+        yield event, times
 
 
 def _check_release(plan: Plan, found: list[dict[str, list[Any]]]) -> None:

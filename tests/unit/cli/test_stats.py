@@ -381,7 +381,7 @@ def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
         ("quantile visits age --epsilon 1", 2, "--q"),
         ("quantile visits age --q 1 --epsilon 1", 2, "T103"),
         ("histogram visits age --edges 0,old --epsilon 1", 2, "numbers with commas"),
-        (f"histogram visits age --edges {','.join(map(str, range(2049)))} --epsilon 1", 2, "T106"),
+        (f"histogram visits age --edges {','.join(map(str, range(4097)))} --epsilon 1", 2, "T106"),
         ("histogram visits age --edges 0,9 --bins 3 --epsilon 1", 2, "bins, edges or keys"),
         ("t-test visits age --epsilon 1", 2, "--mean"),
         ("t-test visits age --by sex --rows-per-unit 2 --epsilon 1", 2, "--rows-per-unit 1"),
