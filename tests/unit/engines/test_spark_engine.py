@@ -288,3 +288,56 @@ def test_what_statements_rely_on_is_set_in_every_session() -> None:
 def test_the_dialect_is_found_beside_the_others() -> None:
     tree = exp.select(exp.Literal.number(1).as_("x"))
     assert dialects.spark(tree) == "SELECT 1 AS `x`"
+
+
+class FakeSession:
+    """A session behind Spark Connect that is gone, or that answers with nothing."""
+
+    def __init__(self, gone: bool) -> None:
+        self.gone, self.conf, self.asked = gone, self, list[str]()
+
+    def set(self, name: str, value: str) -> None: ...
+    def addTag(self, tag: str) -> None: ...  # noqa: N802
+    def removeTag(self, tag: str) -> None: ...  # noqa: N802
+    def stop(self) -> None: ...
+
+    def sql(self, text: str) -> Any:
+        self.asked.append(text)
+        if self.gone:
+            raise ConnectionRefusedError("swordfish")
+        return self
+
+    def toArrow(self) -> Any:  # noqa: N802
+        return pytest.importorskip("pyarrow").table({"x": [1]})
+
+
+def test_after_a_lost_server_the_next_question_begins_with_a_new_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [FakeSession(gone=True), FakeSession(gone=False)]
+    waiting = iter(made)
+    monkeypatch.setattr(sessions, "opened", lambda place: next(waiting))
+    engine = SparkEngine("sc://host:15002", salt=7)
+    with pytest.raises(NoConnection) as caught:
+        engine.run("SELECT 1 AS x")
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert engine.run("SELECT 1 AS x")["x"][0] == 1
+    assert [one.asked for one in made] == [["SELECT 1 AS x"], ["SELECT 1 AS x"]]
+    engine.close()
+
+
+def test_an_engine_beside_a_session_leaves_it_alone_and_knows_where_it_is() -> None:
+    class Given(FakeSession):
+        stopped = False
+
+        def newSession(self) -> FakeSession:  # noqa: N802
+            return FakeSession(gone=False)
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    given = Given(gone=False)
+    engine = SparkEngine.over(given, salt=7)
+    assert engine.place == "Spark Connect"
+    assert engine.run("SELECT 1 AS x")["x"][0] == 1
+    engine.close()
+    assert not given.stopped
+    assert given.asked == []

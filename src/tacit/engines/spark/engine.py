@@ -8,10 +8,10 @@ noticed is told in `sources`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -30,6 +30,8 @@ from tacit.engines.spark.running import Runs, answer
 from tacit.engines.spark.sessions import Session
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoConnection, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Kind, Table
+
+T = TypeVar("T")
 
 SALT: Final = "salt"
 _ATTEMPTS: Final = 3
@@ -56,11 +58,12 @@ class SparkEngine:
     one engine.
     """
 
-    def __init__(self, place: str, salt: int) -> None:
-        sessions.check(place)
+    def __init__(self, place: str, salt: int, *, session: Session | None = None) -> None:
+        if session is None:
+            sessions.check(place)
         self.place: Final = place
         self._salt = salt % _INT64
-        self._given: Session | None = None
+        self._given = session
         self._session: Session | None = None
         self._runs: Runs | None = None
         self._tables: dict[str, _Registered] = {}
@@ -73,9 +76,7 @@ class SparkEngine:
 
         It sees your tables and global temporary views, not the temporary views of the session, and never stops it.
         """
-        made = cls("local", salt)
-        made._given = session
-        return made
+        return cls(sessions.place_of(session), salt, session=session)
 
     def describe(self, source: Source) -> list[Described]:
         """Return the columns of a source, without reading more of it than their types need."""
@@ -119,9 +120,9 @@ class SparkEngine:
         progress: Progress | None = None,
     ) -> Columns:
         """Run one SELECT about registered tables and return its columns; `progress` is called from another thread."""
-        session, runs = self._connected()
+        session, _ = self._connected()
         self._check_statement(sql)
-        return runs.run(
+        return self._do(
             lambda: answer(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=_FAILED
         )
 
@@ -144,9 +145,22 @@ class SparkEngine:
             if self._session is None or self._runs is None:
                 given = self._given
                 session = sessions.opened(self.place) if given is None else sessions.beside(given)
-                self._session, self._runs = session, Runs(session)
-                self._runs.run(lambda: sessions.set_up(session), failure="Spark does not take the settings it needs")
+                runs = Runs(session)
+                runs.run(lambda: sessions.set_up(session), failure="Spark does not take the settings it needs")
+                self._session, self._runs = session, runs
             return self._session, self._runs
+
+    def _do(self, work: Callable[[], T], **options: Any) -> T:
+        """Do work of the session; after a server was lost, the next work begins with a new session."""
+        _, runs = self._connected()
+        try:
+            return runs.run(work, **options)
+        except NoConnection:
+            if self.place.startswith("sc://") and self._given is None:
+                with self._lock:
+                    self._session = self._runs = None
+                    self._tables = {name: replace(known, version="") for name, known in self._tables.items()}
+            raise
 
     def _registered(self, name: str) -> _Registered:
         try:
@@ -158,14 +172,14 @@ class SparkEngine:
 
     def _work(self, work: Any, source: Source) -> Any:
         """Do a part of a preparation, so that it can be cancelled."""
-        return self._connected()[1].run(
+        return self._do(
             work, failure=f"the rows of {source.table} could not be prepared; check that Spark can read them"
         )
 
     def _opened(self, source: Source) -> sources.Opened:
-        session, runs = self._connected()
+        session, _ = self._connected()
         sentence = f"{source.table} cannot be read by Spark at {self.place}; check that it is there, and its name"
-        return runs.run(lambda: sources.opened(session, source), failure=sentence, otherwise=SourceMissing)
+        return self._do(lambda: sources.opened(session, source), failure=sentence, otherwise=SourceMissing)
 
     def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
         """Show a table in its present version, and return what is shown."""
@@ -260,8 +274,8 @@ class SparkEngine:
         self._work(make, source)
 
     def _drop(self, name: str) -> None:
-        session, runs = self._connected()
-        runs.run(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=_FAILED)
+        session, _ = self._connected()
+        self._do(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=_FAILED)
 
     def _kinds(self, more: Table | None = None) -> dict[str, dict[str, Kind]]:
         """Return the kinds of the columns of every view."""

@@ -215,6 +215,14 @@ def _remote(place: str) -> Session:
     return session
 
 
+def place_of(session: Session) -> str:
+    """Return where a session that was given is: the address of its master, or that it is behind Spark Connect."""
+    try:
+        return str(session.sparkContext.master)
+    except Exception:  # pyspark raises one of several errors, by version
+        return "Spark Connect"
+
+
 def beside(session: Session) -> Session:
     """Return a session of its own beside one that was given."""
     silence()
