@@ -28,7 +28,13 @@ from tests.property.query.test_scalars import TRAPS
 from tests.unit.query.fixtures import Case
 
 ALL = CASES > 10_000
-WORD = re.compile(r"\b[A-Z][A-Z_0-9]+\b(?: JOIN)?|//|%|[|][|]")
+WORD = re.compile(
+    r"\b(?:(?:CROSS |LEFT |RIGHT )?JOIN|UNION|EXISTS|IN|DISTINCT|FILTER|HAVING|OVER|PARTITION|ORDER|DESC|HASH|"
+    r"ROW_NUMBER|RANK|DENSE_RANK|LAG|LEAD|COUNT|SUM|MIN|MAX|MEDIAN|BOOL_OR|BOOL_AND|GREATEST|LEAST|NULLIF|LOG2|CEIL|"
+    r"TRY_CAST|ROUND|FLOOR|MICROSECOND|DATE_DIFF|DATE_TRUNC|INTERVAL|LIKE|CASE)\b|//"
+)
+"""What questions are made of; functions of one row are looked at by themselves, below."""
+
 TOGETHER = 30
 LAST_BIT = (exp.Exp, exp.Ln, exp.Log, exp.Pow)
 """Functions whose last bit Java computes otherwise than C."""
