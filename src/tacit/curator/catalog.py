@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tacit.curator.catalog_file import CatalogFile, Snapshot
-from tacit.curator.facts import fitted
 from tacit.curator.statements import Contents, check_way, ordered, read, through
 from tacit.curator.writing import HEADER, table_text, with_table, without_table
 from tacit.engines.protocol import Source
 from tacit.ledger import texts
 from tacit.privacy.errors import CatalogInvalid, InvalidInput, NameTaken
+from tacit.privacy.facts import fitted
 from tacit.privacy.tables import Limits, Schema, Table
 
 T = TypeVar("T")

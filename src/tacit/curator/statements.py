@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tacit.curator import sources
-from tacit.curator.facts import EXAMPLES, fitted
 from tacit.curator.lines import line_of
 from tacit.engines.protocol import Source
 from tacit.ledger import texts
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import CatalogInvalid, TacitError
+from tacit.privacy.facts import EXAMPLES, fitted
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import ForeignKey, Unit
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from tacit.curator.facts import fitted
 from tacit.engines.protocol import Described
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, WrongType
+from tacit.privacy.facts import fitted
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import ForeignKey, Unit
 

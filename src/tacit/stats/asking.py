@@ -16,6 +16,7 @@ from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import InvalidInput, NotBounded, WrongKind, WrongType
+from tacit.privacy.facts import fitted
 from tacit.privacy.numbers import whole
 from tacit.privacy.tables import Column as Declared
 from tacit.privacy.tables import Kind, Table
@@ -195,10 +196,11 @@ class Survey:
 
     def cut(self, column: str, keys: Sequence[Category] | Categories | None, *, what: str = "keys") -> Cut:
         """Return a column's public values as cells: those that are stated, otherwise those it was registered with."""
-        if isinstance(keys, Categories):
-            return Cut(self.column(column), keys.values)
         if keys is not None:
-            return Cut(self.column(column), Categories(keys).values)
+            stated = keys if isinstance(keys, Categories) else Categories(keys)
+            found = fitted(self.name(column), self.kind(column), stated)
+            assert isinstance(found, Categories)
+            return Cut(self.column(column), found.values)
         facts = self._declared[column].facts if self._table is not None else None
         if isinstance(facts, Categories):
             return Cut(self.column(column), facts.values)

@@ -19,6 +19,7 @@ from sqlglot.expressions import Query
 
 from tacit.engines.names import literal, quoted
 from tacit.engines.protocol import SCHEMA, UNIT, Columns, Engine
+from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import Kind, Table
 from tacit.stats.rows import EDGES_MAX, SATURATION, Cut, Scale, Term, saturated
 
@@ -96,12 +97,16 @@ class EngineRows:
 
     def _steps(self, scale: Scale) -> str:
         """Return a column as whole numbers of a scale: clamped, times a power of two, rounded."""
-        value = f"CAST({quoted(self._table.column(scale.column).name)} AS DOUBLE)"
-        if self._kind(scale.column) is Kind.BOOLEAN:
-            value = f"CASE WHEN {quoted(scale.column)} THEN 1e0 ELSE 0e0 END"
-        clamped = _clamped(value, _real(scale.lower), _real(scale.upper))
+        clamped = _clamped(self._real_value(scale.column), _real(scale.lower), _real(scale.upper))
         counted = f"CAST(ROUND(({clamped}) * {_real(float(1 / scale.step))}) AS BIGINT)"
         return f"{counted} - ({scale.shift})" if scale.shift else counted
+
+    def _real_value(self, name: str) -> str:
+        """Return a column of numbers or truth values as a double."""
+        column = quoted(self._table.column(name).name)
+        if self._kind(name) is Kind.BOOLEAN:
+            return f"CASE WHEN {column} THEN 1e0 ELSE 0e0 END"
+        return f"CAST({column} AS DOUBLE)"
 
     def _cell(self, cut: Cut) -> str:
         """Return the number of a bin, or the value itself where values are listed."""
@@ -109,9 +114,10 @@ class EngineRows:
         if cut.values:
             return column
         if len(cut.edges) <= EDGES_MAX:
-            return f"CASE WHEN {column} IS NULL THEN -1 ELSE {_searched(column, cut.edges, kind)} END"
+            value = self._real_value(cut.column) if kind is Kind.BOOLEAN else column
+            return f"CASE WHEN {column} IS NULL THEN -1 ELSE {_searched(value, cut.edges, kind)} END"
         low, high = float(cut.edges[0]), float(cut.edges[-1])  # type: ignore[arg-type]
-        clamped = _clamped(f"CAST({column} AS DOUBLE)", _real(low), _real(high))
+        clamped = _clamped(self._real_value(cut.column), _real(low), _real(high))
         at = f"CAST(FLOOR((({clamped}) - {_real(low)}) * {_real(cut.cells / (high - low))}) AS BIGINT)"
         return f"CASE WHEN {column} IS NULL THEN -1 WHEN {at} > {cut.cells - 1} THEN {cut.cells - 1} ELSE {at} END"
 
@@ -167,18 +173,24 @@ def _clamped(value: str, low: str, high: str) -> str:
 
 
 def _constant(value: Any, kind: Kind) -> str:
-    match value:
-        case bool():
+    """Return a value that a column of a kind is compared with.
+
+    One of another kind would be cast row by row, and fail for some rows: it is refused, whatever the rows hold.
+    """
+    match value, kind:
+        case bool(), Kind.BOOLEAN:
             return "TRUE" if value else "FALSE"
-        case datetime():
+        case datetime(), Kind.TIME:
             return f"CAST({literal(value.isoformat(sep=' '))} AS TIMESTAMP)"
-        case date():
-            return f"CAST({literal(value.isoformat())} AS {'TIMESTAMP' if kind is Kind.TIME else 'DATE'})"
-        case str():
+        case date(), Kind.DATE if not isinstance(value, datetime):
+            return f"CAST({literal(value.isoformat())} AS DATE)"
+        case str(), Kind.TEXT:
             return literal(value)
-        case int() if kind is Kind.INTEGER:
+        case int(), Kind.INTEGER if not isinstance(value, bool):
             return f"({value})"
-    return _real(float(value))
+        case ((int() | float()), (Kind.INTEGER | Kind.REAL | Kind.BOOLEAN)) if not isinstance(value, bool):
+            return _real(float(value))
+    raise WrongKind(f"a column of {kind} values is compared with such values, and {value!r} is none")
 
 
 def _real(number: float) -> str:

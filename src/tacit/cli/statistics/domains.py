@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tacit.cli.catalog.values import bounds_of, pair_of
 from tacit.cli.statistics.stating import edges_of
-from tacit.curator.facts import fitted
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotBounded, NotInCatalog, TooWide, WrongKind
+from tacit.privacy.facts import fitted
 from tacit.privacy.tables import Column as Declared
 from tacit.privacy.tables import Kind
 from tacit.stats.cells import DATES_MAX, Cells, edge_of, ends_of

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tacit.cli.catalog.values import bounds_of, categories_of
-from tacit.curator.facts import fitted
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotInCatalog, TooLarge
+from tacit.privacy.facts import fitted
 from tacit.privacy.tables import Kind, Table
 from tacit.stats.rows import EDGES_MAX
 

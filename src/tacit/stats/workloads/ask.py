@@ -25,8 +25,9 @@ import numpy as np
 
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, OutOfRange, TooLarge, WrongType
-from tacit.privacy.numbers import exact, whole
+from tacit.privacy.numbers import whole
 from tacit.stats.asking import Asked, Survey
+from tacit.stats.cells import edge_of
 from tacit.stats.rows import Cut
 from tacit.stats.workloads.answer import WorkloadAnswer
 from tacit.stats.workloads.asked import Hierarchy, Marginals, Prefixes, Ranges, Workload
@@ -115,7 +116,7 @@ def cut_of(survey: Survey, name: str, stated: Any) -> Cut:
     listed = stated.tolist() if isinstance(stated, np.ndarray) else list(stated)
     if any(isinstance(one, str | bool) or one is None for one in listed):
         return survey.cut(name, listed, what="domain")
-    return Cut(survey.column(name), edges=_edges(name, listed))
+    return Cut(survey.column(name), edges=_edges(survey, name, listed))
 
 
 def _bins(survey: Survey, name: str, count: object, bounds: Any) -> Cut:
@@ -125,18 +126,15 @@ def _bins(survey: Survey, name: str, count: object, bounds: Any) -> Cut:
     if bins > EDGES_MAX:
         raise TooLarge(f"at most {EDGES_MAX:,} cells are counted at once", name="domain", value=bins)
     edges = np.linspace(float(found.lower), float(found.upper), bins + 1).tolist()
-    return Cut(survey.column(name), edges=_edges(name, edges))
+    return Cut(survey.column(name), edges=_edges(survey, name, edges))
 
 
-def _edges(name: str, listed: Sequence[Any]) -> tuple[Any, ...]:
+def _edges(survey: Survey, name: str, listed: Sequence[Any]) -> tuple[Any, ...]:
     if len(listed) < 2:
         raise EmptyInput(f"the edges of {name} are at least two", name="domain")
     if len(listed) > EDGES_MAX:
         raise TooLarge(f"at most {EDGES_MAX:,} cells are counted at once", name="domain")
-    if all(isinstance(one, date) for one in listed):
-        edges: tuple[Any, ...] = tuple(listed)
-    else:
-        edges = tuple(float(exact("edge", one)) for one in listed)
+    edges: tuple[Any, ...] = tuple(edge_of(name, survey.kind(name), Bounds(one, one).lower) for one in listed)
     if any(not low < high for low, high in pairwise(edges)):
         raise OutOfRange(f"the edges of {name} rise from each to the next", name="domain")
     return edges
