@@ -172,7 +172,7 @@ REFUSED: list[tuple[str, Callable[[tacit.Budget], object]]] = [
     ("T132", lambda b: stats.median(WARDS, bounds=(0, 1), epsilon=1, budget=b)),
     ("T132", lambda b: stats.median(AGES, bounds=("2024-01-01", "2025-01-01"), epsilon=1, budget=b)),
     ("T204", lambda b: stats.median(AGES, epsilon=1, budget=b)),
-    ("T207", lambda b: stats.median(AGES, bounds=(0, 1), by=AGES > 1, keys=range(5000), epsilon=1, budget=b)),
+    ("T207", lambda b: stats.median(AGES, bounds=(0, 1), by=AGES.round(), keys=range(5000), epsilon=1, budget=b)),
     ("T202", lambda b: stats.median(AGES, **SMOOTH, budget=b)),
 ]
 
