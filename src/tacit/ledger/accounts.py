@@ -20,6 +20,7 @@ promise for epsilon is therefore kept to thirteen digits; for delta it is kept e
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -97,19 +98,19 @@ def _asked(measure: Callable[..., float], *arguments: object) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Account(ABC):
     """One measure that is added up, with the cap that its total must keep."""
 
     name: ClassVar[str]
     caps: tuple[int, ...]
 
+    @abstractmethod
     def price(self, measured: Measured) -> Amount:
         """Return what the event costs here, or None where no bound is known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
         """Return the (epsilon, delta) that a total comes to, if nothing more is asked."""
-        raise NotImplementedError
 
     def holds(self, total: Amount) -> bool:
         """Whether a total is within the cap."""

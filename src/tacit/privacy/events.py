@@ -13,6 +13,7 @@ Not here: what an event costs (accounting) and whether it is admitted (ledger).
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -50,7 +51,7 @@ def _rate(name: str, value: object) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(ABC):
     """A record of one release or of several, under one neighbouring relation."""
 
     kind: ClassVar[str] = ""
@@ -64,9 +65,9 @@ class Event:
             object.__setattr__(self, name, float(value) if isinstance(value, Fraction) else value)
 
     @property
+    @abstractmethod
     def relation(self) -> Relation:
         """Which data sets are neighbours for this event."""
-        raise NotImplementedError
 
     def to_json(self) -> str:
         """Return the written form: tagged, versioned, keys sorted."""
@@ -230,9 +231,9 @@ class CompoundEvent(Event):
     """An event made from others; it takes the relation from them."""
 
     @property
+    @abstractmethod
     def parts(self) -> tuple[Event, ...]:
         """The events that this one is made from."""
-        raise NotImplementedError
 
     @property
     def relation(self) -> Relation:

@@ -28,6 +28,7 @@ two thirds of the error, at three they are equal, and for five numbers of a box 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -116,13 +117,13 @@ class Quantiles(Plan):
         """Return values as the answer has them: one, or an array in the order of the keys."""
         return values[0] if self.keys is None else np.array(values)
 
+    @abstractmethod
     def positions(self, noisy: Noisy) -> NDArray[np.float64]:
         """Return where the quantiles lie on the ruler: (groups, shares)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
         """Yield the first and the last cell in which each quantile can lie."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

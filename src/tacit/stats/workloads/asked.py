@@ -13,6 +13,7 @@ They name columns and hold no data; what the cells of a column are is said where
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -26,13 +27,13 @@ WAYS_MAX: Final = 6
 PERIODS: Final = ("year", "quarter", "month", "day")
 
 
-class Workload:
+class Workload(ABC):
     """A set of counting queries; `+` joins two of them."""
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The columns that it counts by."""
-        raise NotImplementedError
 
     def __add__(self, other: Workload) -> Union:
         mine = self.parts if isinstance(self, Union) else (self,)
