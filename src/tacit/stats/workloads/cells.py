@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from tacit.privacy.errors import InvalidInput, OutOfRange, TooLarge
@@ -96,7 +97,16 @@ def _place(known: Sequence[Any], wanted: Any, what: str) -> int:
 def _periods(cut: Cut, period: str) -> list[str]:
     if not cut.edges or not all(isinstance(edge, date) for edge in cut.edges):
         raise InvalidInput(f"{period} is a level of cells between dates", name="levels")
-    return [_period(edge, period) for edge in cut.edges[:-1] if isinstance(edge, date)]
+    found = []
+    for first, after in pairwise(edge for edge in cut.edges if isinstance(edge, date)):
+        last = after - (timedelta(microseconds=1) if isinstance(after, datetime) else timedelta(days=1))
+        if _period(first, period) != _period(last, period):
+            raise InvalidInput(
+                f"the cell from {_shown(first)} to {_shown(after)} lies in more than one {period}; end cells with it",
+                name="levels",
+            )
+        found.append(_period(first, period))
+    return found
 
 
 def _period(day: date, period: str) -> str:

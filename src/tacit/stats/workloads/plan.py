@@ -240,7 +240,8 @@ def _label(workloads: Sequence[Workload]) -> str:
     for one in workloads:
         match one:
             case Marginals():
-                words.append(f"{len(one.sets)} tables by {len(one.names)} columns")
+                tables, columns = len(one.sets), len(one.names)
+                words.append(f"{tables} table{'s' * (tables > 1)} by {columns} column{'s' * (columns > 1)}")
             case Product():
                 words.append(f"{_word(one.one)} of {one.one.column} by {_word(one.other)} of {one.other.column}")
             case OneColumn():

@@ -111,6 +111,20 @@ def test_a_hierarchy_of_dates_adds_up_level_by_level() -> None:
     ]  # fmt: skip
 
 
+def test_a_cell_that_lies_in_two_months_is_in_no_month_and_costs_nothing() -> None:
+    days = np.array(["2023-01-01"], dtype="datetime64[D]") + np.arange(PEOPLE) % 60
+    budget = rich()
+    with pytest.raises(InvalidInput, match="the cell from 2023-01-20 to 2023-02-10 lies in more than one month"):
+        hierarchy(
+            days,
+            edges=[date(2023, 1, 1), date(2023, 1, 20), date(2023, 2, 10), date(2023, 3, 1)],
+            levels=("month",),
+            epsilon=1.0,
+            budget=budget,
+        )
+    assert budget.spent().epsilon == 0
+
+
 def test_a_hierarchy_of_places_is_a_mapping_from_child_to_parent() -> None:
     parents = {"north": "cold", "south": "warm", "east": "cold", "west": "warm"}
     answer = hierarchy(
