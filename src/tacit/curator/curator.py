@@ -228,10 +228,10 @@ class Curator:
         plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
         return explain(plan, self._ready(plan.tables).write)
 
-    def cancel(self) -> None:
-        """Stop the question that is running, from another thread; what was charged stays charged."""
+    def cancel(self, thread: int | None = None) -> None:
+        """Stop the question that a thread runs, or all, from another thread; what was charged stays charged."""
         for engine in list(self._engines.values()):
-            engine.cancel()
+            engine.cancel(thread)
 
     def close(self) -> None:
         """Let go of the folder."""

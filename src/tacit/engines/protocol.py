@@ -87,8 +87,8 @@ class Engine(Protocol):
         """Run one SELECT and return its columns; raises TimedOut, Cancelled or EngineFailed and nothing else."""
         ...
 
-    def cancel(self) -> None:
-        """Make whatever runs now in this engine raise Cancelled, from another thread."""
+    def cancel(self, thread: int | None = None) -> None:
+        """Make what a thread runs now, or whatever runs in this engine, raise Cancelled; to be called from another."""
         ...
 
     def close(self) -> None:

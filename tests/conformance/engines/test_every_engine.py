@@ -251,6 +251,36 @@ def test_a_question_can_be_cancelled_from_another_thread(place: Place) -> None:
     assert one_row(place, "SELECT COUNT(*) AS c FROM tacit_data.long") == (LONG,)
 
 
+def test_the_question_of_one_thread_is_cancelled_and_that_of_another_runs_on(place: Place) -> None:
+    long(place)
+    ended = threading.Event()
+    raised: list[type[BaseException]] = []
+
+    def other() -> None:
+        try:
+            place.run(ENDLESS, timeout_s=3)
+        except (Cancelled, TimedOut) as error:
+            raised.append(type(error))
+
+    asker = threading.get_ident()
+
+    def cancel() -> None:
+        while not ended.wait(0.2):
+            place.engine.cancel(asker)
+
+    threads = [threading.Thread(target=work) for work in (other, cancel)]
+    for thread in threads:
+        thread.start()
+    try:
+        with pytest.raises(Cancelled):
+            place.run(ENDLESS, timeout_s=60)
+    finally:
+        threads[0].join()
+        ended.set()
+        threads[1].join()
+    assert raised == [TimedOut]
+
+
 def test_cancelling_nothing_does_nothing(place: Place) -> None:
     place.engine.cancel()
     place.show("full", {"n": "BIGINT"}, [[1]])

@@ -143,9 +143,9 @@ class DuckDBEngine:
                 failure=_FAILED,
             )
 
-    def cancel(self) -> None:
-        """Make whatever runs now in this engine, questions and preparations, raise Cancelled."""
-        self._runs.cancel()
+    def cancel(self, thread: int | None = None) -> None:
+        """Make what a thread runs now, or whatever runs in this engine, questions and preparations, raise Cancelled."""
+        self._runs.cancel(thread)
 
     def close(self) -> None:
         """Let go of the database; what was stored stays, unless the folder was a temporary one."""

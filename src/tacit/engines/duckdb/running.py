@@ -18,6 +18,7 @@ import numpy as np
 
 from tacit.engines.duckdb.connecting import Connection
 from tacit.engines.protocol import Columns, Progress
+from tacit.engines.under_way import UnderWay
 from tacit.privacy.errors import Cancelled, EngineFailed, TimedOut
 
 T = TypeVar("T")
@@ -36,14 +37,11 @@ class Runs:
     """The statements that run now, each in its own thread, and how to stop them."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._watches: set[_Watch] = set()
+        self._under_way = UnderWay()
 
-    def cancel(self) -> None:
-        """Make every statement that runs now raise Cancelled."""
-        with self._lock:
-            for watch in self._watches:
-                watch.cancel()
+    def cancel(self, thread: int | None = None) -> None:
+        """Make the statement that a thread runs now raise Cancelled, or every one."""
+        self._under_way.cancel(thread)
 
     def run(
         self,
@@ -57,19 +55,16 @@ class Runs:
         """Do work on a connection; `failure` is the sentence for whatever goes wrong in the engine."""
         watch = _Watch(connection, timeout_s, progress)
         error: BaseException
-        with self._lock:
-            self._watches.add(watch)
         watch.start()
         try:
-            return work()
+            with self._under_way.holding(watch):
+                return work()
         except (duckdb.Error, RuntimeError, MemoryError) as caught:
             error = watch.reason(timeout_s) or EngineFailed(failure)
             if type(caught) is RuntimeError and not isinstance(error, Cancelled | TimedOut):
                 error = KeyboardInterrupt()  # DuckDB swallows it, and says that the query was interrupted
         finally:
             watch.stop()
-            with self._lock:
-                self._watches.discard(watch)
         raise error  # here and not above, so that it does not carry the engine's error along
 
 

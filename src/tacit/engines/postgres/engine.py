@@ -113,9 +113,9 @@ class PostgresEngine:
         given = dict(parameters or {})
         return self._snapshots.run(lambda connection: self._answer(connection, sql, given), timeout_s)
 
-    def cancel(self) -> None:
-        """Make whatever runs now in this engine, questions and preparations, raise Cancelled."""
-        self._runs.cancel()
+    def cancel(self, thread: int | None = None) -> None:
+        """Make what a thread runs now, or whatever runs in this engine, questions and preparations, raise Cancelled."""
+        self._runs.cancel(thread)
 
     def close(self) -> None:
         """Let go of the database."""

@@ -18,6 +18,7 @@ import numpy as np
 from tacit.engines.postgres.connecting import driver, drop
 from tacit.engines.postgres.errors import of_statement
 from tacit.engines.protocol import Columns
+from tacit.engines.under_way import UnderWay
 from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TimedOut
 
 T = TypeVar("T")
@@ -37,25 +38,20 @@ class Runs:
     """The statements that run now, each in its own thread, and how to stop them."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[Run] = set()
+        self._under_way = UnderWay()
 
-    def cancel(self) -> None:
-        """Make every statement that runs now raise Cancelled."""
-        with self._lock:
-            running = list(self._running)
-        for one in running:
-            one.cancel()
+    def cancel(self, thread: int | None = None) -> None:
+        """Make the statement that a thread runs now raise Cancelled, or every one."""
+        self._under_way.cancel(thread)
 
     def run(self, connection: Any, work: Callable[[], T], timeout_s: float | None) -> T:
         """Do work on a connection."""
         psycopg, run = driver(), Run(connection)
         error: BaseException
-        with self._lock:
-            self._running.add(run)
         started_s = time.monotonic()
         try:
-            found = work()
+            with self._under_way.holding(run):
+                found = work()
             if run.is_cancelled:
                 drop(connection)  # the request may come late, and would cancel the next statement
             return found
@@ -66,8 +62,6 @@ class Runs:
             error = EngineFailed("the answer of PostgreSQL cannot be held here; ask for fewer groups")
         finally:
             run.end()
-            with self._lock:
-                self._running.discard(run)
         if isinstance(error, Cancelled | NoConnection):
             drop(connection)
         raise error  # here and not above, so that it does not carry the driver's error along

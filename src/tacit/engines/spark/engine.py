@@ -126,10 +126,10 @@ class SparkEngine:
             lambda: answer(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=_FAILED
         )
 
-    def cancel(self) -> None:
-        """Make whatever runs now in this engine raise Cancelled."""
+    def cancel(self, thread: int | None = None) -> None:
+        """Make what a thread runs now, or whatever runs in this engine, raise Cancelled."""
         if self._runs is not None:
-            self._runs.cancel()
+            self._runs.cancel(thread)
 
     def close(self) -> None:
         """Let go of Spark; a session that was given stays, one that was opened ends."""

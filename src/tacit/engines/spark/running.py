@@ -20,6 +20,7 @@ import numpy as np
 from tacit.engines.protocol import Columns, Progress
 from tacit.engines.spark.failures import failed
 from tacit.engines.spark.sessions import Session
+from tacit.engines.under_way import UnderWay
 from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 
 T = TypeVar("T")
@@ -37,14 +38,11 @@ class Runs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._lock = threading.Lock()
-        self._watches: set[_Watch] = set()
+        self._under_way = UnderWay()
 
-    def cancel(self) -> None:
-        """Make every statement that runs now raise Cancelled."""
-        with self._lock:
-            for watch in self._watches:
-                watch.cancel()
+    def cancel(self, thread: int | None = None) -> None:
+        """Make the statement that a thread runs now raise Cancelled, or every one."""
+        self._under_way.cancel(thread)
 
     def run(
         self,
@@ -58,11 +56,9 @@ class Runs:
         """Do work of the session; `failure` and `otherwise` are for whatever goes wrong in Spark."""
         watch = _Watch(self._session, timeout_s, progress)
         error: BaseException
-        with self._lock:
-            self._watches.add(watch)
         watch.start()
         try:
-            with watch.tagged():
+            with self._under_way.holding(watch), watch.tagged():
                 return work()
         except TacitError as known:
             error = watch.reason(timeout_s) or known
@@ -73,8 +69,6 @@ class Runs:
             raise
         finally:
             watch.stop()
-            with self._lock:
-                self._watches.discard(watch)
         raise error  # here and not above, so that it does not carry Spark's error along
 
 
