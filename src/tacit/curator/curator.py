@@ -175,6 +175,7 @@ class Curator:
         limits: Limits | None = None,
         keys: Mapping[str, Sequence[Category]] | None = None,
         other: bool = False,
+        key: str | None = None,
         timeout_s: float | None = None,
         progress: Progress | None = None,
     ) -> Release:
@@ -182,9 +183,10 @@ class Curator:
 
         `epsilon` is what the whole answer costs; or `rho`, or `error` (the wanted half-width of the interval of its
         first count or sum). `limits` says how much of each unit is counted, `keys` which groups are public; with
-        `other` the groups whose keys cannot be shown are added up in one more row.
+        `other` the groups whose keys cannot be shown are added up in one more row. The same `key` (any text) with the
+        same question is charged once, so a question whose answer was lost on its way can be asked again.
         """
-        asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose)
+        asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose, key)
         return self._road().release(asked, timeout_s=timeout_s, progress=progress)
 
     def table(self, name: str) -> CuratedTable:
@@ -307,8 +309,10 @@ def _asked(
     other: bool,
     analyst: str | None = None,
     purpose: str = "",
+    key: str | None = None,
 ) -> Asked:
     from tacit.curator.road import Asked
     from tacit.query import Settings, Target
 
-    return Asked(sql, Target(epsilon, rho, error, delta), Settings(limits or Limits(), keys, other), analyst, purpose)
+    settings = Settings(limits or Limits(), keys, other)
+    return Asked(sql, Target(epsilon, rho, error, delta), settings, analyst, purpose, key)

@@ -18,7 +18,7 @@ from tacit.engines.protocol import Engine, Progress
 from tacit.ledger import Ledger, Permit
 from tacit.ledger.accounts import Sum
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.privacy.errors import MixedRelations, TacitError
+from tacit.privacy.errors import AlreadySettled, MixedRelations, TacitError
 from tacit.privacy.tables import Schema
 from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Target, Tariff, ask, plan_of, run
 
@@ -35,6 +35,8 @@ class Asked:
     settings: Settings
     analyst: str | None = None
     purpose: str = ""
+    key: str | None = None
+    """The same key with the same question is charged once, however often it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,13 @@ class Road:
                 self.ledger.annotate(permit, f"the run failed: {error.code}")
             raise
         again = not source.simulated and _version(engine, plan) == version
-        for permit in permits:
-            self.ledger.commit(permit, noisy.to_bytes(), *((digest, version) if again else (None, None)))
+        try:
+            for permit in permits:
+                self.ledger.commit(permit, noisy.to_bytes(), *((digest, version) if again else (None, None)))
+        except AlreadySettled:  # with a key, somebody else answered for the same permit: only that answer leaves
+            if (kept := self.ledger.released(digest, version)) is None:
+                raise
+            noisy = Noisy.from_bytes(kept)
         return Release(plan, noisy, cost, permits)
 
     def _tariff(self, question: Question) -> Tariff:
@@ -101,11 +108,9 @@ class Road:
         return max(costs, key=lambda cost: (cost.epsilon, cost.delta))
 
     def _reserve(self, plan: Plan, asked: Asked) -> tuple[Permit, ...]:
-        """Charge every budget that the question touches, in order."""
+        """Charge every budget that the question touches, or none."""
         purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
-        return tuple(
-            self.ledger.reserve(name, plan.event, analyst=asked.analyst, purpose=purpose) for name in plan.datasets
-        )
+        return self.ledger.reserve_all(plan.datasets, plan.event, analyst=asked.analyst, purpose=purpose, key=asked.key)
 
 
 def _on_one_line(sql: str) -> str:

@@ -161,15 +161,33 @@ class Ledger(Book):
         The same `key` with the same event gives the same permit and charges nothing again. With `plan` the event is
         charged step by step, and what is not run can be returned (`refund`).
         """
-        quote = _quote(dataset, event, analyst, epochs, purpose=purpose, key=key, plan=plan)
-        for scope in quote.ask.scopes:
-            if (cap := self._caps_seen.get(scope)) is not None:
-                quote.amounts(cap)  # found before the write lock is taken
-        permit = self._change(lambda work: admission.reserve(work, quote, self._token))
-        if len(self._caps_seen) + len(quote.caps) > CAPS_SEEN_MAX:
-            self._caps_seen.clear()
-        self._caps_seen.update(quote.caps)
+        (permit,) = self._reserve([_quote(dataset, event, analyst, epochs, purpose=purpose, key=key, plan=plan)])
         return permit
+
+    def reserve_all(
+        self,
+        datasets: Sequence[str],
+        event: Event,
+        *,
+        analyst: str | Sequence[str] | None = None,
+        purpose: str = "",
+        key: str | None = None,
+    ) -> tuple[Permit, ...]:
+        """Charge an event that is about several data sets to each of them, or raise and charge none."""
+        return self._reserve([_quote(name, event, analyst, (), purpose=purpose, key=key) for name in datasets])
+
+    def _reserve(self, quotes: Sequence[Quote]) -> tuple[Permit, ...]:
+        """Admit what was asked in one transaction."""
+        for quote in quotes:
+            for scope in quote.ask.scopes:
+                if (cap := self._caps_seen.get(scope)) is not None:
+                    quote.amounts(cap)  # found before the write lock is taken
+        permits = self._change(lambda work: tuple(admission.reserve(work, quote, self._token) for quote in quotes))
+        for quote in quotes:
+            if len(self._caps_seen) + len(quote.caps) > CAPS_SEEN_MAX:
+                self._caps_seen.clear()
+            self._caps_seen.update(quote.caps)
+        return permits
 
     def commit(
         self,

@@ -19,6 +19,7 @@ from tacit.privacy.errors import (
     Cancelled,
     EngineFailed,
     InvalidInput,
+    KeyReused,
     NameTaken,
     NotAllowed,
     NotInCatalog,
@@ -341,3 +342,58 @@ def test_what_the_engine_cannot_say_is_refused_at_no_charge(
     with pytest.raises(NotAllowed):
         curator.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)
     assert curator.budget("visits").spent().epsilon == 0
+
+
+def test_two_budgets_are_charged_or_neither(tmp_path: Path) -> None:
+    with tacit.Curator(tmp_path) as curator:
+        for name, epsilon in (("one", 1.0), ("two", 0.1)):
+            curator.add_table(name, frame(), unit="patient", columns=COLUMNS)
+            curator.set_budget(name, epsilon=epsilon)
+        with pytest.raises(BudgetExceeded):
+            curator.sql("SELECT COUNT(*) FROM one JOIN two USING (patient)", epsilon=0.25)
+        assert [curator.budget(name).spent().epsilon for name in ("one", "two")] == [0.0, 0.0]
+
+
+def test_a_key_is_charged_once_though_the_first_run_died(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(curator._opened(("duckdb", "")), "run", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            curator.sql(QUESTION, epsilon=0.5, key="one")
+    release = curator.sql(QUESTION, epsilon=0.5, key="one")
+    assert release.cost.epsilon == pytest.approx(0.5)
+    assert curator.budget("visits").spent().epsilon == pytest.approx(0.5)
+    assert curator.sql(QUESTION, epsilon=0.5, key="one").rows == release.rows
+
+
+def test_a_key_stands_for_one_question(curator: tacit.Curator) -> None:
+    curator.sql(QUESTION, epsilon=0.5, key="one")
+    with pytest.raises(KeyReused):
+        curator.sql("SELECT COUNT(*) FROM visits", epsilon=0.25, key="one")
+    assert curator.budget("visits").spent().epsilon == pytest.approx(0.5)
+
+
+def test_of_two_runs_for_one_key_one_answer_leaves(curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two answers with noise of their own for one charge would be a charge too few."""
+    together = threading.Barrier(2)
+    engine = curator._opened(("duckdb", ""))
+    run = engine.run
+
+    def waiting(*arguments: Any, **settings: Any) -> Any:
+        together.wait(timeout=30)
+        return run(*arguments, **settings)
+
+    monkeypatch.setattr(engine, "run", waiting)
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(curator.sql(QUESTION, epsilon=0.5, key="one").rows))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert curator.budget("visits").spent().epsilon == pytest.approx(0.5)
