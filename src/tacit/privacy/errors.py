@@ -30,6 +30,10 @@ TacitError                      exit code 4
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
 │   └── NotPriced       T301    no account of the budget can price the event, whatever is left
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
+│   ├── NotKnown        T401    nobody is known by the token, the password or the cookie that came along
+│   ├── Throttled       T402    too many attempts to log in failed; the next one is looked at later
+│   ├── Forged          T403    a browser's request does not prove that the server's own page made it
+│   └── UnsafeBind      T404    a server would be open to others without protection, and that was not said twice
 ├── LedgerCorrupt       T500    the journal does not verify; nothing is admitted (exit code 4)
 │   └── NotALedger      T501    the file is something else, or too damaged to be read
 ├── LedgerUnavailable   T510    the ledger cannot be read or written now; nothing recorded is lost (exit code 4)
@@ -38,12 +42,20 @@ TacitError                      exit code 4
 │   ├── LedgerBusy      T513    others held the write lock for longer than the time limit
 │   └── LedgerTooNew    T514    the ledger was written by a newer tacit
 ├── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
-└── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
-    ├── TimedOut        T611    the question took longer than its time limit
-    ├── Cancelled       T612    the question was cancelled while it ran
-    ├── SourceMissing   T613    the rows of a table cannot be found or read
-    ├── NoConnection    T614    a database cannot be reached, or the connection was lost
-    └── NoAccess        T615    a database does not let the account read a table
+├── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
+│   ├── TimedOut        T611    the question took longer than its time limit
+│   ├── Cancelled       T612    the question was cancelled while it ran
+│   ├── SourceMissing   T613    the rows of a table cannot be found or read
+│   ├── NoConnection    T614    a database cannot be reached, or the connection was lost
+│   └── NoAccess        T615    a database does not let the account read a table
+├── ServerLimit         T700    a server takes no more of this now (exit code 4)
+│   ├── BodyTooLarge    T701    the body of a request is larger than the limit
+│   ├── TooManyAtOnce   T702    this actor has as many questions under way as one may have
+│   ├── QueueFull       T703    more questions wait than the server lets wait
+│   └── SlowRequest     T704    a request took longer to arrive than the limit
+└── ServerUnreachable   T710    no server answers at an address (exit code 4)
+    ├── NotATacitServer T711    what answers at an address is something else
+    └── ServerFailed    T712    the server failed in a way that it does not know itself
 
 Codes are stable: a retired code stays reserved and is never given to another error. Every error says in one
 sentence what would make the request work, and carries what it is about as attributes.
@@ -304,6 +316,34 @@ class NotPermitted(TacitError):
     exit_code = 3
 
 
+class NotKnown(NotPermitted):
+    """Nobody is known by the token, the password or the cookie that came along."""
+
+    code = "T401"
+
+
+class Throttled(NotPermitted):
+    """Too many attempts to log in failed; `retry_after_s` says when the next one is looked at."""
+
+    code = "T402"
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s: Final = retry_after_s
+
+
+class Forged(NotPermitted):
+    """A browser's request does not prove that a page of the server itself made it."""
+
+    code = "T403"
+
+
+class UnsafeBind(NotPermitted):
+    """A server would be open to others without protection, and that was not said twice."""
+
+    code = "T404"
+
+
 class LedgerCorrupt(TacitError):
     """The journal does not verify; nothing is admitted until it is settled."""
 
@@ -391,6 +431,58 @@ class NoAccess(EngineFailed):
     """A database does not let the curator's account read a table, or does not know the account."""
 
     code = "T615"
+
+
+class ServerLimit(TacitError):
+    """A server takes no more of this now; `retry_after_s` says when to try again, if that would help."""
+
+    code = "T700"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s: Final = retry_after_s
+
+
+class BodyTooLarge(ServerLimit):
+    """The body of a request is larger than the limit."""
+
+    code = "T701"
+
+
+class TooManyAtOnce(ServerLimit):
+    """This actor has as many questions under way as one may have."""
+
+    code = "T702"
+
+
+class QueueFull(ServerLimit):
+    """More questions wait than the server lets wait."""
+
+    code = "T703"
+
+
+class SlowRequest(ServerLimit):
+    """A request took longer to arrive than the limit."""
+
+    code = "T704"
+
+
+class ServerUnreachable(TacitError):
+    """No server answers at an address; whether a question that was under way was charged, its key tells."""
+
+    code = "T710"
+
+
+class NotATacitServer(ServerUnreachable):
+    """What answers at an address is something else."""
+
+    code = "T711"
+
+
+class ServerFailed(ServerUnreachable):
+    """The server failed in a way that it does not know itself."""
+
+    code = "T712"
 
 
 def _placed(message: str, place: Place | None) -> str:

@@ -1,0 +1,1 @@
+"""A curator that is elsewhere: the same questions and the same objects, over REST."""
