@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,12 +18,13 @@ from tacit.ledger import Budget, Ledger, LedgerBudget, Store
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
 from tacit.privacy.relations import Relation
-from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 
 if TYPE_CHECKING:
     from tacit.curator.catalog import Catalog
     from tacit.curator.places import Home
+    from tacit.curator.plans import Plans
     from tacit.curator.road import Asked, Road
     from tacit.curator.statistics import CuratedTable
     from tacit.engines.protocol import Engine, Progress, Source
@@ -47,6 +48,7 @@ class Curator:
         self._catalog: Catalog | None = None
         self._engines: dict[Home, Engine] = {}
         self._shown: dict[str, tuple[Table, Source]] = {}
+        self._plans: Plans | None = None
 
     @property
     def catalog(self) -> Catalog:
@@ -187,7 +189,7 @@ class Curator:
         same question is charged once, so a question whose answer was lost on its way can be asked again.
         """
         asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose, key)
-        return self._road().release(asked, timeout_s=timeout_s, progress=progress)
+        return self.road().release(asked, timeout_s=timeout_s, progress=progress)
 
     def table(self, name: str) -> CuratedTable:
         """Return a private table for statistics: `tacit.stats.mean(curator.table("visits")["age"], epsilon=0.1)`."""
@@ -210,7 +212,7 @@ class Curator:
         other: bool = False,
     ) -> Preview:
         """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
-        return self._road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst))
+        return self.road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst))
 
     def explain(
         self,
@@ -227,8 +229,20 @@ class Curator:
         """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
         from tacit.query.explain import explain
 
-        plan = self._road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
+        plan = self.road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
         return explain(plan, self._ready(plan.tables).write)
+
+    def road(self, among: Collection[str] | None = None) -> Road:
+        """Return the road of releases; with `among`, for somebody to whom there are only these tables."""
+        from tacit.curator.plans import Plans
+        from tacit.curator.road import Road
+        from tacit.curator.salt import salt_of
+
+        schema = self.catalog.schema
+        visible = None if among is None else Schema(schema.table(name) for name in among)
+        if self._plans is None:
+            self._plans = Plans()
+        return Road(schema, self.ledger, self._ready, salt_of(self.folder), self._plans, visible)
 
     def cancel(self, thread: int | None = None) -> None:
         """Stop the question that a thread runs, or all, from another thread; what was charged stays charged."""
@@ -243,12 +257,6 @@ class Curator:
             self._engines.clear()
             self._shown.clear()
         self.ledger.close()
-
-    def _road(self) -> Road:
-        from tacit.curator.road import Road
-        from tacit.curator.salt import salt_of
-
-        return Road(self.catalog.schema, self.ledger, self._ready, salt_of(self.folder))
 
     def _opened(self, home: Home) -> Engine:
         """Return an engine, opening it if it is not."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tacit.accounting.bounds import Cost
+from tacit.curator.plans import Made, Plans, key_of
 from tacit.engines.protocol import Engine, Progress
 from tacit.ledger import Ledger, Permit
 from tacit.ledger.accounts import Sum
@@ -21,6 +22,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.errors import AlreadySettled, MixedRelations, TacitError
 from tacit.privacy.tables import Schema
 from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Target, Tariff, ask, plan_of, run
+from tacit.query.parse import named_tables
 
 PURPOSE_MAX: Final = 500
 NOTHING: Final = Cost(0.0, 0.0, 0.0)
@@ -47,30 +49,56 @@ class Road:
     ledger: Ledger
     ready: Callable[[tuple[str, ...]], Engine]
     salt: int
+    plans: Plans = field(default_factory=Plans)
+    among: Schema | None = None
+    """The tables that whoever asks may ask about, if not all; for her there are no others."""
 
     def plan(self, asked: Asked) -> Plan:
         """Return the priced plan of a question, without touching data."""
-        question = ask(asked.sql, self.schema)
-        return plan_of(question, self.schema, asked.target, self._tariff(question), asked.settings)
+        key = key_of(asked.sql, asked.target, asked.settings)
+        made = self.plans.known(key, self.schema)
+        if made is None and self.among is not None:  # names of other tables are not to be found out by an error
+            for name in named_tables(asked.sql):
+                self.among.table(name)
+        question = made.plan.question if made is not None else ask(asked.sql, self.schema)
+        if self.among is not None:
+            for name in question.tables:
+                self.among.table(name)
+        tariff = self._tariff(question)
+        if made is not None and made.tariff == tariff:
+            return made.plan
+        plan = plan_of(question, self.schema, asked.target, tariff, asked.settings)
+        return self.plans.keep(key, Made(self.schema, tariff, plan))
 
-    def preview(self, asked: Asked) -> Preview:
+    def preview(self, asked: Asked, plan: Plan | None = None) -> Preview:
         """Return exactly what asking would be charged now."""
-        plan = self.plan(asked)
+        plan = plan or self.plan(asked)
         engine = self.ready(plan.tables)
         known = self.ledger.released(plan.canonical, _version(engine, plan)) is not None
         cost = self._cost(plan, asked)
         return Preview.of(plan, NOTHING if known else cost, engine.write, is_released=known)
 
+    def kept(self, asked: Asked, plan: Plan) -> Release | None:
+        """Return the answer to a planned question if it was released before, at no cost; nothing is run."""
+        engine = self.ready(plan.tables)
+        self._cost(plan, asked)
+        answer = self.ledger.released(plan.canonical, _version(engine, plan))
+        return None if answer is None else Release(plan, Noisy.from_bytes(answer), NOTHING, ())
+
     def release(
         self,
         asked: Asked,
+        plan: Plan | None = None,
         *,
         timeout_s: float | None = None,
         progress: Progress | None = None,
         source: Source = SYSTEM,
     ) -> Release:
-        """Answer a question, or raise and charge nothing; `source` is for simulations."""
-        plan = self.plan(asked)
+        """Answer a question, or raise and charge nothing; `plan` is its plan if it was made before.
+
+        `source` is for simulations.
+        """
+        plan = plan or self.plan(asked)
         engine = self.ready(plan.tables)
         digest, version, cost = plan.canonical, _version(engine, plan), self._cost(plan, asked)
         if not source.simulated and (kept := self.ledger.released(digest, version)) is not None:

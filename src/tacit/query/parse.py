@@ -67,6 +67,13 @@ def parse(text: Text) -> exp.Query:
     return _spelled(tree, text)
 
 
+def named_tables(sql: object) -> list[str]:
+    """Return the tables that a query names, without looking into any catalog."""
+    tree = parse(Text(sql))
+    given = {one.alias.lower() for one in tree.find_all(exp.CTE)}
+    return list(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if one.name.lower() not in given))
+
+
 def only(node: exp.Expression, known: Collection[str], text: Text) -> None:
     """Refuse a node that has more to it than the named parts."""
     for name, value in node.args.items():
