@@ -11,42 +11,39 @@ and in no record.
 from __future__ import annotations
 
 import os
-import re
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from tacit.ledger.stores import migrate
+from tacit.ledger.stores.postgres_schema import (
+    BEGIN,
+    PostgresSchema,
+    Sentences,
+    fetch_with,
+    placeholders,
+    psycopg_module,
+)
 from tacit.ledger.stores.protocol import Store
-from tacit.ledger.stores.slots import Slot
-from tacit.ledger.stores.sql import END, Columns, SqlTransaction
+from tacit.ledger.stores.sql import END, SqlTransaction
 from tacit.privacy.errors import (
-    InvalidInput,
     LedgerBusy,
     LedgerCorrupt,
     LedgerFull,
     LedgerReadOnly,
     LedgerUnavailable,
     NotPermitted,
-    TacitError,
     Unavailable,
     UnknownName,
 )
 
 ENVIRONMENT_NAME: Final = "TACIT_LEDGER_POSTGRES"
 SCHEMA: Final = "tacit_ledger"
-_SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
-ATTEMPTS_MAX: Final = 3
-RETRY_AFTER_S: Final = 0.1
-_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCK_HEAD: Final = "SELECT number FROM head FOR UPDATE"
-_LOCK_MIGRATIONS: Final = "SELECT pg_advisory_xact_lock(499967682932)"
 
-_BY_CLASS: Final[dict[str, tuple[type[TacitError], str]]] = {
+_SENTENCES: Final[Sentences] = {
     "23": (LedgerCorrupt, "contradicts itself; verify it"),
     "25": (LedgerReadOnly, "cannot be written, so nothing is admitted; name the primary server"),
     "42": (LedgerUnavailable, "refuses a statement; check that its user owns the schema"),
@@ -54,11 +51,11 @@ _BY_CLASS: Final[dict[str, tuple[type[TacitError], str]]] = {
     "55": (LedgerBusy, "was used by others for longer than the time limit: nothing was charged; ask again"),
     "57": (LedgerUnavailable, "stopped the statement; what was charged stays charged"),
     "XX": (LedgerCorrupt, "reports damaged data; nothing is admitted until a backup is restored"),
+    "": (LedgerUnavailable, "cannot be reached; what was charged stays charged, see reservations()"),
 }
-"""What the first two characters of an SQLSTATE mean here."""
 
 
-class PostgresStore(Store):
+class PostgresStore(PostgresSchema, Store):
     """A ledger's schema in a PostgreSQL database."""
 
     def __init__(
@@ -70,15 +67,14 @@ class PostgresStore(Store):
         idle_timeout_s: float = 30.0,
         migrations: Path = migrate.FOLDER / "postgres",
     ) -> None:
-        if not _SCHEMA_NAME.fullmatch(schema):
-            raise InvalidInput("a schema's name has small letters, digits and _, 63 at most", name="schema")
-        self._connection_string = connection_string
-        self._schema = schema
-        self._lock_timeout_s = lock_timeout_s
-        self._idle_timeout_s = idle_timeout_s
-        self._migrations = migrations
-        self._writer = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
-        self._reader = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
+        super().__init__(
+            connection_string,
+            schema,
+            _SENTENCES,
+            migrations,
+            lock_timeout_s=lock_timeout_s,
+            idle_timeout_s=idle_timeout_s,
+        )
 
     @classmethod
     def from_environment(cls, name: str = ENVIRONMENT_NAME, **settings: Any) -> PostgresStore:
@@ -100,116 +96,20 @@ class PostgresStore(Store):
             raise NotPermitted(f"{file} holds a password and others can read it; run chmod 600 on it")
         return cls(text, **settings)
 
-    @property
-    def description(self) -> str:
-        return f"the PostgreSQL schema {self._schema}"
-
-    def __repr__(self) -> str:
-        return f"PostgresStore(schema={self._schema!r})"
-
-    def open(self) -> None:
-        with self._begun(self._writer, f"{_BEGIN}; {_LOCK_MIGRATIONS}") as (connection, _):
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            connection.execute(migrate.TABLE)
-            applied = dict(connection.execute(migrate.APPLIED).fetchall())
-            for step in migrate.pending(migrate.load(self._migrations), applied, self.description):
-                connection.execute(step.sql)
-                note = (step.version, step.name, step.checksum, time.time_ns() // 1000)
-                connection.execute(_placeholders(migrate.NOTE), note)
-            connection.execute("COMMIT")
-
-    def close(self) -> None:
-        for slot in (self._writer, self._reader):
-            with slot.held():
-                slot.drop()
-
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
-        with self._begun(self._writer, f"{_BEGIN}; {_LOCK_HEAD}; {END}") as (connection, end):
-            transaction = SqlTransaction(_fetch_with(connection), end)
+        with self._begun(self._writer, f"{BEGIN}; {_LOCK_HEAD}; {END}") as (connection, end):
+            transaction = SqlTransaction(fetch_with(connection), end)
             yield transaction
-            with _psycopg().ClientCursor(connection) as cursor:  # one message, not one for each statement
-                changes = [cursor.mogrify(_placeholders(text), values) for text, values in transaction.statements()]
+            with psycopg_module().ClientCursor(connection) as cursor:  # one message, not one for each statement
+                changes = [cursor.mogrify(placeholders(text), values) for text, values in transaction.statements()]
                 cursor.execute("; ".join((*changes, "COMMIT")))
 
     @contextmanager
     def snapshot(self) -> Iterator[SqlTransaction]:
         with self._begun(self._reader, f"{_BEGIN_READING}; {END}") as (connection, end):
-            yield SqlTransaction(_fetch_with(connection), end)
+            yield SqlTransaction(fetch_with(connection), end)
             connection.execute("COMMIT")
 
     def backup(self, path: Path) -> None:
         raise Unavailable("a ledger in PostgreSQL is backed up by the database's own tools, or with Ledger.export")
-
-    @contextmanager
-    def _begun(self, slot: Slot, statements: str) -> Iterator[tuple[Any, Columns]]:
-        """Begin a transaction, and undo it if anything is raised; give what the last statement answered."""
-        with slot.held(), self._translated():
-            answer = self._first_answer(slot, statements)
-            try:
-                yield slot.connection, answer
-            except BaseException:
-                slot.undo()
-                raise
-
-    def _first_answer(self, slot: Slot, statements: str) -> Columns:
-        """Execute the first statements of a transaction, on a new connection if the old one turns out to be lost."""
-        for attempt in range(ATTEMPTS_MAX):
-            connection = slot.connected()
-            try:
-                cursor = connection.execute(statements)
-                while cursor.nextset():
-                    pass
-                return list(cursor.fetchall())
-            except BaseException as error:
-                is_lost = connection.closed and isinstance(error, _psycopg().OperationalError)
-                slot.undo()
-                if not is_lost or attempt == ATTEMPTS_MAX - 1:
-                    raise
-            time.sleep(RETRY_AFTER_S * 2**attempt)
-        raise self._failed("")
-
-    def _connected(self) -> Any:
-        settings = {
-            "client_encoding": "utf8",
-            "search_path": self._schema,
-            "lock_timeout": f"{self._lock_timeout_s:g}s",
-            "idle_in_transaction_session_timeout": f"{self._idle_timeout_s:g}s",
-            "synchronous_commit": "on",
-        }
-        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        connection = _psycopg().connect(self._connection_string, autocommit=True, options=options)
-        connection.prepare_threshold = 1
-        return connection
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn what the database says into one sentence, without what it says of the connection."""
-        psycopg = _psycopg()
-        try:
-            yield
-        except psycopg.Error as error:
-            state = error.sqlstate or ""
-            raise self._failed(state[:2] if state else "") from None
-
-    def _failed(self, state_class: str) -> TacitError:
-        unreachable = (LedgerUnavailable, "cannot be reached; what was charged stays charged, see reservations()")
-        kind, what = _BY_CLASS.get(state_class, unreachable)
-        return kind(f"{self.description} {what}")
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise Unavailable("a ledger in PostgreSQL needs psycopg; run pip install 'tacit[postgres]'") from None
-    return psycopg
-
-
-@lru_cache(maxsize=256)
-def _placeholders(statement: str) -> str:
-    return statement.replace("?", "%s")
-
-
-def _fetch_with(connection: Any) -> Callable[[str, Sequence[Any]], Columns]:
-    return lambda statement, values: list(connection.execute(_placeholders(statement), values).fetchall())

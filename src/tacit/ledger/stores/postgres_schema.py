@@ -1,0 +1,165 @@
+"""One schema of a PostgreSQL database, with migrations and sentences of its own.
+
+Shared by the ledger and the server's database. Promise: a client that stalls inside a transaction is cut off by the
+server after `idle_timeout_s`; a connection that was lost is made again when the next transaction begins. Needs the
+extra `postgres` (psycopg 3), which is imported when a schema is opened. Not here: which row a transaction locks first.
+
+The connection string appears in no error and in no record.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from tacit.ledger.stores import migrate
+from tacit.ledger.stores.slots import Slot
+from tacit.privacy.errors import InvalidInput, TacitError, Unavailable
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+Sentences: TypeAlias = Mapping[str, tuple[type[TacitError], str]]
+"""What the first two characters of an SQLSTATE mean; the empty text stands for all others."""
+
+ATTEMPTS_MAX: Final = 3
+RETRY_AFTER_S: Final = 0.1
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_LOCK_MIGRATIONS: Final = "SELECT pg_advisory_xact_lock(499967682932)"
+
+
+class PostgresSchema:
+    """Tables in a schema of their own; `description` is what errors call it."""
+
+    def __init__(
+        self,
+        connection_string: str,
+        schema: str,
+        sentences: Sentences,
+        migrations: Path,
+        *,
+        description: str = "",
+        lock_timeout_s: float = 30.0,
+        idle_timeout_s: float = 30.0,
+    ) -> None:
+        if not _SCHEMA_NAME.fullmatch(schema):
+            raise InvalidInput("a schema's name has small letters, digits and _, 63 at most", name="schema")
+        self._connection_string = connection_string
+        self._schema = schema
+        self._sentences = sentences
+        self._migrations = migrations
+        self._description = description or f"the PostgreSQL schema {schema}"
+        self._lock_timeout_s = lock_timeout_s
+        self._idle_timeout_s = idle_timeout_s
+        self._writer = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
+        self._reader = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
+
+    @property
+    def description(self) -> str:
+        """What errors call the schema."""
+        return self._description
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(schema={self._schema!r})"
+
+    def open(self) -> None:
+        """Make the schema if it is missing, and bring it to the newest version."""
+        with self._begun(self._writer, f"{BEGIN}; {_LOCK_MIGRATIONS}") as (connection, _):
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+            connection.execute(migrate.TABLE)
+            applied = dict(connection.execute(migrate.APPLIED).fetchall())
+            for step in migrate.pending(migrate.load(self._migrations), applied, self.description):
+                connection.execute(step.sql)
+                note = (step.version, step.name, step.checksum, time.time_ns() // 1000)
+                connection.execute(placeholders(migrate.NOTE), note)
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+        for slot in (self._writer, self._reader):
+            with slot.held():
+                slot.drop()
+
+    @contextmanager
+    def _begun(self, slot: Slot, statements: str) -> Iterator[tuple[Any, Rows]]:
+        """Begin a transaction, and undo it if anything is raised; give what the last statement answered."""
+        with slot.held(), self._translated():
+            answer = self._first_answer(slot, statements)
+            try:
+                yield slot.connection, answer
+            except BaseException:
+                slot.undo()
+                raise
+
+    def _first_answer(self, slot: Slot, statements: str, values: Sequence[Any] | None = None) -> Rows:
+        """Execute the first statements of a transaction, on a new connection if the old one turns out to be lost."""
+        for attempt in range(ATTEMPTS_MAX):
+            connection = slot.connected()
+            try:
+                cursor = connection.execute(statements, values)
+                while cursor.nextset():
+                    pass
+                return list(cursor.fetchall())
+            except BaseException as error:
+                is_lost = connection.closed and isinstance(error, psycopg_module().OperationalError)
+                slot.undo()
+                if not is_lost or attempt == ATTEMPTS_MAX - 1:
+                    raise
+            time.sleep(RETRY_AFTER_S * 2**attempt)
+        raise self._failed("")
+
+    def _connected(self) -> Any:
+        settings = {
+            "client_encoding": "utf8",
+            "search_path": self._schema,
+            "lock_timeout": f"{self._lock_timeout_s:g}s",
+            "idle_in_transaction_session_timeout": f"{self._idle_timeout_s:g}s",
+            "synchronous_commit": "on",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        connection = psycopg_module().connect(self._connection_string, autocommit=True, options=options)
+        connection.prepare_threshold = 1
+        return connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn what the database says into one sentence, without what it says of the connection."""
+        psycopg = psycopg_module()
+        try:
+            yield
+        except psycopg.Error as error:
+            state = error.sqlstate or ""
+            raise self._failed(state[:2] if state else "") from None
+
+    def _failed(self, state_class: str) -> TacitError:
+        kind, what = self._sentences.get(state_class) or self._sentences[""]
+        return kind(f"{self._description} {what}")
+
+
+def psycopg_module() -> Any:
+    """Import psycopg, or say how to get it."""
+    try:
+        import psycopg
+    except ImportError:
+        raise Unavailable("PostgreSQL needs psycopg here; run pip install 'tacit[postgres]'") from None
+    return psycopg
+
+
+@lru_cache(maxsize=256)
+def placeholders(statement: str) -> str:
+    """Return a statement with the placeholders that psycopg wants."""
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+def fetch_with(connection: Any) -> Callable[[str, Sequence[Any]], Rows]:
+    """Return a function that runs one statement and gives its rows, or none."""
+
+    def fetch(statement: str, values: Sequence[Any]) -> Rows:
+        cursor = connection.execute(placeholders(statement), values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+    return fetch

@@ -1,0 +1,249 @@
+"""One SQLite file with a lock, migrations and sentences of its own: what the ledger and the server's database share.
+
+Promise: a transaction that has ended is on disk (write-ahead log, synced at every commit); one that has not leaves no
+trace. A new file appears under its name only when it is complete, and only its owner can read it. Readers do not wait
+for writers, nor writers for readers. Not here: what stands in the file, and in which words a failure is told (`Words`).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+from tacit.ledger.stores import migrate
+from tacit.ledger.stores.slots import Slot
+from tacit.privacy.errors import (
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerFull,
+    LedgerReadOnly,
+    LedgerUnavailable,
+    NotALedger,
+    TacitError,
+    Unavailable,
+    UnknownName,
+)
+
+Connect: TypeAlias = Callable[..., Any]
+
+BUSY_TIMEOUT_S: Final = 30.0
+VERSION_MIN: Final = (3, 37, 0)  # STRICT tables
+PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER_BYTES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a failure of a file is told to those who use it."""
+
+    thing: str
+    """What the file is, with its article."""
+
+    undone: str
+    """What did not happen when a change was turned away before it began."""
+
+    closed: str
+    """What the place does as long as it cannot be written or trusted."""
+
+    doubt: str
+    """What is known when a change failed on its way."""
+
+
+class SqliteFile:
+    """A database in one file; `description` is what errors call it."""
+
+    def __init__(
+        self,
+        path: Path,
+        words: Words,
+        application_id: int,
+        migrations: Path,
+        *,
+        description: str = "",
+        create: bool = True,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        connect: Connect = sqlite3.connect,
+    ) -> None:
+        self.path: Final = path
+        self._words = words
+        self._application_id = application_id
+        self._migrations = migrations
+        self._description = description or str(path)
+        self._create = create
+        self._busy_timeout_s = busy_timeout_s
+        self._connect = connect
+        self._writer = Slot(self._connected, busy_timeout_s, self._busy)
+        self._reader = Slot(self._connected, busy_timeout_s, self._busy)
+
+    @property
+    def description(self) -> str:
+        """What errors call the file."""
+        return self._description
+
+    def open(self) -> None:
+        """Make the file if it is missing, and bring it to the newest version."""
+        if sqlite3.sqlite_version_info < VERSION_MIN:
+            raise Unavailable(
+                f"{self._words.thing} needs SQLite 3.37 or newer, and Python has {sqlite3.sqlite_version} here"
+            )
+        with self._writer.held():
+            if not self.path.exists():
+                self._make()
+            self._check_header()
+            with self._translated():
+                self._migrate(self._writer.connected())
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+        for slot in (self._writer, self._reader):
+            with slot.held():
+                slot.drop()
+
+    @contextmanager
+    def _begun(self, slot: Slot, begin: str) -> Iterator[Any]:
+        """Begin a transaction, and undo it if anything is raised."""
+        with slot.held(), self._translated():
+            connection = slot.connected()
+            try:
+                connection.execute(begin)
+                yield connection
+            except BaseException:
+                slot.undo()
+                raise
+
+    def _connected(self) -> Any:
+        address = f"file:{quote(str(self.path))}?mode=rw"
+        connection = self._connect(
+            address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make(self) -> None:
+        """Make a complete new file beside its place and move it there; whoever comes second uses the first one."""
+        if not self._create:
+            thing = self._words.thing.partition(" ")[2]  # without its article
+            raise UnknownName(f"there is no {thing} at {self.path}", name="folder", value=str(self.path))
+        beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        with self._translated():
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                touch_private(beside)
+                connection = self._connect(str(beside), isolation_level=None)
+                try:
+                    connection.execute("PRAGMA synchronous = FULL")
+                    connection.execute(f"PRAGMA application_id = {self._application_id}")
+                    self._migrate(connection)
+                finally:
+                    connection.close()
+                with suppress(FileExistsError):
+                    os.link(beside, self.path)
+                sync(self.path.parent)
+            finally:
+                beside.unlink(missing_ok=True)
+
+    def _check_header(self) -> None:
+        with self._translated(), self.path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+        thing = self._words.thing
+        if not header:
+            raise NotALedger(f"{self._description} is empty, so what it held is lost; restore a backup")
+        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+            raise NotALedger(f"{self.path} is not {thing}; name the folder of one, or restore a backup")
+        if int.from_bytes(header[68:72], "big") != self._application_id:
+            raise NotALedger(f"{self.path} is the database of something else; name the folder of {thing}")
+
+    def _migrate(self, connection: Any) -> None:
+        known = migrate.load(self._migrations)
+        connection.execute(migrate.TABLE)
+        if not migrate.pending(known, _applied(connection), self.description):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for step in migrate.pending(known, _applied(connection), self.description):
+                for statement in statements(step.sql):
+                    connection.execute(statement)
+                note = (step.version, step.name, step.checksum, time.time_ns() // 1000)
+                connection.execute(migrate.NOTE, note)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn what SQLite and the file system say into one sentence."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._translate(error) from error
+        except PermissionError as error:
+            raise LedgerReadOnly(f"{self._description} cannot be used: {error.strerror}; check who owns it") from error
+        except OSError as error:
+            raise LedgerUnavailable(f"{self._description} cannot be used: {error.strerror}") from error
+
+    def _translate(self, error: sqlite3.Error) -> TacitError:
+        words, place = self._words, self._description
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return self._busy()
+        if code == sqlite3.SQLITE_FULL:
+            return LedgerFull(f"no space is left for {place}: {words.undone}; free some and ask again")
+        if code == sqlite3.SQLITE_READONLY:
+            return LedgerReadOnly(f"{place} cannot be written, so {words.closed}; make it writable")
+        if code == sqlite3.SQLITE_NOTADB:
+            return NotALedger(f"{self.path} is not {words.thing}, or its beginning is damaged; restore a backup")
+        if code == sqlite3.SQLITE_CORRUPT or "UTF-8" in str(error):
+            return LedgerCorrupt(f"{place} is damaged ({error}); {words.closed} until a backup is restored")
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            return LedgerCorrupt(f"{place} contradicts itself ({error}); verify it", differs="rows")
+        return LedgerUnavailable(f"{place} cannot be used now ({error}): {words.doubt}")
+
+    def _busy(self) -> LedgerBusy:
+        return LedgerBusy(
+            f"others used {self._description} for longer than {self._busy_timeout_s:g} s: "
+            f"{self._words.undone}; ask again"
+        )
+
+
+def _applied(connection: Any) -> dict[int, str]:
+    return dict(connection.execute(migrate.APPLIED).fetchall())
+
+
+def statements(script: str) -> Iterator[str]:
+    """Cut a script into statements."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def touch_private(path: Path) -> None:
+    """Make a new empty file that only its owner can read."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

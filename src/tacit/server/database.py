@@ -1,0 +1,127 @@
+"""The server's own database: people, tokens, browsers, refusals, and what questions left behind.
+
+One SQLite file `server.sqlite` in the curator's folder, or the schema `tacit_server` where the ledger lies in
+PostgreSQL. Promise: changes happen one after another, wholly or not at all, and are on disk when they have ended;
+several threads and processes, forked ones too, use one place at once. A new file is readable by its owner only.
+Placeholders are `?` in both. Not here: budgets and what was charged, which only the ledger knows.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from tacit.ledger.stores.postgres_schema import BEGIN, PostgresSchema, Sentences, fetch_with, placeholders
+from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, Connect, SqliteFile, Words
+from tacit.privacy.errors import LedgerBusy, LedgerCorrupt, LedgerFull, LedgerReadOnly, LedgerUnavailable
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+Execute: TypeAlias = Callable[[str, Sequence[Any]], Rows]
+
+FILE_NAME: Final = "server.sqlite"
+SCHEMA: Final = "tacit_server"
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+APPLICATION_ID: Final = 0x74616373  # "tacs"
+DESCRIPTION: Final = "the server's own database"
+
+_WORDS: Final = Words(
+    thing="a server's database",
+    undone="nothing was changed",
+    closed="nobody is let in",
+    doubt="whether the last change was made is not known; look before making it again",
+)
+_SENTENCES: Final[Sentences] = {
+    "23": (LedgerCorrupt, "contradicts itself; restore a backup"),
+    "25": (LedgerReadOnly, "cannot be written, so nobody is let in; name the primary server"),
+    "42": (LedgerUnavailable, "refuses a statement; check that its user owns the schema"),
+    "53": (LedgerFull, "has no space or no connection left: nothing was changed; free some and ask again"),
+    "55": (LedgerBusy, "was used by others for longer than the time limit: nothing was changed; ask again"),
+    "57": (LedgerUnavailable, "stopped the statement; ask again"),
+    "XX": (LedgerCorrupt, "reports damaged data; nobody is let in until a backup is restored"),
+    "": (LedgerUnavailable, "cannot be reached; check that it runs and that its address is right"),
+}
+_TAKE_TURN: Final = "SELECT only_row FROM turn FOR UPDATE"
+
+
+class Database(ABC):
+    """Rows of the server; made by `open_database`."""
+
+    @abstractmethod
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Return the rows of one SELECT, as they are now."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Execute]:
+        """Hold the write lock; what is executed happens when the block ends, or not at all if it raises."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+
+    def write(self, *statements: tuple[str, Sequence[Any]]) -> None:
+        """Execute statements in one transaction, all or none."""
+        with self.transaction() as execute:
+            for sql, values in statements:
+                execute(sql, values)
+
+
+class SqliteDatabase(SqliteFile, Database):
+    """The file `server.sqlite` of a folder."""
+
+    def __init__(
+        self, folder: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, connect: Connect = sqlite3.connect
+    ) -> None:
+        super().__init__(
+            folder / FILE_NAME,
+            _WORDS,
+            APPLICATION_ID,
+            MIGRATIONS / "sqlite",
+            description=DESCRIPTION,
+            busy_timeout_s=busy_timeout_s,
+            connect=connect,
+        )
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        with self._reader.held(), self._translated():
+            return list(self._reader.connected().execute(sql, values).fetchall())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
+            yield lambda sql, values: list(connection.execute(sql, values).fetchall())
+            connection.execute("COMMIT")
+
+
+class PostgresDatabase(PostgresSchema, Database):
+    """The schema `tacit_server` of a PostgreSQL database."""
+
+    def __init__(self, connection_string: str, *, schema: str = SCHEMA, lock_timeout_s: float = 30.0) -> None:
+        super().__init__(
+            connection_string,
+            schema,
+            _SENTENCES,
+            MIGRATIONS / "postgres",
+            description=DESCRIPTION,
+            lock_timeout_s=lock_timeout_s,
+        )
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        with self._reader.held(), self._translated():
+            return self._first_answer(self._reader, placeholders(sql), values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        with self._begun(self._writer, f"{BEGIN}; {_TAKE_TURN}") as (connection, _):
+            yield fetch_with(connection)
+            connection.execute("COMMIT")
+
+
+def open_database(folder: Path, dsn: str | None = None) -> Database:
+    """Open the database of a folder, or of a connection string; what is missing is made."""
+    database = SqliteDatabase(Path(folder)) if dsn is None else PostgresDatabase(dsn)
+    database.open()
+    return database
