@@ -162,13 +162,13 @@ def test_an_interruption_ends_quietly_with_130(
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("command", ["errors", "demo"])
-def test_a_reader_that_has_gone_ends_it_quietly_with_141(command: str) -> None:
+@pytest.mark.parametrize("words", [["errors"], ["demo", "--no-serve"]])
+def test_a_reader_that_has_gone_ends_it_quietly_with_141(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tacit", command], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "tacit", *words], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
         )
     finally:
         os.close(writer)
@@ -184,7 +184,7 @@ def test_the_exit_code_reaches_the_shell() -> None:
 
 
 def test_an_output_without_greek_letters_shows_question_marks_instead_of_failing() -> None:
-    done = tacit("demo", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = tacit("demo", "--no-serve", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "? 0.50" in done.stdout
 
@@ -235,11 +235,11 @@ def test_a_table_is_plain_lines_with_tabs_in_a_pipe(capsys: pytest.CaptureFixtur
 def test_no_color_removes_every_colour_on_a_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     colour = "\x1b[1;36m"
     with redirect_stdout(terminal):
-        run(["demo"])
+        run(["demo", "--no-serve"])
     assert colour in terminal.getvalue()
     monkeypatch.setenv("NO_COLOR", "1")
     with redirect_stdout(plain := Terminal()):
-        run(["demo"])
+        run(["demo", "--no-serve"])
     assert "private answer" in plain.getvalue()
     assert not re.search(r"\x1b\[[\d;]*3\d", plain.getvalue())
 

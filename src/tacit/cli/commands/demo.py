@@ -1,90 +1,109 @@
-"""`tacit demo`: a tour of the mechanisms on an invented clinic."""
+"""`tacit demo`: an invented clinic, what an analyst gets to know of it, and a server to try it on."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tacit.cli.kit import Command, Screen
 
-PROTECTED: Final = (
-    "Each patient, with everything the clinic knows of them: had any one of them been somebody else, an answer "
-    "of cost ε 0.5 would be at most 1.65 times as likely. Only how many patients there are is public."
-)
+if TYPE_CHECKING:
+    from tacit.cli.tour.clinic import Patient
+    from tacit.curator import Curator
 
-PYTHON: Final = """\
-from fractions import Fraction
-from tacit import Relation
-from tacit.mechanisms import (
-    Exponential, Geometric, Laplace, RandomizedResponse, SmoothMedian
-)
-
-one = Relation.REPLACE_ONE   # neighbours: somebody else in a person's place
-count = Geometric(sensitivity=1, epsilon=0.5, relation=one)
-answer = count.release(302)  # the true count in, a private one out
-print(answer, count.interval(0.95, answer), count.event)
-
-Laplace(200, 0.25, relation=one).release(147_377.5)              # a sum
-Geometric(2, 0.5, relation=one).release([95, 305, 452])          # counts
-Exponential(1, 0.1, relation=one).release([494, 419, 302])       # a choice
-SmoothMedian(0.5, lower=0, upper=60).release([2.5, 4.0, 9.25])   # a median
-RandomizedResponse(truth=Fraction(3, 4)).release([True, False])  # two coins
-"""
+PORT = 8321
 
 
 @click.command("demo", cls=Command)
 @click.option("--no-serve", is_flag=True, expose_value=False, help="End after the tour, as it does without a server.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Keep the clinic in this new folder.")
+@click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Where to serve.")
 @click.pass_obj
-def command(screen: Screen) -> None:
-    """Take a tour of the mechanisms on an invented clinic.
+def command(screen: Screen, folder: Path | None, port: int) -> None:
+    """Take a tour of an invented clinic, then serve it on this machine.
 
     The people are the same in every run; the noise comes from the operating system and never repeats.
     """
-    if screen.as_json:
-        screen.show_object(_facts())
-    else:
-        _show(screen)
-
-
-def _show(screen: Screen) -> None:
-    from tacit.cli.tour import screen as view
+    from tacit.cli.tour import snippets
     from tacit.cli.tour.clinic import invented_patients
-    from tacit.cli.tour.stops import BUDGET_EPSILON, STOPS, averaging
+    from tacit.cli.tour.setting import clinic_in
 
-    people = invented_patients()
-    view.show_opening(screen.console, len(people), PROTECTED)
-    epsilon_left = BUDGET_EPSILON
-    for number, ask in enumerate(STOPS, start=1):
-        stop = ask(people)
-        epsilon_left -= stop.epsilon
-        view.show_stop(screen.console, number, stop, epsilon_left)
-    view.show_averaging(screen.console, averaging(people))
-    view.show_next(screen.console, PYTHON)
+    patients = invented_patients()
+    with _place(folder) as place:
+        kept = str(place) if folder else None
+        if not screen.as_json:
+            _open(screen, patients)  # before the heavy libraries are loaded, so that there is something to read
+        with clinic_in(place, patients) as curator:
+            if screen.as_json:
+                screen.show_object(_facts(curator, patients, kept, port))
+                return
+            _show(screen, curator, patients)
+        from tacit.cli.tour import screen as view
+
+        view.show_snippets(screen.console, snippets.python(kept), snippets.curl(f"http://127.0.0.1:{port}", None))
 
 
-def _facts() -> dict[str, object]:
+def _open(screen: Screen, patients: list[Patient]) -> None:
+    from tacit.cli.tour import screen as view
+    from tacit.cli.tour import steps
+
+    visits = sum(len(one.visits) for one in patients)
+    view.show_opening(screen.console, len(patients), visits, steps.protected(len(patients)))
+    view.show_question(screen.console, steps.SQL)
+
+
+def _show(screen: Screen, curator: Curator, patients: list[Patient]) -> None:
+    from tacit.cli.tour import screen as view
+    from tacit.cli.tour import steps
+    from tacit.cli.tour.attack import differencing
+
+    console = screen.console
+    first = steps.first_answer(curator, patients)
+    view.show_answer(console, first)
+    view.show_cost(console, first)
+    view.show_again(console, steps.ask_again(curator, first))
+    view.show_attack(console, differencing(curator, patients))
+    view.show_refusal(console, steps.ask_too_much(curator))
+
+
+def _facts(curator: Curator, patients: list[Patient], kept: str | None, port: int) -> dict[str, object]:
     from dataclasses import asdict
 
-    from tacit.cli.tour.clinic import invented_patients
-    from tacit.cli.tour.stops import BUDGET_EPSILON, LEVEL, RELATION, STOPS, averaging
+    from tacit.cli.tour import setting, snippets, steps
+    from tacit.cli.tour.attack import differencing
 
-    people = invented_patients()
-    stops = [ask(people) for ask in STOPS]
-    spent = sum(stop.epsilon for stop in stops)
+    first = steps.first_answer(curator, patients)
+    again = steps.ask_again(curator, first)
+    attack = differencing(curator, patients)
+    refused = steps.ask_too_much(curator)
     return {
-        "patients": len(people),
         "invented": True,
-        "protected": PROTECTED,
-        "relation": RELATION.value,
-        "level": LEVEL,
-        "stops": [asdict(stop) for stop in stops],
-        "budget": {
-            "epsilon": BUDGET_EPSILON,
-            "spent": spent,
-            "left": BUDGET_EPSILON - spent,
-            "composition": "plain sum",
-        },
-        "averaging": asdict(averaging(people)),
-        "python": PYTHON,
+        "patients": len(patients),
+        "visits": sum(len(one.visits) for one in patients),
+        "protected": steps.protected(len(patients)),
+        "analyst": setting.ANALYST,
+        "budget": {"epsilon": setting.EPSILON_ANALYST, "left": refused.left},
+        "level": steps.LEVEL,
+        "question": asdict(first),
+        "again": asdict(again),
+        "attack": asdict(attack),
+        "refused": asdict(refused),
+        "python": snippets.python(kept),
+        "curl": snippets.curl(f"http://127.0.0.1:{port}", None),
     }
+
+
+@contextmanager
+def _place(folder: Path | None) -> Iterator[Path]:
+    """Give the clinic a place: the folder that was named, or one that is gone afterwards."""
+    if folder is not None:
+        yield folder
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True) as made:
+        yield Path(made)

@@ -1,48 +1,88 @@
 """A clinic whose patients are invented, the same ones in every run.
 
-This is the one place where seeded randomness belongs: it makes up people, it protects none.
+This is the one place where seeded randomness belongs: it makes up people, it protects none. Whatever the catalog says
+of a column holds for every row made here, so that nothing is clamped and the true values are what noise is added to.
 """
 
 from __future__ import annotations
 
+import csv
 import random
 from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import accumulate
+from pathlib import Path
 from typing import Final
 
-PATIENTS: Final = 2_000
+PATIENTS: Final = 4_000
+VISITS_MAX: Final = 4
+AGE_MAX: Final = 100
+COST_MAX: Final = 1_500
 SEED: Final = 1854
-DIAGNOSES: Final = {"hypertension": 26, "back pain": 21, "asthma": 17, "diabetes": 15, "migraine": 13, "arthritis": 8}
+FIRST_DAY: Final = date(2025, 1, 1)
+DAYS: Final = 365
+
+SEXES: Final = ("F", "M")
+WARDS: Final = ("eyes", "heart", "lungs", "medicine", "surgery")
+TOWNS: Final = (
+    "Amberg", "Birkfeld", "Dorla", "Eschen", "Falkau", "Grafen", "Hallein", "Ilmen", "Karst", "Lauen",
+    "Marbach", "Norden", "Ostrau", "Pirna", "Quellen", "Rosenau", "Selb", "Talheim", "Urfeld", "Wiesen",
+)  # fmt: skip
+DIAGNOSES: Final = {"hypertension": 26, "back pain": 20, "asthma": 16, "depression": 15, "diabetes": 14, "migraine": 9}
 """Diagnoses, with how many of a hundred patients have each."""
 
-WEIGHT_KG_MAX: Final = 200.0
-STAY_DAYS_MAX: Final = 60.0
+COLUMNS: Final = ("patient_id", "age", "sex", "town", "ward", "diagnosis", "cost", "day")
 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """One invented person; weights are in quarters of a kilogram, so that sums of them are exact in doubles."""
+    """One invented person, with the cost and the day of each visit."""
 
+    patient_id: int
     age: int
-    weight_kg: float
-    stay_days: float
+    sex: str
+    town: str
+    ward: str
     diagnosis: str
-    skipped_medicine: bool
+    visits: tuple[tuple[float, date], ...]
 
 
 def invented_patients() -> list[Patient]:
     """Invent the clinic's patients."""
     dice = random.Random(SEED)
-    return [_invented_patient(dice) for _ in range(PATIENTS)]
+    shares = list(accumulate(DIAGNOSES.values()))
+    names = list(DIAGNOSES)
+    return [_invented_patient(number, dice, names, shares) for number in range(1, PATIENTS + 1)]
 
 
-def _invented_patient(dice: random.Random) -> Patient:
-    age = round(dice.triangular(0, 99, 58))
-    grown = min(1.0, 0.15 + age / 20)
-    weight_kg = min(max(dice.gauss(75, 14) * grown, 3.0), WEIGHT_KG_MAX)
+def write_visits(patients: list[Patient], path: Path) -> None:
+    """Write a CSV with one row a visit, in the order of the days."""
+    rows = [
+        (day, one.patient_id, one.age, one.sex, one.town, one.ward, one.diagnosis, cost)
+        for one in patients
+        for cost, day in one.visits
+    ]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows((*rest, f"{cost:.2f}", day.isoformat()) for day, *rest, cost in sorted(rows))
+
+
+def _invented_patient(number: int, dice: random.Random, names: list[str], shares: list[int]) -> Patient:
+    age = round(dice.triangular(18, 99, 52))
+    usual_cost = 180 + 4 * age
     return Patient(
+        patient_id=number,
         age=age,
-        weight_kg=round(weight_kg * 4) / 4,
-        stay_days=round(min(dice.lognormvariate(1.4, 0.7), STAY_DAYS_MAX) * 4) / 4,
-        diagnosis=dice.choices(list(DIAGNOSES), weights=list(DIAGNOSES.values()))[0],
-        skipped_medicine=dice.random() < 0.31,
+        sex=dice.choice(SEXES),
+        town=dice.choice(TOWNS),
+        ward=dice.choice(WARDS),
+        diagnosis=dice.choices(names, cum_weights=shares)[0],
+        visits=tuple(
+            (
+                round(min(usual_cost * dice.lognormvariate(0, 0.5), COST_MAX), 2),
+                FIRST_DAY + timedelta(days=dice.randrange(DAYS)),
+            )
+            for _ in range(dice.randint(1, VISITS_MAX))
+        ),
     )

@@ -1,16 +1,19 @@
-"""How the tour looks in a terminal: one question at a time, each as soon as it is answered.
+"""How the tour looks in a terminal: one step at a time, each as soon as it is done.
 
 The number of lines does not depend on the noise, and nothing needs more than 80 columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from tacit.cli.tour.stops import BUDGET_EPSILON, Answer, Averaging, Stop, Value
+from tacit.cli.tour.attack import Attack
+from tacit.cli.tour.setting import ANALYST, EPSILON_ANALYST
+from tacit.cli.tour.steps import EPSILON, TOO_DEAR_EPSILON, Again, Answered, Cell, Refused
 
 WIDTH_MAX: Final = 100
 INDENT: Final = "   "
@@ -19,53 +22,139 @@ BAR_WIDTH: Final = 20
 INVENTED: Final = "shown because these people are invented"
 
 
-def show_opening(console: Console, patients: int, protected: str) -> None:
-    """Say where we are, who is protected, and what may be spent."""
+def show_opening(console: Console, patients: int, visits: int, protected: str) -> None:
+    """Say where we are and who is protected."""
     console.print()
-    console.print(Text.assemble(("tacit", "bold cyan"), f"  a tour on an invented clinic of {patients:,} patients\n"))
-    _show_fact(console, "protected", Text(protected))
-    _show_fact(console, "budget", Text(f"ε {BUDGET_EPSILON:g} for all answers below, whose costs are simply added up"))
-
-
-def show_stop(console: Console, number: int, stop: Stop, epsilon_left: float) -> None:
-    """Show one question, its answers beside the truth, and what they cost."""
-    _show_heading(console, str(number), stop.question)
-    if len(stop.answers) == 1:
-        _show_fact(console, "private answer", _private(stop.answers[0], stop.unit))
-        _show_fact(console, "true value", _true(stop.answers[0].truth, stop.unit))
-    else:
-        _show_fact(console, "private answers", _chart(stop.answers))
-        _show_fact(console, "true values", Text(INVENTED, "dim"))
-    _show_fact(console, "why private", Text(stop.why))
-    _show_fact(console, "cost", _cost(stop.epsilon, epsilon_left))
-
-
-def show_averaging(console: Console, attack: Averaging) -> None:
-    """Show why a budget exists."""
-    _show_heading(console, "!", f"The first question {attack.times_asked:,} times over, with fresh noise each time")
-    _show_fact(console, "their average", Text(f"{attack.average:.2f}", "bold red"))
-    _show_fact(console, "true value", _true(attack.truth))
-    lesson = (
-        f"The noise averages out and the truth is left. So many answers cost ε {attack.epsilon_total:,.0f}; "
-        f"a budget of ε {BUDGET_EPSILON:g} pays for {attack.within_budget} of them, and that is why one exists."
+    console.print(
+        Text.assemble(("tacit", "bold cyan"), f"  an invented clinic: {patients:,} patients, {visits:,} visits")
     )
-    _show_fact(console, "lesson", Text(lesson))
+    _heading(console, "1", "Who is protected")
+    _words(console, Text(protected))
 
 
-def show_next(console: Console, python: str) -> None:
-    """Show the lines of Python that do the same."""
-    _show_heading(console, "→", "Next: the same in Python")
-    for line in python.splitlines():
-        console.print(Text(f"{INDENT}{line}".rstrip()), soft_wrap=True)
+def show_question(console: Console, sql: str) -> None:
+    """Show what the analyst asks."""
+    _heading(console, "2", f"What {ANALYST}, an analyst, asks, for ε {EPSILON:g}")
+    _code(console, sql)
+
+
+def show_answer(console: Console, answered: Answered) -> None:
+    """Show the private answer beside the true values."""
+    _heading(console, "3", "The private answer beside the true values")
+    names = list(next(iter(answered.rows.values())))
+    head = f"{'ward':11}" + "".join(f"{name:>9}  {'95 % interval':>13}  {'true':>5}   " for name in names)
+    console.print(Text(f"{INDENT}{head.rstrip()}", "dim"))
+    for ward, cells in answered.rows.items():
+        line = Text(f"{INDENT}{ward:11}")
+        for name in names:
+            line.append_text(_cell(cells[name]))
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+    console.print(Text(f"{INDENT}The true values are {INVENTED}.", "dim"))
+
+
+def show_cost(console: Console, answered: Answered) -> None:
+    """Show what the answer cost, item by item, and what is left."""
+    _heading(console, "4", "What it costs")
+    width = max(len(item.measures) for item in answered.items) + 3
+    for item in answered.items:
+        noise = item.noise.partition(" (")[0]
+        part = "" if item.epsilon is None else f"ε {item.epsilon:.2f}"
+        console.print(Text.assemble(INDENT, f"{item.measures:{width}}{part:9}", (noise, "dim")))
+    whole = f"ε {answered.epsilon:.2f}"
+    console.print(Text.assemble(INDENT, f"{'together':{width}}", (whole, "bold"), ("   as previewed", "dim")))
+    _left(console, answered.left)
+
+
+def show_again(console: Console, again: Again) -> None:
+    """Show what the same question gave once more."""
+    _heading(console, "5", "The same question again")
+    same = "the same" if again.is_same else "another"
+    _fact(console, "answer", Text.assemble((same, "bold cyan"), ", out of the ledger: no fresh noise to average away"))
+    _fact(console, "cost", Text(f"ε {again.epsilon:g}"))
+
+
+def show_attack(console: Console, attack: Attack) -> None:
+    """Show the attack on one patient, and how well many of them guess."""
+    _heading(console, "6", "An attack: everybody with a diagnosis, with and without the last line")
+    _code(console, attack.but_one)
+    _fact(console, "target", Text(f"{attack.target}, alone there with that age and sex"))
+    everybody, but_one = attack.answers
+    _fact(console, "answers", Text(f"{everybody:,} everybody, {but_one:,} everybody but one"))
+    _fact(
+        console,
+        "difference",
+        Text.assemble(
+            (f"{attack.difference}", "bold cyan"), f" in place of the {attack.true_difference} that tells all"
+        ),
+    )
+    console.print()
+    _words(
+        console, Text(f"{attack.attacks:,} such attacks, on {attack.targets:,} patients of whom half have it, guess")
+    )
+    for label, rate, style in (
+        ("exact answers", attack.exact_rate, "red"),
+        ("private answers", attack.private_rate, "cyan"),
+        ("a coin", attack.coin_rate, "dim"),
+        (f"bound at ε {attack.epsilon:g}", attack.bound, "dim"),
+    ):
+        right = f" {100 * rate:.0f} % right"
+        _fact(console, label, Text.assemble(*_bar(rate, style), right))
+    _words(
+        console,
+        Text(
+            "The bound e^ε/(1+e^ε) holds for every attack of this cost. The noise of these attacks is simulated, in a "
+            f"budget of its own: they came to ε {attack.epsilon_simulated:,.0f}.",
+            "dim",
+        ),
+    )
+
+
+def show_refusal(console: Console, refused: Refused) -> None:
+    """Show what is refused, and what would fit."""
+    _heading(console, "7", f"A question for more than is left, at ε {TOO_DEAR_EPSILON:g}")
+    _code(console, refused.sql)
+    _fact(console, "refused", Text.assemble((refused.code, "bold red"), f" {refused.message}"))
+    _left(console, refused.left)
+
+
+def show_snippets(console: Console, python: str, curl: str) -> None:
+    """Show the lines that do the same."""
+    _heading(console, "8", "The same in Python")
+    _code(console, python)
+    console.print()
+    _words(console, Text("and over the network:", "bold"))
+    _code(console, curl)
     console.print()
 
 
-def _show_heading(console: Console, mark: str, text: str) -> None:
+def show_people(
+    console: Console, address: str, people: Sequence[tuple[str, str, str, str]], notes: Sequence[str]
+) -> None:
+    """Say what to open, and who may log in: name, role, password and token of each."""
+    _heading(console, "→", f"The clinic is served at {address}")
+    _fact(console, "open", Text.assemble((f"{address}/docs", "bold cyan"), "   every request, to be tried"))
+    for note in notes:
+        _words(console, Text(note))
+    for name, role, password, token in people:
+        _fact(console, name, Text.assemble(f"{role}, password ", (password, "bold")))
+        console.print(Text(f"{INDENT}{'':{LABEL_WIDTH}}{token}", "dim"), soft_wrap=True)
+    _words(console, Text("Invented for this run, and good on this machine only. Ctrl-C stops the server.", "dim"))
+    console.print()
+
+
+def _heading(console: Console, mark: str, text: str) -> None:
     console.print()
     console.print(Text.assemble((f"{mark:>2} ", "bold cyan"), (text, "bold")))
 
 
-def _show_fact(console: Console, label: str, fact: Text) -> None:
+def _words(console: Console, words: Text) -> None:
+    for line in words.wrap(console, min(console.width, WIDTH_MAX) - len(INDENT)):
+        line.rstrip()
+        console.print(Text.assemble(INDENT, line), soft_wrap=True)
+
+
+def _fact(console: Console, label: str, fact: Text) -> None:
     width = min(console.width, WIDTH_MAX) - len(INDENT) - LABEL_WIDTH
     for line in fact.wrap(console, width):
         line.rstrip()
@@ -73,48 +162,21 @@ def _show_fact(console: Console, label: str, fact: Text) -> None:
         label = ""
 
 
-def _private(answer: Answer, unit: str) -> Text:
-    shown = Text.assemble((_figure(answer.answer, unit), "bold cyan"))
-    if answer.low is not None and answer.high is not None:
-        shown.append(f" ± {_half_width(answer)}")
-        shown.append(f"   95 % interval {_figure(answer.low)} to {_figure(answer.high)}", "dim")
-    return shown
+def _code(console: Console, lines: str) -> None:
+    for line in lines.splitlines():
+        console.print(Text(f"{INDENT}{line}".rstrip()), soft_wrap=True)
 
 
-def _true(truth: Value, unit: str = "") -> Text:
-    return Text.assemble(_figure(truth, unit), (f"   {INVENTED}", "dim"))
+def _cell(cell: Cell) -> Text:
+    span = f"{cell.low:,.0f} to {cell.high:,.0f}"
+    return Text.assemble((f"{cell.answer:9,.0f}", "bold cyan"), f"  {span:>13}", (f"  {cell.truth:5,.0f}   ", "dim"))
 
 
-def _chart(answers: tuple[Answer, ...]) -> Text:
-    longest = max(1, *(int(answer.answer) for answer in answers))
-    chart = Text()
-    for answer in answers:
-        bar = "█" * round(BAR_WIDTH * max(0, int(answer.answer)) / longest)
-        chart.append(f"{answer.label:>5} ", "dim")
-        chart.append(f"{bar:{BAR_WIDTH}} ", "cyan")
-        chart.append(f"{answer.answer:>4}", "bold cyan")
-        chart.append(f" ± {_half_width(answer)}")
-        chart.append(f"   true {answer.truth:>4}\n", "dim")
-    chart.rstrip()
-    return chart
+def _left(console: Console, left: float) -> None:
+    bar = _bar(left / EPSILON_ANALYST, "green")
+    _fact(console, f"left to {ANALYST}", Text.assemble(*bar, f" ε {left:.2f} of {EPSILON_ANALYST:g}"))
 
 
-def _cost(epsilon: float, epsilon_left: float) -> Text:
-    filled = round(BAR_WIDTH * max(0.0, epsilon_left) / BUDGET_EPSILON)
-    return Text.assemble(
-        f"ε {epsilon:.2f}",
-        (f"   left of ε {BUDGET_EPSILON:g} ", "dim"),
-        ("█" * filled, "green"),
-        ("░" * (BAR_WIDTH - filled), "dim"),
-        f" {epsilon_left:.2f}",
-    )
-
-
-def _half_width(answer: Answer) -> str:
-    half = ((answer.high or 0) - (answer.low or 0)) / 2
-    return str(int(half)) if isinstance(answer.answer, int) else f"{half:.2g}"
-
-
-def _figure(value: Value, unit: str = "") -> str:
-    shown = f"{value:#.3g}" if isinstance(value, float) else str(value)
-    return f"{shown} {unit}" if unit else shown
+def _bar(share: float, style: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    filled = round(BAR_WIDTH * min(max(share, 0.0), 1.0))
+    return ("█" * filled, style), ("░" * (BAR_WIDTH - filled), "dim")
