@@ -11,7 +11,8 @@ errors. The parts are modules:
     tacit.query         private SQL
     tacit.stats         statistics over arrays, frames and registered tables
 
-and `tacit.Curator` opens a folder that holds a catalog, a durable ledger and released answers.
+and `tacit.Curator` opens a folder that holds a catalog, a durable ledger and released answers; `tacit.connect` has the
+same methods for a curator that a server keeps (`tacit.client`).
 
 Everything is loaded when it is first named, so that `import tacit` and the command line start at once.
 """
@@ -20,8 +21,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tacit import accounting, curator, engines, ledger, mechanisms, privacy, query, stats
+    from tacit import accounting, client, curator, engines, ledger, mechanisms, privacy, query, stats
     from tacit.accounting import Cost
+    from tacit.client import connect
     from tacit.curator import Curator
     from tacit.ledger import Budget
     from tacit.privacy import Bounds, Categories, ForeignKey, Limits, Relation, Unit
@@ -56,6 +58,8 @@ __all__ = [
     "Unit",
     "__version__",
     "accounting",
+    "client",
+    "connect",
     "curator",
     "engines",
     "ledger",
@@ -65,8 +69,15 @@ __all__ = [
     "stats",
 ]
 
-_PARTS: Final = ("accounting", "curator", "engines", "ledger", "mechanisms", "privacy", "query", "stats")
-_HOMES: Final = ("tacit.privacy", "tacit.privacy.errors", "tacit.accounting", "tacit.ledger", "tacit.curator")
+_PARTS: Final = ("accounting", "client", "curator", "engines", "ledger", "mechanisms", "privacy", "query", "stats")
+_HOMES: Final = (
+    "tacit.privacy",
+    "tacit.privacy.errors",
+    "tacit.accounting",
+    "tacit.ledger",
+    "tacit.curator",
+    "tacit.client",
+)
 """Where the names of `__all__` that are not parts come from."""
 
 

@@ -1,1 +1,29 @@
-"""A curator that is elsewhere: the same questions and the same objects, over REST."""
+"""A curator that is elsewhere: the same questions and the same objects, over REST.
+
+    client = tacit.connect("http://127.0.0.1:8321", token="file:token.txt")
+    client.preview(sql, epsilon=0.5)                  # what it would charge; spends nothing
+    release = client.sql(sql, epsilon=0.5)            # rows, intervals, cost, card, permit
+    client.stats.mean(client.table("visits")["age"], epsilon=0.1)
+    client.budget("visits").remaining()
+
+Answers, budgets and errors have the surface of those of `tacit.Curator`. `tacit.client.dbapi` is the same as a cursor
+of DB-API 2. Not here: who may do what, and who pays (the server and its ledger).
+"""
+
+from tacit.client.budget import RemoteBudget
+from tacit.client.client import Client, connect
+from tacit.client.release import RemotePermit, RemotePreview, RemoteRelease
+from tacit.client.tables import RemoteColumn, RemoteTable
+from tacit.client.wire import InsecureWarning
+
+__all__ = [
+    "Client",
+    "InsecureWarning",
+    "RemoteBudget",
+    "RemoteColumn",
+    "RemotePermit",
+    "RemotePreview",
+    "RemoteRelease",
+    "RemoteTable",
+    "connect",
+]

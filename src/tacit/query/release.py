@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -136,15 +136,15 @@ class Release:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame."""
-        return _module("pandas").DataFrame(self.rows, columns=self.columns)
+        return module("pandas").DataFrame(self.rows, columns=self.columns)
 
     def to_polars(self) -> Any:
         """Return the rows as a polars DataFrame."""
-        return _module("polars").DataFrame(self._by_column())
+        return module("polars").DataFrame(self._by_column())
 
     def to_arrow(self) -> Any:
         """Return the rows as an Arrow table."""
-        return _module("pyarrow").table(self._by_column())
+        return module("pyarrow").table(self._by_column())
 
     def _by_column(self) -> dict[str, list[Any]]:
         return {name: [row[name] for row in self.rows] for name in self.columns}
@@ -161,14 +161,23 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The rows as a table, each noisy number with the half-width of its interval."""
-        spans = self.intervals()
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(row[name], span.get(name))}</td>" for name in self.columns) + "</tr>"
-            for row, span in zip(self.rows[:ROWS_SHOWN], spans, strict=False)
-        )
-        more = f"<p>… {len(self) - ROWS_SHOWN:,} more rows</p>" if len(self) > ROWS_SHOWN else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(self.card)}</p>"
+        return rows_html(self.columns, self.rows, self.intervals(), self.card)
+
+
+def rows_html(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    spans: Sequence[Mapping[str, Interval | None]],
+    card: str,
+) -> str:
+    """Return an answer as a table for notebooks, with the half-widths of its intervals and its card."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(row[name], span.get(name))}</td>" for name in columns) + "</tr>"
+        for row, span in zip(rows[:ROWS_SHOWN], spans, strict=False)
+    )
+    more = f"<p>… {len(rows) - ROWS_SHOWN:,} more rows</p>" if len(rows) > ROWS_SHOWN else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(card)}</p>"
 
 
 def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
@@ -197,7 +206,8 @@ def _cell(value: Any, span: Interval | None) -> str:
     return escape(shown) if span is None else f"{escape(shown)} ± {(span.high - span.low) / 2:,.3g}"
 
 
-def _module(name: str) -> Any:
+def module(name: str) -> Any:
+    """Import a library that holds frames, or say how to get it."""
     from importlib import import_module
 
     try:

@@ -1,0 +1,109 @@
+"""A budget that is elsewhere: the methods of `tacit.Budget` that read, each asking the server anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tacit.accounting.bounds import Bound, Cost
+from tacit.client.failures import understood
+from tacit.client.values import cost_of
+from tacit.ledger.caps import Cap
+from tacit.privacy.errors import LedgerCorrupt, NotATacitServer
+
+Read = Callable[[], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReport:
+    """What a budget has admitted so far and what that means; `str` says it in words."""
+
+    scope: str
+    spent: Cost
+    remaining: Cost
+    guaranteed: Cost
+    events: Mapping[str, int]
+    """What was admitted, in the notation of `tacit account`, equal events counted together."""
+    unlisted: int
+    bound: Bound | None
+    meaning: str | None
+    text: str
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> RemoteReport:
+        """Read what the server answered."""
+        with understood("the report"):
+            bound = document["bound"]
+            return cls(
+                str(document["scope"]),
+                cost_of(document["spent"]),
+                cost_of(document["remaining"]),
+                cost_of(document["guaranteed"]),
+                {str(one["event"]): int(one["count"]) for one in document["events"]},
+                int(document["unlisted"]),
+                None if bound is None else Bound(bound["lower"], bound["upper"], str(bound["method"])),
+                document["meaning"],
+                str(document["text"]),
+            )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class RemoteBudget:
+    """The budget of a data set, of an analyst on it, or of one of its epochs, in the ledger of a server.
+
+    What is read is what the ledger holds at that moment, whoever was charged in between.
+    """
+
+    def __init__(self, read: Read, report: Callable[[], Any], first: Mapping[str, Any] | None = None) -> None:
+        self._read, self._report = read, report
+        first = read() if first is None else first
+        with understood("the budget"):
+            self.name: Final = str(first["scope"])
+            """Whose budget this is, for people."""
+            self.dataset: Final = str(first["dataset"])
+            self.analyst: Final = first["analyst"]
+            self.epoch: Final = first["epoch"]
+            self.cap: Final = cap_of(first["cap"])
+            """How much may be lost, and by which filter it is counted."""
+            self.is_enforced: Final = bool(first["is_enforced"])
+            """Whether the cap is asked at admission; that of a data set with a budget for each epoch is not."""
+
+    @property
+    def epsilon(self) -> float:
+        """The cap's epsilon."""
+        return self.cap.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The cap's delta."""
+        return self.cap.delta
+
+    def spent(self) -> Cost:
+        """Return what the charges so far come to; never above the cap, which is what is promised."""
+        document = self._read()
+        with understood("the budget"):
+            return cost_of(document["spent"])
+
+    def remaining(self) -> Cost:
+        """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left."""
+        document = self._read()
+        with understood("the budget"):
+            return cost_of(document["remaining"])
+
+    def report(self) -> RemoteReport:
+        """Return what was admitted so far and what it means; the server may take seconds to find that."""
+        return RemoteReport.read(self._report())
+
+    def __repr__(self) -> str:
+        return f"RemoteBudget({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+
+
+def cap_of(document: Mapping[str, Any]) -> Cap:
+    """Read a cap."""
+    try:
+        return Cap.from_dict({name: document[name] for name in ("delta", "epsilon", "filter", "order", "relation")})
+    except LedgerCorrupt:
+        raise NotATacitServer("the cap of a budget is not what this version of tacit reads") from None

@@ -1,0 +1,177 @@
+"""A question on its way: its document, its key, and the job that it becomes when it takes long.
+
+Promise: a question carries a key that the server charges once, so it is sent again whenever its answer was lost; a
+job is followed until it is done, and Ctrl-C cancels it. Asking for the intervals of an answer at another level is never
+charged: whether the answer is still the released one is asked before.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from tacit.client.failures import error_of, understood
+from tacit.client.release import RemotePreview, RemoteRelease
+from tacit.client.tables import limits_document
+from tacit.client.values import number_document, tagged
+from tacit.client.wire import Reply, Wire
+from tacit.privacy.bounds import Category
+from tacit.privacy.errors import Cancelled, InvalidInput, QueryRefused, ServerFailed, ServerUnreachable, WrongType
+from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.tables import Limits
+
+WAIT_S: Final = 2.0
+"""How long a request waits for its answer before the question becomes a job, which can be cancelled."""
+
+POLL_S: Final = 0.1
+POLL_MAX_S: Final = 2.0
+LOST_MAX: Final = 2
+"""How often a question is asked again whose process at the server died."""
+
+KEY_MAX: Final = 200
+
+Progress = Callable[[float], None]
+
+
+def question_document(
+    sql: str,
+    *,
+    epsilon: object = None,
+    rho: object = None,
+    error: object = None,
+    delta: object = None,
+    analyst: str | None = None,
+    purpose: str = "",
+    limits: Limits | None = None,
+    keys: Mapping[str, Sequence[Category]] | None = None,
+    other: bool = False,
+    timeout_s: float | None = None,
+) -> dict[str, Any]:
+    """Return a question for the wire, with what was said of it."""
+    if not isinstance(sql, str):
+        raise WrongType(f"a query is a text, not {type(sql).__name__}", name="sql")
+    if analyst is not None:
+        raise InvalidInput("who asks a server is said by the token, not by analyst=", name="analyst", value=analyst)
+    prices = {"epsilon": epsilon, "rho": rho, "error": error, "delta": delta, "timeout_s": timeout_s}
+    document: dict[str, Any] = {
+        "sql": sql,
+        **{name: number_document(name, value) for name, value in prices.items()},
+        "purpose": purpose or None,
+        "limits": limits_document(limits) or None,
+        "keys": None if keys is None else {name: tagged(list(values)) for name, values in keys.items()},
+        "other": bool(other) or None,
+    }
+    return {name: value for name, value in document.items() if value is not None}
+
+
+class Asking:
+    """How questions are put to one server."""
+
+    def __init__(self, wire: Wire, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._wire, self._sleep = wire, sleep
+
+    def release(
+        self, question: Mapping[str, Any], key: str | None, level: float, progress: Progress | None
+    ) -> RemoteRelease:
+        """Ask a question and return its answer, or raise."""
+        own = secrets.token_hex(16) if key is None else key
+        if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
+            raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
+        share = float(inside_unit_interval("level", level))
+        document = self._asked({**question, "level": share}, own, progress)
+        return RemoteRelease(document, lambda other: self._again(question, own, other))
+
+    def preview(self, question: Mapping[str, Any]) -> RemotePreview:
+        """Ask what a question would be charged."""
+        return RemotePreview.read(self._wire.post("preview", body=question, is_repeatable=True))
+
+    def statistic(self, function: str, arguments: Mapping[str, Any], level: float) -> Mapping[str, Any]:
+        """Ask for a statistic and return the document of its answer; it has no key, so it is not sent again."""
+        share = float(inside_unit_interval("level", level))
+        body = {"function": function, "arguments": arguments, "level": share, "wait_s": self._wait_s}
+        reply = self._wire.ask("POST", "statistics", body=body)
+        document = reply.document if reply.status != 202 else self._followed(_job(reply), None)
+        if document is None:
+            raise ServerFailed("the server lost the statistic; what it had charged stays charged")
+        return document
+
+    @property
+    def _wait_s(self) -> float:
+        return min(WAIT_S, self._wire.timeout_s / 2)
+
+    def _again(self, question: Mapping[str, Any], key: str, level: float) -> Mapping[str, Any]:
+        """Ask a question that was answered before, for its intervals at another level; never pays for it.
+
+        The same key is not charged twice; and an answer that was not charged the first time is asked for only while
+        it is the released one.
+        """
+        if not self.preview(_previewed(question)).is_released:
+            raise QueryRefused(
+                "the data were changed since, and the same question would be charged anew",
+                accepted=f"ask it with level={level:g}",
+            )
+        return self._asked({**question, "level": level}, key, None)
+
+    def _asked(self, question: Mapping[str, Any], key: str, progress: Progress | None) -> Mapping[str, Any]:
+        """Return the document of an answer; a question whose process died is asked again, with the same key."""
+        for _ in range(1 + LOST_MAX):
+            reply = self._sent({**question, "wait_s": self._wait_s}, key)
+            document = reply.document if reply.status != 202 else self._followed(_job(reply), progress)
+            if document is not None:
+                return document
+        raise ServerFailed(f"the server lost the question {1 + LOST_MAX} times; ask again with key={key!r}")
+
+    def _sent(self, question: Mapping[str, Any], key: str) -> Reply:
+        try:
+            return self._wire.ask("POST", "queries", body=question, key=key)
+        except ServerUnreachable as error:
+            if type(error) is not ServerUnreachable:
+                raise
+            sentence = f"{error.message}; ask again with key={key!r}, and it is charged once"
+        raise ServerUnreachable(sentence)
+
+    def _followed(self, job: str, progress: Progress | None) -> Mapping[str, Any] | None:
+        """Wait for a job and return the document of its answer, or None if the server lost it."""
+        pause_s = POLL_S
+        try:
+            while True:
+                document = self._wire.get("jobs", job)
+                with understood("the job"):
+                    state = document["state"]
+                    if state in ("waiting", "running") and progress is not None:
+                        progress(min(0.99, document["elapsed_s"] / max(document["expected_s"], 0.1)))
+                if state not in ("waiting", "running"):
+                    return _ended(job, document)
+                self._sleep(pause_s)
+                pause_s = min(pause_s * 1.5, POLL_MAX_S)
+        except KeyboardInterrupt:
+            self._wire.delete("jobs", job)
+            raise
+
+
+def _job(reply: Reply) -> str:
+    with understood("the job"):
+        return str(reply.document["job"])
+
+
+def _ended(job: str, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a job came to, or raise what it failed with."""
+    state = document["state"]
+    if state == "done":
+        with understood("the job"):
+            return dict(document["release"])
+    if state == "lost":
+        return None
+    if document.get("error") is not None:
+        with understood("the error of the job"):
+            error = error_of(document)
+        raise error
+    if state == "cancelled":
+        raise Cancelled("the question was cancelled; what was charged stays charged")
+    raise ServerFailed(f"the job {job} ended as {state!r}, and the server does not say why")
+
+
+def _previewed(question: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in question.items() if name not in ("purpose", "timeout_s", "level")}

@@ -1,0 +1,347 @@
+"""Requests and their repetition: one keep-alive connection pool, one address, one token.
+
+Promise: a request is sent again only where that cannot do harm: it never left (no connection), it changes nothing
+(GET, previews), or it carries a key by which the server charges it once. The pauses between grow, with jitter from the
+operating system. A server that is busy and says when to come again is waited for, within `timeout_s`. Redirects are
+not followed: a token goes to the address that it was given for and to no other. An answer is read up to a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from tacit.client.failures import error_of, is_error, understood
+from tacit.client.tokens import Token
+from tacit.privacy.errors import (
+    InvalidInput,
+    NotATacitServer,
+    NotFinite,
+    OutOfRange,
+    ServerUnreachable,
+    TacitError,
+    TooLarge,
+)
+from tacit.privacy.numbers import positive
+
+ANSWER_BYTES_MAX: Final = 256 * 2**20
+RETRIES_MAX: Final = 20
+PAUSE_S: Final = 0.1
+PAUSE_MAX_S: Final = 5.0
+BUSY: Final = (429, 503)
+GATEWAY: Final = (502, 503, 504)
+UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class InsecureWarning(UserWarning):
+    """A token travels where others can read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: a status below 400, a JSON document and the headers."""
+
+    status: int
+    document: Any
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A request to which no document came back."""
+
+    error: TacitError
+    was_sent: bool = True
+    is_passing: bool = True
+    """Whether it may be different the next time."""
+
+
+class Wire:
+    """One server, as one token sees it; threads may share it."""
+
+    def __init__(
+        self,
+        url: str,
+        token: Token,
+        *,
+        timeout_s: float = 60,
+        verify: bool | str | Path = True,
+        retries: int = 3,
+        http: httpx.Client | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url: Final = address(url)
+        self.timeout_s: Final = float(positive("timeout_s", timeout_s))
+        if not 0 <= retries <= RETRIES_MAX:
+            raise OutOfRange(f"retries is a number up to {RETRIES_MAX}", name="retries", value=retries)
+        self.retries: Final = retries
+        self._token: Final = token
+        self._clock, self._sleep = clock, sleep
+        self._http: Final = http or httpx.Client(verify=_trusted(verify), follow_redirects=False)
+
+    def get(self, *path: str, query: Mapping[str, object] | None = None) -> Any:
+        """Read a document."""
+        return self.ask("GET", *path, query=query, is_repeatable=True).document
+
+    def post(self, *path: str, body: Any, is_repeatable: bool = False) -> Any:
+        """Send a document and return the one that comes back."""
+        return self.ask("POST", *path, body=body, is_repeatable=is_repeatable).document
+
+    def delete(self, *path: str, body: Any = None) -> Any:
+        """Take something away; as what is gone is not found, it is not done twice."""
+        return self.ask("DELETE", *path, body=body).document
+
+    def ask(
+        self,
+        method: str,
+        *path: str,
+        body: Any = None,
+        query: Mapping[str, object] | None = None,
+        key: str | None = None,
+        is_repeatable: bool = False,
+    ) -> Reply:
+        """Send a request until it is answered, or raise what the server said, or why none did."""
+        deadline_s = self._clock() + self.timeout_s
+        headers = {} if key is None else {"Idempotency-Key": key}
+        content = None if body is None else written(body)
+        repeats = 0
+        while True:
+            found = self._sent(method, path, content, query, headers)
+            if isinstance(found, Reply):
+                return found
+            pause_s = self._pause(found, repeats, is_repeatable or key is not None)
+            is_busy = isinstance(found, Refused)  # limited by time; attempts that fail are limited by their number
+            if pause_s is None or (is_busy and self._clock() + pause_s > deadline_s):
+                raise found.error
+            repeats += not is_busy
+            self._sleep(pause_s)
+
+    def save(self, *path: str, query: Mapping[str, object], write: Callable[[bytes], object]) -> None:
+        """Read an answer of any size piece by piece."""
+        broken: TacitError | None = None
+        try:
+            with self._answer("GET", path, None, query, {}) as answer:
+                if answer.status_code >= 400:
+                    outcome = self._outcome(answer, _read_all(answer))
+                    broken = outcome.error if isinstance(outcome, Broken) else None
+                else:
+                    for piece in answer.iter_bytes():
+                        write(piece)
+        except httpx.HTTPError as error:
+            broken = self._failed(error).error
+        if broken is not None:
+            raise broken
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def _sent(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        content: bytes | None,
+        query: Mapping[str, object] | None,
+        headers: Mapping[str, str],
+    ) -> Reply | Broken:
+        """Send a request once; errors of the library, which hold the token, end here."""
+        try:
+            with self._answer(method, path, content, query, headers) as answer:
+                return self._outcome(answer, _read_all(answer))
+        except httpx.HTTPError as error:
+            return self._failed(error)
+
+    @contextmanager
+    def _answer(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        content: bytes | None,
+        query: Mapping[str, object] | None,
+        headers: Mapping[str, str],
+    ) -> Iterator[httpx.Response]:
+        place = "".join(f"/{quote(part, safe='')}" for part in ("v1", *path))
+        wanted = {name: str(value) for name, value in (query or {}).items() if value is not None}
+        sent = {"Authorization": self._token.header, "Accept": "application/json", **headers}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        with self._http.stream(
+            method,
+            f"{self.url}{place}",
+            content=content,
+            params=wanted or None,
+            headers=sent,
+            timeout=httpx.Timeout(self.timeout_s),
+            follow_redirects=False,
+        ) as answer:
+            yield answer
+
+    def _outcome(self, answer: httpx.Response, body: bytes) -> Reply | Broken:
+        status, headers = answer.status_code, dict(answer.headers)
+        if 300 <= status < 400:
+            return self._stranger(f"sends on to {headers.get('location', 'another address')[:200]}; give that address")
+        document: Any = None
+        is_json = True
+        try:
+            document = json.loads(body) if body else None
+        except (ValueError, RecursionError):
+            is_json = False
+        if status < 400 and is_json:
+            return Reply(status, document, headers)
+        if is_error(document):
+            wait_s = _seconds(headers.get("retry-after"))
+            with understood(f"the error that {self.url} reports"):
+                error = error_of(document, retry_after_s=wait_s)
+            return (
+                Refused(error, status=status, wait_s=wait_s)
+                if status in BUSY and wait_s is not None
+                else Broken(error, is_passing=False)
+            )
+        if status in GATEWAY:
+            return Broken(ServerUnreachable(f"a gateway at {self.url} finds no server behind it (status {status})"))
+        return self._stranger(f"answers with status {status} and no document of tacit; check the address")
+
+    def _stranger(self, why: str) -> Broken:
+        return Broken(NotATacitServer(f"what answers at {self.url} is not a tacit server: it {why}"), is_passing=False)
+
+    def _failed(self, error: httpx.HTTPError) -> Broken:
+        """Say why no answer came, in a sentence that holds nothing of the request."""
+        if isinstance(error, _TooLong):
+            limit = f"{ANSWER_BYTES_MAX // 2**20} MB"
+            return Broken(TooLarge(f"the answer is larger than {limit}; ask for less at once"), is_passing=False)
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return Broken(
+                ServerUnreachable(
+                    f"the certificate of {self.url} is not trusted here; name the one to trust: verify='ca.pem'"
+                ),
+                was_sent=False,
+                is_passing=False,
+            )
+        if isinstance(error, UNSENT):
+            return Broken(ServerUnreachable(f"no server answers at {self.url}"), was_sent=False)
+        if isinstance(error, httpx.TimeoutException):
+            return Broken(ServerUnreachable(f"the server at {self.url} did not answer within {self.timeout_s:g} s"))
+        if isinstance(error, httpx.UnsupportedProtocol | httpx.DecodingError):
+            return self._stranger("cannot be understood")
+        return Broken(ServerUnreachable(f"the connection to {self.url} was lost before the answer came"))
+
+    def _pause(self, found: Broken, repeats: int, is_repeatable: bool) -> float | None:
+        """Return how long to wait before the request is sent again, or None if it is not."""
+        if isinstance(found, Refused):
+            # 429 says that nothing was begun; after 503 something may have been
+            return _jittered(max(found.wait_s, PAUSE_S)) if is_repeatable or found.status == 429 else None
+        if not found.is_passing or repeats >= self.retries or (found.was_sent and not is_repeatable):
+            return None
+        return _jittered(min(PAUSE_S * 2**repeats, PAUSE_MAX_S))
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Broken):
+    """A server that is busy, and says when to come again."""
+
+    status: int = 429
+    wait_s: float = 0.0
+
+
+class _TooLong(httpx.HTTPError):
+    """An answer passed the limit."""
+
+
+def _read_all(answer: httpx.Response) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    for piece in answer.iter_bytes():
+        size += len(piece)
+        if size > ANSWER_BYTES_MAX:
+            raise _TooLong("too long")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def written(body: Any) -> bytes:
+    """Return a document as bytes; NaN and infinity, which JSON has not, are refused."""
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except ValueError:
+        raise NotFinite("NaN and infinity cannot be sent; leave them out", name="arguments") from None
+
+
+def address(url: object) -> str:
+    """Return the address of a server without what is no part of it, or refuse it."""
+    try:
+        parsed = httpx.URL(str(url).rstrip("/"))
+    except httpx.InvalidURL:
+        parsed = httpx.URL("")
+    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
+        raise InvalidInput(
+            "the address of a server is like http://127.0.0.1:8321 or https://tacit.example.org", name="url"
+        )
+    if parsed.userinfo:
+        raise InvalidInput("the address of a server holds no name or password; give the token as token=", name="url")
+    if parsed.scheme == "http" and not _is_here(parsed.host):
+        warnings.warn(
+            f"the token goes to {parsed.host} without encryption, and whoever is on the way can read it and the "
+            "answers; use https",
+            InsecureWarning,
+            stacklevel=4,
+        )
+    return str(parsed).rstrip("/")
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine, so that nothing leaves it."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _trusted(verify: bool | str | Path) -> Any:
+    """Return which certificates are trusted: the usual ones, or those of a file or folder."""
+    if verify is True:
+        return True
+    if verify is False:
+        warnings.warn(
+            "certificates are not checked: whoever is on the way can read the token and the answers",
+            InsecureWarning,
+            stacklevel=5,
+        )
+        return False
+    import ssl
+
+    place = Path(verify)
+    try:
+        if place.is_dir():
+            return ssl.create_default_context(capath=str(place))
+        return ssl.create_default_context(cafile=str(place))
+    except OSError:  # SSLError is one
+        raise InvalidInput(f"there are no certificates at {place}", name="verify", value=str(place)) from None
+
+
+def _seconds(header: str | None) -> float | None:
+    """Read how long a server asks to wait; a date, which needs clocks that agree, is not taken."""
+    try:
+        seconds = float(header) if header is not None else math.nan
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
+def _jittered(seconds: float) -> float:
+    """Return a pause between once and one and a half times as long, so that many clients do not come at once."""
+    return seconds * (1 + secrets.randbelow(1000) / 2000)
