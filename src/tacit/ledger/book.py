@@ -131,9 +131,7 @@ class Book:
     def export(self, target: Path | str | TextIO) -> None:
         """Write the ledger as JSON lines, to a stream or to a new file that appears when it is complete."""
         if not isinstance(target, str | Path):
-            end = self.head().number  # what comes later is left out; each part is read in a moment, and blocks nobody
-            records = takewhile(lambda record: record.number <= end, self.history())
-            target.writelines(f"{line}\n" for line in transfer.export_lines(records, self._content))
+            target.writelines(f"{line}\n" for line in self.export_lines())
             return
         path = Path(target)
         beside = path.with_name(f".{path.name}.{self._token()}")
@@ -148,6 +146,12 @@ class Book:
             raise LedgerUnavailable(f"{path} cannot be written: {error.strerror}; the ledger is as it was") from None
         finally:
             beside.unlink(missing_ok=True)
+
+    def export_lines(self, *, answers: bool = True) -> Iterator[str]:
+        """Yield the lines of an export; without `answers` it is for reading and checking, and cannot be imported."""
+        end = self.head().number  # what comes later is left out; each part is read in a moment, and blocks nobody
+        records = takewhile(lambda record: record.number <= end, self.history())
+        yield from transfer.export_lines(records, self._content if answers else None)
 
     def import_(self, source: Path | str | TextIO) -> None:
         """Fill this ledger, which must be empty, with an export; every line is verified before any is written."""

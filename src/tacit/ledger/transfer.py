@@ -36,16 +36,17 @@ class Export:
     """What the records come to."""
 
 
-def export_lines(records: Iterable[Record], content: Callable[[str], bytes | None]) -> Iterator[str]:
-    """Yield the lines of an export of these records and of the answers that they released."""
+def export_lines(records: Iterable[Record], content: Callable[[str], bytes | None] | None) -> Iterator[str]:
+    """Yield the lines of an export of these records and of the answers that they released, unless `content` is None."""
     yield canonical({"format": FORMAT, "version": VERSION})
     count, rows = 0, MemoryRows()
     for record in records:
         count += 1
         apply(record, rows)
         yield canonical({"record": asdict(record)})
-    digests = sorted({answer.sha256 for answer in rows.answers.values()})
+    digests = sorted({answer.sha256 for answer in rows.answers.values()}) if content is not None else []
     for digest in digests:
+        assert content is not None
         yield canonical({"answer": base64.b64encode(content(digest) or b"").decode("ascii"), "sha256": digest})
     yield canonical({"answers": len(digests), "records": count})
 

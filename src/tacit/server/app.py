@@ -1,0 +1,113 @@
+"""The application: its routes, and what every request passes through.
+
+    Bodies        size and pace of what comes in, strict headers on what goes out
+    Watch         one line of the log and the figures for each request
+    failures      every error as a document with a code
+    routes        who calls, what she may do, and the curator
+
+One application serves one folder. Questions run in threads; the event loop only waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse
+
+from tacit import __version__
+from tacit.curator import Curator
+from tacit.server import failures
+from tacit.server.access import Access
+from tacit.server.access.oidc import Oidc
+from tacit.server.bodies import Bodies
+from tacit.server.documents import ErrorGiven
+from tacit.server.jobs import Jobs
+from tacit.server.logs import note
+from tacit.server.metrics import Metrics
+from tacit.server.place import Server
+from tacit.server.releases import Releases
+from tacit.server.routes import ROUTERS
+from tacit.server.settings import Settings
+from tacit.server.turns import Turns
+
+STOP_S: Final = 20.0
+"""How long questions that run may go on when the server stops."""
+
+DESCRIPTION: Final = """\
+Answers about people, with differential privacy, under one budget. Every answer has its price, which a preview shows
+before anything is spent; the same question again costs nothing. Say who you are with `Authorization: Bearer TOKEN`.
+"""
+
+PAGE: Final = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>tacit</title>
+<h1>tacit {__version__}</h1><p>Answers about people without giving any of them away.</p>
+<p>This server speaks REST: <a href="/openapi.json">/openapi.json</a> lists what it takes.</p></html>
+"""
+
+
+def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
+    """Return the application that serves a curator's folder."""
+    metrics, database = Metrics(), access.database
+    jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits.running)
+    oidc = None if settings.oidc is None else Oidc.from_settings(settings.oidc, access)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        note("started", version=__version__)
+        yield
+        await jobs.close(STOP_S)
+        note("stopped")
+
+    app = FastAPI(
+        title="tacit",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses={status: {"model": ErrorGiven} for status in failures.DOCUMENTED},
+    )
+    app.state.server = Server(curator, access, settings, database, jobs, Releases(database), metrics, oidc)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)
+    failures.install(app)
+    _watch(app, metrics)
+    app.add_middleware(Bodies, limits=settings.limits, has_tls=settings.has_tls)
+    return app
+
+
+async def _page() -> str:
+    return PAGE
+
+
+def _watch(app: FastAPI, metrics: Metrics) -> None:
+    """Count every request, and write a line about it."""
+
+    @app.middleware("http")
+    async def _watched(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+        started_s = time.perf_counter()
+        try:
+            response = await call(request)
+        except Exception as error:
+            response = failures.response_of_unforeseen(error)
+        route: Any = request.scope.get("route")
+        path = getattr(route, "path", "none")
+        taken_s = time.perf_counter() - started_s
+        metrics.requests.labels(path, str(response.status_code)).inc()
+        metrics.seconds.labels(path).observe(taken_s)
+        if (code := response.headers.get(failures.CODE_HEADER)) is not None:
+            metrics.refusals.labels(code).inc()
+        note(
+            "request",
+            method=request.method,
+            route=path,
+            status=response.status_code,
+            code=code,
+            ms=round(1000 * taken_s, 1),
+            who=next(iter(getattr(request.state, "seen", ())), None),
+        )
+        return response

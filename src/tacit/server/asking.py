@@ -1,0 +1,96 @@
+"""From a request's question to the road of releases: which tables there are for the caller, and who pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.accounting.bounds import Cost
+from tacit.curator.road import Asked, Road
+from tacit.privacy.errors import NotInCatalog, NotPermitted, TacitError
+from tacit.privacy.tables import Limits
+from tacit.query import Plan, Preview, Release, Settings, Target
+from tacit.query.parse import named_tables
+from tacit.server.access import Action
+from tacit.server.documents import LimitsAsked, QuestionAsked
+from tacit.server.place import Caller, of_table
+from tacit.server.wire import read
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A question of a caller, planned; no data were touched."""
+
+    caller: Caller
+    road: Road
+    asked: Asked
+    plan: Plan
+
+    @classmethod
+    def of(cls, caller: Caller, question: QuestionAsked, action: Action, key: str | None = None) -> Planned:
+        """Plan a question among the tables that are there for the caller, or refuse it and record that."""
+        caller.require(Action.SERVER_READ)
+        visible = {table.name for table in caller.tables(Action.CATALOG_READ)}
+        road = caller.server.curator.road(among=visible)
+        keys = None if question.keys is None else {name: read(values) for name, values in question.keys.items()}
+        settings = Settings(limits_of(question.limits), keys, question.other)
+        target = Target(question.epsilon, question.rho, question.error, question.delta)
+        asked = Asked(question.sql, target, settings, None, question.purpose, key)
+        try:
+            plan = road.plan(asked)
+        except NotInCatalog:
+            _record_hidden(caller, question.sql, visible, action)
+            raise
+        for name in plan.tables:
+            caller.require(action, of_table(road.schema.table(name)))
+        analyst = caller.payer(plan.datasets)
+        return cls(caller, road, Asked(question.sql, target, settings, analyst, question.purpose, key), plan)
+
+    def preview(self) -> Preview:
+        """Return what asking would cost."""
+        return self.road.preview(self.asked, self.plan)
+
+    def kept(self) -> Release | None:
+        """Return the answer if it was released before."""
+        return self.road.kept(self.asked, self.plan)
+
+    def release(self, timeout_s: float) -> Release:
+        """Answer the question."""
+        return self.road.release(self.asked, self.plan, timeout_s=timeout_s)
+
+    def remaining(self) -> dict[str, Cost]:
+        """Return what is left of each budget that pays."""
+        return remaining(self.caller, self.plan.datasets)
+
+
+def remaining(caller: Caller, datasets: Iterable[str]) -> dict[str, Cost]:
+    """Return what a caller can still spend on data sets."""
+    names = tuple(datasets)
+    analyst = caller.payer(names)
+    return {name: caller.server.curator.budget(name, analyst).remaining() for name in names}
+
+
+def limits_of(asked: LimitsAsked) -> Limits:
+    """Return limits on contributions as the catalog has them."""
+    return Limits(**asked.model_dump())
+
+
+def more_like_this(cost: Cost, left: dict[str, Cost]) -> int | None:
+    """Return how many more questions of this cost fit, by plain sums of epsilon; None for one that costs nothing."""
+    if not cost.epsilon:
+        return None
+    return int(min((one.epsilon / cost.epsilon for one in left.values()), default=0.0))
+
+
+def _record_hidden(caller: Caller, sql: str, visible: set[str], action: Action) -> None:
+    """Put on record that somebody named a table that is there, but not for her."""
+    known = caller.server.curator.catalog.tables
+    seen = {name.lower() for name in visible}
+    try:
+        named = {name.lower() for name in named_tables(sql)}
+    except TacitError:
+        return
+    for name in sorted((named & known.keys()) - seen):
+        resource: Any = of_table(known[name])
+        caller.server.access.note(caller.name, action, resource, NotPermitted.code, caller.address)

@@ -1,0 +1,141 @@
+"""Whatever goes wrong as a status and a document: `{"error": {"code", "name", "message", "details"}}`.
+
+Promise: a document holds what the error's own sentence says and what it carries as attributes for the caller, and
+nothing else. What tacit did not foresee is answered with T000 and a reference, under which the log has the place in the
+code and the kind of the error, never its text, which might hold a value.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from tacit.ledger.permits import cost_to_dict
+from tacit.privacy import errors
+from tacit.privacy.errors import TacitError
+
+STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
+    errors.NotInCatalog: HTTPStatus.NOT_FOUND,
+    errors.UnknownName: HTTPStatus.NOT_FOUND,
+    errors.NameTaken: HTTPStatus.CONFLICT,
+    errors.AlreadySettled: HTTPStatus.CONFLICT,
+    errors.KeyReused: HTTPStatus.CONFLICT,
+    errors.InvalidInput: HTTPStatus.BAD_REQUEST,
+    errors.QueryRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.BudgetExceeded: HTTPStatus.PAYMENT_REQUIRED,
+    errors.NotKnown: HTTPStatus.UNAUTHORIZED,
+    errors.Throttled: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.NotPermitted: HTTPStatus.FORBIDDEN,
+    errors.LedgerCorrupt: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.LedgerUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Unavailable: HTTPStatus.NOT_IMPLEMENTED,
+    errors.TimedOut: HTTPStatus.GATEWAY_TIMEOUT,
+    errors.Cancelled: HTTPStatus.CONFLICT,
+    errors.EngineFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.SlowRequest: HTTPStatus.REQUEST_TIMEOUT,
+    errors.ServerLimit: HTTPStatus.TOO_MANY_REQUESTS,
+}
+"""The status of an error is that of its nearest ancestor here."""
+
+DOCUMENTED: Final = (400, 401, 402, 403, 404, 405, 408, 409, 413, 422, 429, 500, 501, 503, 504)
+CODE_HEADER: Final = "X-Tacit-Code"
+_COSTS: Final = ("asked", "remaining", "fits")
+_LOG: Final = logging.getLogger("tacit.server")
+
+
+def status_of(error: TacitError) -> int:
+    """Return the HTTP status of an error."""
+    for kind in type(error).__mro__:
+        if kind in STATUSES:
+            return int(STATUSES[kind])
+    return int(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def document_of(error: TacitError) -> dict[str, Any]:
+    """Return an error as the caller sees it."""
+    return _document(error.code, type(error).__name__, error.message, _details(error))
+
+
+def response_of(error: TacitError) -> JSONResponse:
+    """Return the answer to a request that failed."""
+    headers = {CODE_HEADER: error.code}
+    if (after_s := getattr(error, "retry_after_s", None)) is not None:
+        headers["Retry-After"] = str(max(1, round(after_s)))
+    if isinstance(error, errors.NotKnown):
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(document_of(error), status_of(error), headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make every failure of an application a document."""
+
+    @app.exception_handler(TacitError)
+    async def _known(_request: Request, error: TacitError) -> JSONResponse:
+        return response_of(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _misshapen(_request: Request, error: RequestValidationError) -> JSONResponse:
+        return response_of(misshapen(error))
+
+    @app.exception_handler(HTTPException)
+    async def _by_the_framework(_request: Request, error: HTTPException) -> JSONResponse:
+        sentence = {404: "nothing is at this address; /openapi.json lists what is", 405: "this address takes others"}
+        name = HTTPStatus(error.status_code).name.title().replace("_", "")
+        document = _document("T100", name, sentence.get(error.status_code, f"{name}: see /openapi.json"))
+        return JSONResponse(document, error.status_code, {**(error.headers or {}), CODE_HEADER: "T100"})
+
+
+def response_of_unforeseen(error: BaseException) -> JSONResponse:
+    """Return the answer to a request that met a defect of tacit."""
+    return JSONResponse(unforeseen(error), int(HTTPStatus.INTERNAL_SERVER_ERROR), {CODE_HEADER: TacitError.code})
+
+
+def misshapen(error: RequestValidationError) -> errors.InvalidInput:
+    """Return what is wrong with a request's form, in one sentence and without the values that came."""
+    first = next(iter(error.errors()), {"loc": (), "msg": "cannot be read"})
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path")) or "the body"
+    return errors.InvalidInput(f"{where}: {str(first['msg']).lower()}; /openapi.json says what it takes", name=where)
+
+
+def unforeseen(error: BaseException) -> dict[str, Any]:
+    """Return the document for a defect of tacit, and write where it happened to the log."""
+    reference, places, at = secrets.token_hex(4), [], error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        places.append(f"{code.co_filename.rpartition('/tacit/')[2]}:{at.tb_lineno} {code.co_name}")
+        at = at.tb_next
+    _LOG.error("defect", extra={"facts": {"reference": reference, "kind": type(error).__name__, "at": places[-8:]}})
+    sentence = f"the server failed, and that is a defect of tacit; its log has the place under {reference}"
+    return _document("T000", "Defect", sentence)
+
+
+def _document(code: str, name: str, message: str, details: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"error": {"code": code, "name": name, "message": message, "details": dict(details or {})}}
+
+
+def _details(error: TacitError) -> dict[str, Any]:
+    """Return what an error carries beside its sentence, as far as a caller can use it."""
+    found: dict[str, Any] = {}
+    if isinstance(error, errors.BudgetExceeded):
+        for name in _COSTS:
+            price = getattr(error, name)
+            found[name] = None if price is None else cost_to_dict(price)
+        found["scope"] = error.scope
+    if isinstance(error, errors.InvalidInput) and error.name is not None:
+        found["name"] = error.name
+    if (accepted := getattr(error, "accepted", "")) != "":
+        found["accepted"] = accepted
+    if (place := getattr(error, "place", None)) is not None:
+        found["place"] = list(place)
+    if (after_s := getattr(error, "retry_after_s", None)) is not None:
+        found["retry_after_s"] = after_s
+    return found

@@ -1,0 +1,232 @@
+"""Questions that run: in a thread each, when it is their turn, and answered when their class of time ends.
+
+A request waits for its question up to a limit; what takes longer becomes a job, which any process of the server can
+show and cancel, because jobs are rows in the server's database. The process that runs one says every few moments that
+it is alive; a job whose process has died is `lost`, and asking the same question with the same key again finishes it
+without a second charge.
+
+What a job shows of its progress is how much of its class of time has passed, never what the engine says, which depends
+on the rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tacit.privacy.errors import Cancelled, TacitError, UnknownName
+from tacit.server.database import Database
+from tacit.server.failures import document_of, unforeseen
+from tacit.server.metrics import Metrics
+from tacit.server.timing import Clock
+from tacit.server.turns import Turns
+
+BEAT_S: Final = 0.5
+LOST_AFTER_S: Final = 15.0
+KEPT_S: Final = 24 * 3600.0
+"""How long a job is shown after it has ended; its answer stays among the releases."""
+SHOWN_MAX: Final = 200
+
+Document = dict[str, Any]
+Work = Callable[[], Document]
+
+
+@dataclass(eq=False)
+class Running:
+    """A question between its request and its answer."""
+
+    person: str
+    work: Work
+    class_s: float
+    id: str = field(default_factory=lambda: secrets.token_hex(12))
+    thread: int | None = None
+    is_cancelled: bool = False
+    is_job: bool = False
+    clock: Clock | None = None
+    task: asyncio.Task[Document] | None = None
+
+
+class Jobs:
+    """The questions of one process, and the jobs of all."""
+
+    def __init__(
+        self, database: Database, turns: Turns, metrics: Metrics, stop: Callable[[int], None], threads: int
+    ) -> None:
+        self._database, self.turns, self._metrics, self._stop = database, turns, metrics, stop
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tacit question")
+        self._running: set[Running] = set()
+        self._process = secrets.token_hex(8)
+        self._beating: asyncio.Task[None] | None = None
+
+    async def answered(self, person: str, work: Work, class_s: float, wait_s: float) -> Document | str:
+        """Run a question and return its document, or the id of its job if that takes longer than the wait."""
+        running = Running(person, work, class_s)
+        running.task = asyncio.create_task(self._run(running))
+        self._running.add(running)
+        running.task.add_done_callback(lambda _: self._running.discard(running))
+        done, _ = await asyncio.wait({running.task}, timeout=wait_s)
+        if done:
+            return running.task.result()
+        await asyncio.to_thread(self._file, running)
+        if running.task.done():  # between the two: the job is there, and is told how it ended
+            await asyncio.to_thread(self._end, running)
+        else:
+            running.task.add_done_callback(lambda _: self._ended(running))
+            if self._beating is None or self._beating.done():
+                self._beating = asyncio.create_task(self._beat())
+        return running.id
+
+    async def _run(self, running: Running) -> Document:
+        async with self.turns.turn(running.person):
+            running.clock = clock = Clock(time.monotonic(), running.class_s)
+            loop = asyncio.get_running_loop()
+            try:
+                return await loop.run_in_executor(self._threads, _begun, running)
+            finally:
+                if await clock.strike():
+                    self._metrics.late.inc()
+
+    def _file(self, running: Running) -> None:
+        """Write that a question has become a job, and forget the oldest that have ended."""
+        running.is_job, now_us = True, _now_us()
+        self._database.write(
+            (
+                "INSERT INTO jobs (id, person, process, state, asked_at_us, changed_at_us, expected_s, is_cancelled, "
+                "document) VALUES (?, ?, ?, ?, ?, ?, ?, 0, NULL)",
+                (running.id, running.person, self._process, "running", now_us, now_us, running.class_s),
+            ),
+            ("DELETE FROM jobs WHERE changed_at_us < ?", (now_us - int(KEPT_S * 1e6),)),
+        )
+
+    def _ended(self, running: Running) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self._end, running)
+
+    def _end(self, running: Running) -> None:
+        """Write how a job ended."""
+        task = running.task
+        if task is None or task.cancelled():
+            state, document = "cancelled", document_of(_cancelled())
+        elif (error := task.exception()) is None:
+            state, document = "done", task.result()
+        else:
+            state = "cancelled" if isinstance(error, Cancelled) else "failed"
+            document = document_of(error) if isinstance(error, TacitError) else unforeseen(error)
+        self._database.write(
+            (
+                "UPDATE jobs SET state = ?, changed_at_us = ?, document = ? WHERE id = ?",
+                (state, _now_us(), json.dumps(document), running.id),
+            )
+        )
+
+    async def _beat(self) -> None:
+        """Say that this process is alive while it has jobs, and stop those that somebody cancelled."""
+        while jobs := [one for one in self._running if one.is_job]:
+            flagged = await asyncio.to_thread(self._say_alive)
+            for one in jobs:
+                if one.id in flagged:
+                    self._cancel(one)
+            await asyncio.sleep(BEAT_S)
+
+    def _say_alive(self) -> set[str]:
+        self._database.write(
+            (
+                "UPDATE jobs SET changed_at_us = ? WHERE process = ? AND state = 'running'",
+                (_now_us(), self._process),
+            )
+        )
+        rows = self._database.read(
+            "SELECT id FROM jobs WHERE process = ? AND state = 'running' AND is_cancelled = 1", (self._process,)
+        )
+        return {row[0] for row in rows}
+
+    def _cancel(self, running: Running) -> None:
+        running.is_cancelled = True
+        if running.thread is not None:
+            self._stop(running.thread)
+        elif running.clock is None and running.task is not None:
+            running.task.cancel()  # it still waits for its turn, and nothing is charged
+
+    def shown(self, person: str | None) -> list[Document]:
+        """Return jobs, the newest first, of one person or of all."""
+        where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
+        rows = self._database.read(f"{_SELECT}{where} ORDER BY asked_at_us DESC LIMIT {SHOWN_MAX}", values)
+        return [_shown(row, with_answer=False) for row in rows]
+
+    def find(self, job: str) -> tuple[str, Document]:
+        """Return whose a job is, and what became of it."""
+        rows = self._database.read(f"{_SELECT} WHERE id = ?", (job,))
+        if not rows:
+            raise UnknownName(f"no job is called {job}", name="job", value=job)
+        return rows[0][1], _shown(rows[0], with_answer=True)
+
+    def cancel(self, job: str) -> None:
+        """Ask the process that runs a job to stop it; what was charged stays charged."""
+        self._database.write(("UPDATE jobs SET is_cancelled = 1 WHERE id = ? AND state = 'running'", (job,)))
+
+    async def close(self, within_s: float) -> None:
+        """Let what runs come to its end for some seconds, then stop it."""
+        tasks = {one.task for one in self._running if one.task is not None}
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+        for one in list(self._running):
+            self._cancel(one)
+        left = {one.task for one in self._running if one.task is not None}
+        if left:
+            await asyncio.wait(left, timeout=LOST_AFTER_S)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+_SELECT: Final = "SELECT id, person, state, asked_at_us, changed_at_us, expected_s, document FROM jobs"
+
+
+def _begun(running: Running) -> Document:
+    """Do the work of a question in this thread."""
+    if running.is_cancelled:
+        raise _cancelled()
+    running.thread = threading.get_ident()
+    try:
+        return running.work()
+    finally:
+        running.thread = None
+
+
+def _shown(row: tuple[Any, ...], *, with_answer: bool) -> Document:
+    job, _, state, asked_at_us, changed_at_us, expected_s, document = row
+    now_us = _now_us()
+    if state == "running" and now_us - changed_at_us > LOST_AFTER_S * 1e6:
+        state = "lost"
+    until_us = now_us if state == "running" else changed_at_us
+    found: Document = {
+        "id": job,
+        "state": state,
+        "asked_at": _moment(asked_at_us),
+        "elapsed_s": round((until_us - asked_at_us) / 1e6, 1),
+        "expected_s": expected_s,
+        "release": None,
+        "error": None,
+    }
+    if with_answer and document is not None:
+        content = json.loads(document)
+        found |= {"error": content["error"]} if "error" in content else {"release": content}
+    return found
+
+
+def _moment(at_us: int) -> str:
+    from tacit.ledger.permits import time_of
+
+    return time_of(at_us).isoformat()
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("the question was cancelled; what was charged stays charged")

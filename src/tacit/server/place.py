@@ -1,0 +1,149 @@
+"""One running server: the curator, who may do what, the questions under way; and the caller of one request.
+
+A caller is looked up when something is required of her, once for a request. Routes ask `caller.require(action,
+resource)` and nothing else; whatever is refused is on record before the answer leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+
+from tacit.curator import Curator
+from tacit.privacy.errors import NotInCatalog, NotKnown, NotPermitted
+from tacit.privacy.tables import Table
+from tacit.server.access import Access, Action, Actor, Resource, may
+from tacit.server.access.oidc import Oidc
+from tacit.server.database import Database
+from tacit.server.jobs import Jobs
+from tacit.server.metrics import Metrics
+from tacit.server.releases import Releases
+from tacit.server.settings import Settings
+
+COOKIE: Final = "tacit_session"
+CSRF_HEADER: Final = "X-Tacit-CSRF"
+SAFE: Final = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True)
+class Server:
+    """All that requests share in one process."""
+
+    curator: Curator
+    access: Access
+    settings: Settings
+    database: Database
+    jobs: Jobs
+    releases: Releases
+    metrics: Metrics
+    oidc: Oidc | None = None
+
+
+@dataclass
+class Caller:
+    """Whoever makes a request."""
+
+    server: Server
+    bearer: str | None
+    cookie: str | None
+    csrf: str | None
+    method: str
+    address: str
+    seen: list[str] = field(default_factory=list)
+    """Her name once she is known, for the log."""
+
+    @cached_property
+    def actor(self) -> Actor:
+        """Who she is, by the token or the cookie that came along."""
+        access = self.server.access
+        if self.bearer is not None:
+            actor = access.actor_of_token(self.bearer, self.address)
+        elif self.cookie is not None:
+            actor = access.actor_of_session(self.cookie, self.address)
+            if self.method not in SAFE:
+                access.check_csrf(actor, self.csrf, self.address)
+        else:
+            access.note("", "token.use", Resource(), NotKnown.code, self.address)
+            raise NotKnown("say who you are: Authorization: Bearer TOKEN, or log in")
+        self.seen.append(actor.name)
+        return actor
+
+    @property
+    def name(self) -> str:
+        """Her name."""
+        return self.actor.name
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """By whom and from where a change is made, for the record of it."""
+        return {"by": self.name, "address": self.address}
+
+    def may(self, action: Action, resource: Resource = Resource()) -> bool:  # noqa: B008  # frozen
+        """Whether she may do something; nothing is recorded."""
+        return may(self.actor, action, resource)
+
+    def require(self, action: Action, resource: Resource = Resource()) -> None:  # noqa: B008  # frozen
+        """Refuse, and record, what she may not do."""
+        self.server.access.require(self.actor, action, resource, self.address)
+
+    def require_somewhere(self, action: Action) -> None:
+        """Refuse, and record, what she may do nowhere at all."""
+        places = [Resource(one.dataset, one.table, self.name) for one in self.actor.grants]
+        if not any(self.may(action, place) for place in places):
+            self.require(action, Resource(person=self.name))
+
+    def tables(self, action: Action) -> list[Table]:
+        """Return the tables on which she may do something."""
+        return [table for table in self.server.curator.catalog.tables.values() if self.may(action, of_table(table))]
+
+    def table(self, name: str, action: Action) -> Table:
+        """Return a table on which she may do something; to those who may not read it, there is none."""
+        known = self.server.curator.catalog.tables
+        visible = {table.name.lower(): table for table in self.tables(Action.CATALOG_READ)}
+        if name.lower() not in visible:
+            if name.lower() in known:
+                self.record(action, of_table(known[name.lower()]))
+            raise NotInCatalog(f"no table is called {name}", name="table", value=name)
+        table = visible[name.lower()]
+        self.require(action, of_table(table))
+        return table
+
+    def payer(self, datasets: Iterable[str]) -> str | None:
+        """Return whose own cap is charged beside the data sets' budgets: hers, unless she keeps the budgets."""
+        keeps = all(self.may(Action.BUDGET_WRITE, Resource(dataset=one)) for one in datasets)
+        return None if keeps else self.name
+
+    def record(self, action: Action, resource: Resource) -> None:
+        """Put on record that somebody asked for what is hidden from her."""
+        self.server.access.note(self.name, action, resource, NotPermitted.code, self.address)
+
+
+def of_table(table: Table) -> Resource:
+    """Return a table as what actions are about."""
+    return Resource(dataset=table.dataset, table=table.name)
+
+
+def _caller(request: Request) -> Caller:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    caller = Caller(
+        server=request.app.state.server,
+        bearer=token.strip() if scheme.lower() == "bearer" else None,
+        cookie=request.cookies.get(COOKIE),
+        csrf=request.headers.get(CSRF_HEADER),
+        method=request.method,
+        address=request.client.host if request.client else "",
+    )
+    request.state.seen = caller.seen
+    return caller
+
+
+async def caller(request: Request) -> Caller:
+    """Return who calls; she is looked up when something is required of her."""
+    return _caller(request)
+
+
+Who = Annotated[Caller, Depends(caller)]

@@ -1,0 +1,143 @@
+"""Starting and stopping a server: where it binds, TLS, several processes over one folder, a graceful end.
+
+By default only this machine can connect. To let others connect without TLS, or with the demo's printed passwords, has
+to be said twice, because each of them alone gives every answer, or every budget, to whoever listens on the network.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from tacit.curator import Curator
+from tacit.privacy.errors import InvalidInput, UnsafeBind
+from tacit.server import logs
+from tacit.server.access import Access
+from tacit.server.app import STOP_S, create_app
+from tacit.server.database import Database, open_database
+from tacit.server.settings import Settings
+
+VARIABLE: Final = "TACIT_SERVING"
+"""How processes that are started for requests learn of the settings; no secret is among them."""
+KEEP_ALIVE_S: Final = 15
+
+
+def check_bind(settings: Settings) -> None:
+    """Refuse to be open to others without protection, unless that was said twice."""
+    if (settings.certificate is None) != (settings.key is None):
+        raise InvalidInput("TLS needs both a certificate and its key", name="certificate")
+    for path in (settings.certificate, settings.key):
+        if path is not None and not path.is_file():
+            raise InvalidInput(f"{path} is not a file", name="certificate", value=str(path))
+    if settings.is_local:
+        return
+    if not settings.has_tls and settings.without_tls < 2:
+        raise UnsafeBind(
+            f"{settings.host} lets others connect, and without TLS they can read tokens and answers on the way; give "
+            "--certificate and --key, or say --without-tls twice"
+        )
+    if settings.is_demo and settings.demo_for_others < 2:
+        raise UnsafeBind(
+            f"{settings.host} lets others connect, and the demo's passwords are printed; stay on 127.0.0.1, or say "
+            "--demo-for-others twice"
+        )
+
+
+def free_port(settings: Settings) -> Settings:
+    """Return the settings with a port that is free now in the place of 0, or refuse one that is taken."""
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise InvalidInput(
+                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); name another --port",
+                name="port",
+                value=settings.port,
+            ) from None
+        return settings.model_copy(update={"port": probe.getsockname()[1]})
+
+
+@contextmanager
+def opened_access(settings: Settings) -> Iterator[Access]:
+    """Open who may do what, for a moment."""
+    database = _database(settings)
+    try:
+        yield Access(database)
+    finally:
+        database.close()
+
+
+def _database(settings: Settings) -> Database:
+    from tacit.ledger.stores.postgres import ENVIRONMENT_NAME
+
+    return open_database(settings.folder, os.environ.get(ENVIRONMENT_NAME, "") if settings.postgres else None)
+
+
+def opened_app(settings: Settings) -> FastAPI:
+    """Open the folder and return its application; what is open is closed when the application stops."""
+    from tacit.ledger import PostgresStore
+    from tacit.server.pace import Paced
+
+    Paced.headers_s = settings.limits.headers_s
+    store = PostgresStore.from_environment() if settings.postgres else None
+    curator = Curator(settings.folder, store=store)
+    database = _database(settings)
+    app = create_app(curator, Access(database), settings)
+    inner: Any = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def closing(one: FastAPI) -> AsyncIterator[None]:
+        async with inner(one):
+            yield
+        curator.close()
+        database.close()
+
+    app.router.lifespan_context = closing
+    return app
+
+
+def app_from_environment() -> FastAPI:
+    """Return the application of a process that was started for requests."""
+    logs.configure()
+    return opened_app(Settings.model_validate_json(os.environ[VARIABLE]))
+
+
+def serve(settings: Settings) -> None:
+    """Serve a folder until a signal comes; requests under way are answered first."""
+    import uvicorn
+
+    from tacit.server.pace import Paced
+
+    check_bind(settings)
+    shared: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "ssl_certfile": settings.certificate,
+        "ssl_keyfile": settings.key,
+        "http": Paced,
+        "ws": "none",
+        "limit_concurrency": settings.limits.connections,
+        "timeout_keep_alive": KEEP_ALIVE_S,
+        "timeout_graceful_shutdown": int(STOP_S),
+        "server_header": False,
+        "date_header": True,
+        "access_log": False,
+        "log_config": None,
+        "proxy_headers": False,
+    }
+    logs.configure()
+    with suppress(KeyboardInterrupt):
+        if settings.workers == 1:
+            uvicorn.run(opened_app(settings), **shared)
+            return
+        with tempfile.TemporaryDirectory(prefix="tacit-metrics-") as place:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = place
+            os.environ[VARIABLE] = settings.model_dump_json()
+            uvicorn.run("tacit.server.process:app_from_environment", factory=True, workers=settings.workers, **shared)

@@ -1,0 +1,146 @@
+"""Answers as documents, kept by their permits so that they can be looked at again; and the same as CSV and Arrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tacit.accounting.bounds import Cost
+from tacit.ledger.permits import cost_to_dict, time_of
+from tacit.privacy.errors import TooWide, Unavailable, UnknownName
+from tacit.query import Release
+from tacit.server.database import Database
+from tacit.server.wire import kind_of, written
+
+Document = dict[str, Any]
+
+DOCUMENT_BYTES_MAX: Final = 2**24
+"""A larger answer is not kept as a document; asked again it comes from the ledger, at no cost."""
+
+
+def release_document(release: Release, level: float, remaining: dict[str, Cost], rows_max: int) -> Document:
+    """Return an answer as it goes over the wire."""
+    if len(release.rows) > rows_max:
+        raise TooWide(
+            f"the answer has {len(release.rows):,} rows, and the server shows {rows_max:,}",
+            accepted="ask for fewer with LIMIT; that costs nothing more",
+        )
+    rows = release.rows
+    return {
+        "columns": [{"name": name, "kind": kind_of([row[name] for row in rows])} for name in release.columns],
+        "rows": written(rows),
+        "intervals": [{name: written(span) for name, span in row.items()} for row in release.intervals(level)],
+        "level": level,
+        "cost": cost_to_dict(release.cost),
+        "remaining": {name: cost_to_dict(cost) for name, cost in remaining.items()},
+        "permit": release.permit.id if release.permit is not None else None,
+        "permits": [permit.id for permit in release.permits],
+        "datasets": list(release.datasets),
+        "counted": release.counted,
+        "card": release.card,
+        "simulated": release.simulated,
+    }
+
+
+def as_csv(document: Document) -> bytes:
+    """Return the rows of an answer as CSV, with the ends of their intervals in columns of their own."""
+    out = io.StringIO()
+    names = [column["name"] for column in document["columns"]]
+    noisy = [name for name in names if any(row.get(name) for row in document["intervals"])]
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*names, *(f"{name}_{end}" for name in noisy for end in ("low", "high"))])
+    for row, spans in zip(document["rows"], document["intervals"], strict=True):
+        ends = [end for name in noisy for end in (spans.get(name) or (None, None))]
+        writer.writerow([*(row[name] for name in names), *ends])
+    return out.getvalue().encode()
+
+
+def as_arrow(document: Document) -> bytes:
+    """Return the rows of an answer as a stream of Arrow."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise Unavailable("answers as Arrow need pyarrow on the server; ask for JSON or CSV") from None
+    kinds = {
+        "boolean": pa.bool_(),
+        "integer": pa.int64(),
+        "real": pa.float64(),
+        "text": pa.string(),
+        "date": pa.date32(),
+        "time": pa.timestamp("us"),
+    }
+    arrays = {}
+    for column in document["columns"]:
+        values = [row[column["name"]] for row in document["rows"]]
+        kind = kinds[column["kind"]]
+        if column["kind"] in ("date", "time"):
+            arrays[column["name"]] = pa.array(values, pa.string()).cast(kind)
+        else:
+            arrays[column["name"]] = pa.array(values, kind)
+    table, sink = pa.table(arrays), io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+class Releases:
+    """The documents of answers that were paid for here."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def keep(self, person: str, document: Document) -> None:
+        """Keep an answer under its permit."""
+        if document["permit"] is None or len(text := json.dumps(document)) > DOCUMENT_BYTES_MAX:
+            return
+        row = (document["permit"], person, json.dumps(document["datasets"]), time.time_ns() // 1000, text)
+        self._database.write(
+            (
+                "INSERT INTO releases (permit, person, datasets, asked_at_us, document) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (permit) DO NOTHING",
+                row,
+            )
+        )
+
+    def find(self, permit: str) -> tuple[str, list[str], Document]:
+        """Return who paid for an answer, from which budgets, and the answer."""
+        rows = self._database.read("SELECT person, datasets, document FROM releases WHERE permit = ?", (permit,))
+        if not rows:
+            raise UnknownName(f"no answer is kept for the permit {permit}", name="permit", value=permit)
+        person, datasets, document = rows[0]
+        return person, json.loads(datasets), json.loads(document)
+
+    def listed(self, person: str | None, limit: int, before_us: int | None = None) -> list[tuple[list[str], Document]]:
+        """Return which answers were paid for, the newest first, each with its data sets; the answers are left out."""
+        conditions: list[str] = []
+        values: list[Any] = []
+        if person is not None:
+            conditions.append("person = ?")
+            values.append(person)
+        if before_us is not None:
+            conditions.append("asked_at_us < ?")
+            values.append(before_us)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        rows = self._database.read(
+            f"SELECT permit, person, datasets, asked_at_us, document FROM releases{where} "
+            "ORDER BY asked_at_us DESC LIMIT ?",
+            (*values, limit),
+        )
+        return [_listed(row) for row in rows]
+
+
+def _listed(row: Sequence[Any]) -> tuple[list[str], Document]:
+    permit, person, datasets, asked_at_us, text = row
+    document = json.loads(text)
+    return json.loads(datasets), {
+        "permit": permit,
+        "person": person,
+        "datasets": json.loads(datasets),
+        "asked_at": time_of(asked_at_us).isoformat(),
+        "cost": document["cost"],
+        "card": document["card"],
+    }

@@ -1,0 +1,79 @@
+"""The ledger: its records, whether it verifies, what was reserved and never committed, and all of it as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from tacit.ledger.permits import cost_to_dict, time_of
+from tacit.server.access import Action
+from tacit.server.place import Server, Who
+
+router = APIRouter(prefix="/v1", tags=["ledger"])
+
+
+@router.get("/ledger")
+def records(
+    who: Who,
+    first: Annotated[int, Query(ge=1, le=2**62)] = 1,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> list[dict[str, Any]]:
+    """Return records of the journal from a number on; no answer is in them."""
+    who.require(Action.LEDGER_READ)
+    found = islice(who.server.curator.ledger.history(first), limit)
+    return [
+        {
+            "number": one.number,
+            "at": time_of(one.at_us).isoformat(),
+            "kind": one.kind,
+            "contents": one.contents,
+            "hash": one.hash,
+        }
+        for one in found
+    ]
+
+
+@router.get("/ledger/verify")
+def verify(who: Who, full: bool = False) -> dict[str, Any]:
+    """Check the journal against its hashes and the totals against the journal."""
+    who.require(Action.LEDGER_READ)
+    ledger = who.server.curator.ledger
+    ledger.verify(full=full)
+    head = ledger.head()
+    return {"verified": True, "records": head.number, "hash": head.hash}
+
+
+@router.get("/ledger/export", response_class=StreamingResponse)
+def export(who: Who, answers: bool = False) -> StreamingResponse:
+    """Return the journal as JSON lines; with `answers`, which auditors may not see, a file that can be imported."""
+    who.require(Action.LEDGER_EXPORT if answers else Action.LEDGER_READ)
+    return StreamingResponse(
+        _lines(who.server, answers=answers),
+        media_type="application/jsonl",
+        headers={"Content-Disposition": 'attachment; filename="ledger.jsonl"'},
+    )
+
+
+@router.get("/reservations")
+def reservations(who: Who) -> list[dict[str, Any]]:
+    """Return permits that were never committed: questions under way, and those that died."""
+    who.require(Action.LEDGER_READ)
+    return [
+        {
+            "permit": one.permit.id,
+            "dataset": one.permit.dataset,
+            "issued_at": one.permit.issued_at.isoformat(),
+            "cost": cost_to_dict(one.permit.cost),
+            "note": one.note,
+        }
+        for one in who.server.curator.ledger.reservations()
+    ]
+
+
+def _lines(server: Server, *, answers: bool) -> Iterator[str]:
+    for line in server.curator.ledger.export_lines(answers=answers):
+        yield f"{line}\n"

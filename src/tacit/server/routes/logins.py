@@ -1,0 +1,85 @@
+"""Coming and going: passwords, browsers, and a provider of identities (OIDC)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
+
+from tacit import __version__
+from tacit.privacy.errors import Unavailable
+from tacit.server.access import Action, NewSession
+from tacit.server.documents import LoginAsked
+from tacit.server.place import COOKIE, Caller, Server, Who
+
+router = APIRouter(prefix="/v1", tags=["logins"])
+
+STATE_COOKIE: Final = "tacit_oidc"
+STATE_S: Final = 600
+
+
+@router.post("/login")
+def login(who: Who, asked: LoginAsked) -> JSONResponse:
+    """Open a browser's session; the answer's `csrf` goes into the header X-Tacit-CSRF of whatever changes something."""
+    made = who.server.access.login(asked.name, asked.password, who.address)
+    response = JSONResponse({"name": asked.name, "csrf": made.csrf, "expires_at": made.expires_at.isoformat()})
+    _set_cookie(response, who.server, made)
+    return response
+
+
+@router.post("/logout", status_code=204, response_class=Response)
+def logout(who: Who) -> Response:
+    """Close the browser's session."""
+    who.require(Action.SERVER_READ)
+    if who.cookie is not None and who.bearer is None:
+        who.server.access.logout(who.cookie)
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path="/")
+    return response
+
+
+@router.get("/me")
+def me(who: Who) -> dict[str, Any]:
+    """Say who the caller is, what she may do, and what the server's limits are."""
+    who.require(Action.SERVER_READ)
+    actor = who.actor
+    return {
+        "name": actor.name,
+        "token": actor.token_id,
+        "grants": [{"role": one.role.value, "dataset": one.dataset, "table": one.table} for one in actor.grants],
+        "server": {"version": __version__, "limits": who.server.settings.limits.model_dump()},
+    }
+
+
+@router.get("/oidc/start", response_class=RedirectResponse, status_code=307)
+def start(who: Who) -> RedirectResponse:
+    """Send the browser to the provider of identities."""
+    url, state = _oidc(who).start()
+    response = RedirectResponse(url, 307)
+    settings = who.server.settings
+    response.set_cookie(
+        STATE_COOKIE, state, max_age=STATE_S, httponly=True, secure=settings.has_tls, samesite="lax", path="/v1/oidc"
+    )
+    return response
+
+
+@router.get("/oidc/callback", response_class=RedirectResponse, status_code=303)
+def callback(who: Who, request: Request) -> RedirectResponse:
+    """Take the browser back from the provider, and open its session."""
+    name = _oidc(who).finish(dict(request.query_params), request.cookies.get(STATE_COOKIE, ""))
+    made = who.server.access.session_for(name, address=who.address)
+    response = RedirectResponse("/", 303)
+    response.delete_cookie(STATE_COOKIE, path="/v1/oidc")
+    _set_cookie(response, who.server, made)
+    return response
+
+
+def _oidc(who: Caller) -> Any:
+    if who.server.oidc is None:
+        raise Unavailable("this server knows no provider of identities; log in with a password or a token")
+    return who.server.oidc
+
+
+def _set_cookie(response: Response, server: Server, made: NewSession) -> None:
+    response.set_cookie(COOKIE, made.text, httponly=True, secure=server.settings.has_tls, samesite="strict", path="/")

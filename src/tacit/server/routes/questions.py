@@ -1,0 +1,115 @@
+"""Private SQL: what it would cost, how it would be answered, and its answer as JSON, CSV or Arrow."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from tacit.ledger.permits import cost_to_dict
+from tacit.server.access import Action
+from tacit.server.asking import Planned, more_like_this
+from tacit.server.documents import Accepted, LineGiven, PreviewGiven, QuestionAsked, ReleaseGiven
+from tacit.server.place import Caller, Server, Who
+from tacit.server.releases import Document, as_arrow, as_csv, release_document
+from tacit.server.timing import class_of
+
+router = APIRouter(prefix="/v1", tags=["questions"])
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+FORMS: Final = {"text/csv": as_csv, ARROW: as_arrow}
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[ -~]+$",
+        description="The same key with the same question is charged once.",
+    ),
+]
+
+
+@router.post("/preview", response_model=PreviewGiven)
+def preview(who: Who, question: QuestionAsked) -> Any:
+    """Say exactly what a question would cost, and how wide its intervals would be; spends nothing."""
+    planned = Planned.of(who, question, Action.QUESTION_PREVIEW)
+    found = planned.preview()
+    left = planned.remaining()
+    return {
+        "cost": cost_to_dict(found),
+        "widths": dict(found.widths),
+        "is_released": found.is_released,
+        "lines": [{"label": line.label, "text": line.text} for line in found.lines],
+        "remaining": {name: cost_to_dict(cost) for name, cost in left.items()},
+        "more_like_this": more_like_this(found, left),
+    }
+
+
+@router.post("/explain", response_model=list[LineGiven])
+def explain(who: Who, question: QuestionAsked) -> Any:
+    """Say, pass by pass, what a question would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
+    found = Planned.of(who, question, Action.QUESTION_PREVIEW).preview()
+    return [{"label": line.label, "text": line.text} for line in found.lines]
+
+
+@router.post(
+    "/queries",
+    response_model=ReleaseGiven,
+    responses={
+        200: {"content": {"text/csv": {"schema": {"type": "string"}}, ARROW: {"schema": {"type": "string"}}}},
+        202: {"model": Accepted, "description": "It takes longer; look for the answer under the job."},
+    },
+)
+async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = None) -> Response:
+    """Answer a question, and charge it to the budgets that it is about.
+
+    The same question again is answered from what was released, at no cost.
+    """
+    server = who.server
+    own_key = None if key is None else await run_in_threadpool(lambda: f"{who.name}/{key}")
+    planned, kept = await run_in_threadpool(_planned, who, question, own_key)
+    if kept is not None:
+        server.metrics.released.labels("no").inc()
+        return await run_in_threadpool(_response, request, kept)
+    limits = server.settings.limits
+    timeout_s = min(question.timeout_s or limits.question_s, limits.question_s)
+    wait_s = limits.wait_s if question.wait_s is None else min(question.wait_s, limits.wait_s)
+
+    def work() -> Document:
+        return _answered(server, planned, question.level, timeout_s)
+
+    found = await server.jobs.answered(who.name, work, class_of(planned.plan, server.settings.timing_class_s), wait_s)
+    if isinstance(found, str):
+        body = json.dumps({"job": found})
+        return Response(body, 202, {"Location": f"/v1/jobs/{found}"}, "application/json")
+    server.metrics.released.labels("yes").inc()
+    return await run_in_threadpool(_response, request, found)
+
+
+def _planned(who: Caller, question: QuestionAsked, key: str | None) -> tuple[Planned, Document | None]:
+    """Plan a question, and return its answer if it was released before."""
+    planned = Planned.of(who, question, Action.QUESTION_ASK, key)
+    release = planned.kept()
+    if release is None:
+        return planned, None
+    rows_max = who.server.settings.limits.rows
+    return planned, release_document(release, question.level, planned.remaining(), rows_max)
+
+
+def _answered(server: Server, planned: Planned, level: float, timeout_s: float) -> Document:
+    release = planned.release(timeout_s)
+    document = release_document(release, level, planned.remaining(), server.settings.limits.rows)
+    server.releases.keep(planned.caller.name, document)
+    return document
+
+
+def _response(request: Request, document: Document) -> Response:
+    """Return an answer in the form that the caller wants."""
+    wanted = request.headers.get("Accept", "").split(",")[0].partition(";")[0].strip().lower()
+    if wanted in FORMS:
+        cost = json.dumps(document["cost"])
+        return Response(FORMS[wanted](document), 200, {"X-Tacit-Cost": cost}, wanted)
+    return Response(json.dumps(document, allow_nan=False), 200, None, "application/json")

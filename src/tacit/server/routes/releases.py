@@ -1,0 +1,55 @@
+"""Answers that were given before, with their cards."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse
+
+from tacit.privacy.errors import UnknownName
+from tacit.server.access import Action, Resource
+from tacit.server.documents import ReleaseGiven
+from tacit.server.place import Caller, Who
+
+router = APIRouter(prefix="/v1/releases", tags=["releases"])
+
+
+@router.get("")
+def listed(
+    who: Who, dataset: str | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
+) -> list[dict[str, Any]]:
+    """Return which answers were paid for, the newest first: one's own, or all on data sets that one keeps."""
+    who.require_somewhere(Action.RELEASE_READ)
+    found = who.server.releases.listed(None, 10 * limit)
+    return [
+        document
+        for datasets, document in found
+        if _sees(who, document["person"], datasets) and (dataset is None or dataset in datasets)
+    ][:limit]
+
+
+@router.get("/{permit}", response_model=ReleaseGiven)
+def show(who: Who, permit: str) -> Any:
+    """Return an answer as it was given."""
+    return _found(who, permit)
+
+
+@router.get("/{permit}/card", response_class=PlainTextResponse)
+def card(who: Who, permit: str) -> str:
+    """Return in plain language what was released."""
+    return str(_found(who, permit)["card"])
+
+
+def _found(who: Caller, permit: str) -> dict[str, Any]:
+    who.require_somewhere(Action.RELEASE_READ)
+    person, datasets, document = who.server.releases.find(permit)
+    if not _sees(who, person, datasets):
+        for dataset in datasets:
+            who.record(Action.RELEASE_READ, Resource(dataset=dataset, person=person))
+        raise UnknownName(f"no answer is kept for the permit {permit}", name="permit", value=permit)
+    return document
+
+
+def _sees(who: Caller, person: str, datasets: list[str]) -> bool:
+    return all(who.may(Action.RELEASE_READ, Resource(dataset=one, person=person)) for one in datasets)

@@ -1,0 +1,137 @@
+"""Statistics of registered tables, by their names in `tacit.stats`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
+
+from tacit import stats
+from tacit.accounting.bounds import Cost
+from tacit.ledger.permits import cost_to_dict
+from tacit.privacy.errors import InvalidInput, TooWide, WrongType
+from tacit.server.access import Action
+from tacit.server.asking import remaining
+from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
+from tacit.server.place import Caller, Who
+from tacit.server.timing import doubled
+from tacit.server.wire import read, written
+from tacit.stats.asking import Asked
+
+router = APIRouter(prefix="/v1", tags=["statistics"])
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    name: getattr(stats, name) for name in stats.__all__ if inspect.isfunction(getattr(stats, name))
+}
+COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst"}
+"""What callers can say of any statistic; who pays, and whose rows they are, is not theirs to say."""
+WORK: Final = 4
+"""How many units of work one statistic counts as for its class of time."""
+
+
+@router.post(
+    "/statistics",
+    response_model=AnswerGiven,
+    responses={202: {"model": Accepted, "description": "It takes longer; look for the answer under the job."}},
+)
+async def ask(who: Who, statistic: StatisticAsked) -> Response:
+    """Compute a statistic of one table privately, and charge it to the budget of its data set."""
+    server = who.server
+    work = await run_in_threadpool(_planned, who, statistic)
+    limits = server.settings.limits
+    wait_s = limits.wait_s if statistic.wait_s is None else min(statistic.wait_s, limits.wait_s)
+    found = await server.jobs.answered(who.name, work, doubled(WORK, server.settings.timing_class_s), wait_s)
+    if isinstance(found, str):
+        return Response(json.dumps({"job": found}), 202, {"Location": f"/v1/jobs/{found}"}, "application/json")
+    server.metrics.released.labels("yes" if found["permit"] else "no").inc()
+    return Response(json.dumps(found, allow_nan=False), 200, None, "application/json")
+
+
+def _planned(who: Caller, statistic: StatisticAsked) -> Callable[[], dict[str, Any]]:
+    """Check who asks for what, and return what is still to be done."""
+    who.require(Action.SERVER_READ)
+    function = FUNCTIONS.get(statistic.function)
+    if function is None:
+        raise InvalidInput(
+            f"there is no statistic {statistic.function}; there is {', '.join(FUNCTIONS)}", name="function"
+        )
+    own = {
+        name
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    for name in statistic.arguments:
+        if name not in own | COMMON:
+            raise InvalidInput(f"{statistic.function} has no argument {name}", name=name)
+    _check_given(function, statistic)
+    datasets: dict[str, None] = {}
+    arguments = {name: _read(who, value, datasets) for name, value in statistic.arguments.items()}
+    if not datasets:
+        raise InvalidInput(
+            'a statistic is about columns of a table: {"table": "visits", "column": "age"}', name="arguments"
+        )
+    analyst = who.payer(datasets)
+    if analyst is not None:
+        arguments["analyst"] = analyst
+    limits = who.server.settings.limits
+    arguments["timeout_s"] = min(float(arguments.get("timeout_s") or limits.question_s), limits.question_s)
+
+    def work() -> dict[str, Any]:
+        answer = function(**arguments)
+        return _document(answer, statistic.level, remaining(who, datasets), limits.rows)
+
+    return work
+
+
+def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> None:
+    for name, one in inspect.signature(function).parameters.items():
+        is_needed = one.default is one.empty and one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if is_needed and name not in statistic.arguments:
+            raise InvalidInput(f"{statistic.function} needs its argument {name}", name=name)
+    timeout_s = statistic.arguments.get("timeout_s")
+    if timeout_s is not None and (isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float)):
+        raise WrongType("timeout_s is a number of seconds", name="timeout_s")
+
+
+def _read(who: Caller, value: Any, datasets: dict[str, None]) -> Any:
+    """Return an argument: columns of tables that the caller may ask about, otherwise what was written."""
+    match value:
+        case {"table": str() as name, "column": str() as column, **rest} if not rest:
+            table = who.table(name, Action.QUESTION_ASK)
+            datasets[table.dataset] = None
+            return who.server.curator.table(table.name)[column]
+        case dict() if "date" not in value and "time" not in value:
+            return {key: _read(who, one, datasets) for key, one in value.items()}
+        case list():
+            return [_read(who, one, datasets) for one in value]
+    return read(value)
+
+
+def _document(answer: stats.Answer, level: float, left: dict[str, Cost], rows_max: int) -> dict[str, Any]:
+    """Return the answer of a statistic as it goes over the wire."""
+    keys = answer.keys
+    if keys is not None and len(keys) > rows_max:
+        raise TooWide(f"the answer has {len(keys):,} numbers, and the server shows {rows_max:,}")
+    span = answer.interval(level)
+    facts: dict[str, Any] = {}
+    if isinstance(answer, stats.TestAnswer):
+        facts = {"pvalue": answer.pvalue, "statistic": answer.statistic, "estimate": answer.estimate}
+    return {
+        "label": answer.label,
+        "value": written(answer.value),
+        "keys": None if keys is None else written(keys),
+        "key_names": list(answer.key_names),
+        "interval": None if span is None else [written(end) for end in span],
+        "level": level,
+        "facts": written(facts),
+        "picture": answer.plan.picture,
+        "cost": cost_to_dict(answer.cost),
+        "remaining": {name: cost_to_dict(cost) for name, cost in left.items()},
+        "permit": answer.permit.id if answer.permit is not None else None,
+        "card": answer.card,
+        "simulated": answer.simulated,
+    }

@@ -1,0 +1,131 @@
+"""How a server runs: where it listens, what it lets callers make large, and how it is told so.
+
+Three places say it, each stronger than the one before: `server.toml` in the curator's folder, variables of the
+environment (`TACIT_PORT` for `port`, `TACIT_LIMITS__BODY_BYTES` for `limits.body_bytes`), and the flags of `tacit
+serve`. Secrets are never among the settings: databases are named by places (`env:NAME`, `service:NAME`) that hold them.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tacit.privacy.errors import InvalidInput
+from tacit.server.turns import Places
+
+FILE: Final = "server.toml"
+PREFIX: Final = "TACIT_"
+PORT: Final = 8321
+KNOWN: Final = ("HOST", "PORT", "WORKERS", "CERTIFICATE", "KEY", "TIMING_CLASS_S")
+"""The settings that a variable of the environment can give, beside those of the limits."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(_Strict):
+    """What callers can make large, and how large."""
+
+    body_bytes: int = Field(default=2**20, ge=1024, le=2**30)
+    body_s: float = Field(default=10.0, gt=0, le=600)
+    """How long a request may take to arrive."""
+    headers_s: float = Field(default=10.0, gt=0, le=600)
+    connections: int = Field(default=1_000, ge=1, le=100_000)
+    """How many connections are open at once; more are turned away."""
+    running: int = Field(default_factory=lambda: 2 * (os.cpu_count() or 1), ge=1, le=1_000)
+    running_each: int = Field(default=2, ge=1, le=1_000)
+    waiting: int = Field(default=256, ge=0, le=100_000)
+    waiting_each: int = Field(default=32, ge=0, le=100_000)
+    question_s: float = Field(default=600.0, gt=0, le=86_400)
+    """How long a question may run."""
+    wait_s: float = Field(default=60.0, ge=0, le=3_600)
+    """How long a request waits for its answer before it becomes a job."""
+    rows: int = Field(default=100_000, ge=1, le=10_000_000)
+    """How many rows one answer shows at most."""
+    records: int = Field(default=1_000, ge=1, le=100_000)
+    """How many records of the ledger or the audit are shown at once."""
+
+    @property
+    def places(self) -> Places:
+        """How many questions run and wait."""
+        return Places(self.running, self.running_each, self.waiting, self.waiting_each)
+
+
+class Settings(_Strict):
+    """All that `serve` needs to know."""
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = Field(default=PORT, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=64)
+    certificate: Path | None = None
+    key: Path | None = None
+    postgres: bool = False
+    """Whether the ledger, and what the server keeps itself, lie in PostgreSQL."""
+    timing_class_s: float = Field(default=0.1, gt=0, le=60)
+    """The first class of time that answers are held back for."""
+    sources: tuple[Path, ...] = ()
+    """Folders whose files may be registered over REST, beside the curator's own."""
+    is_demo: bool = False
+    """Whether people with printed passwords may log in."""
+    without_tls: int = 0
+    """How often it was said that others may listen in."""
+    demo_for_others: int = 0
+    """How often it was said that others may use the demo's accounts."""
+    limits: Limits = Limits()
+    oidc: Mapping[str, Any] | None = None
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.certificate is not None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
+    def url(self) -> str:
+        """Where the server is found."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.has_tls else 'http'}://{host}:{self.port}"
+
+
+def settings_of(folder: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings of a folder's server: its file, then the environment, then the flags that were given."""
+    found = _from_file(folder / FILE)
+    for name, value in (environment if environment is not None else os.environ).items():
+        if not name.startswith(PREFIX):
+            continue
+        part = name.removeprefix(PREFIX)
+        if part.startswith("LIMITS__"):
+            found.setdefault("limits", {})[part.removeprefix("LIMITS__").lower()] = value
+        elif part in KNOWN:
+            found[part.lower()] = value
+    found |= {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(folder=folder, **found)
+    except (ValidationError, TypeError) as error:
+        raise _unusable(error) from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}", name="settings") from None
+
+
+def _unusable(error: ValidationError | TypeError) -> InvalidInput:
+    if isinstance(error, TypeError):
+        return InvalidInput("the folder of a server is named by tacit serve, not by its settings", name="folder")
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return InvalidInput(f"the server's setting {where} cannot be used: {first['msg'].lower()}", name=where)

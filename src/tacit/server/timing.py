@@ -1,0 +1,62 @@
+"""When an answer is given: at the end of the class of time that its plan predicts.
+
+How long a question runs depends on the rows that it meets, and whoever measures it learns about them. So answers, and
+failures after the charge, are held back until a moment that the plan alone decides: a class of so many seconds, by what
+the engine is asked to do. A run that takes longer than its class is answered at the end of the next one, twice as long,
+and so on; that it was late is counted (`tacit_late_answers_total`), and a server on which it happens often wants a
+longer first class (`--timing-class`). Answers that were released before depend on no row and are given at once.
+
+What is left: which class a late answer falls into, at most one bit for each doubling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass
+
+from tacit.query import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The moment at which a question began, and the class that its plan predicts."""
+
+    started_s: float
+    class_s: float
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long ago it began."""
+        return time.monotonic() - self.started_s
+
+    @property
+    def wait_s(self) -> float:
+        """How long the answer is held back from now on."""
+        return padded_s(self.elapsed_s, self.class_s) - self.elapsed_s
+
+    async def strike(self) -> bool:
+        """Wait until the answer may be given; whether the question was late for its class."""
+        late = self.elapsed_s > self.class_s
+        await asyncio.sleep(max(0.0, self.wait_s))
+        return late
+
+
+def class_of(plan: Plan, first_s: float) -> float:
+    """Return the seconds of a plan's class: the first one, doubled until it holds what the engine is asked to do.
+
+    One unit of work for each statement and each table that it reads; none of it depends on a row.
+    """
+    return doubled(len((*plan.learning, *plan.statements)) * max(1, len(plan.tables)), first_s)
+
+
+def doubled(work: int, first_s: float) -> float:
+    """Return the first class, doubled until it holds so many units of work."""
+    return first_s * 2.0 ** max(0, math.ceil(math.log2(max(1, work))))
+
+
+def padded_s(elapsed_s: float, class_s: float) -> float:
+    """Return the end of the class in which a run ended: the predicted one, or twice, four times ... as long."""
+    late = max(elapsed_s / class_s, 1.0)
+    return class_s * 2.0 ** math.ceil(math.log2(late))
