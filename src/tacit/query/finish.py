@@ -18,13 +18,15 @@ from sqlglot import exp
 
 from tacit.engines.declared import TYPES
 from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.simulation import SeededSource
 from tacit.query.estimates import estimated
 from tacit.query.plan import Plan
 from tacit.query.run import Noisy
 from tacit.query.scratch import TABLE, evaluate
 from tacit.query.sets import sizes
 
-DRAWS: Final = 1000
+DRAWS: Final = 2000
 SIMULATED_MAX: Final = 2_000_000
 """How many rows are computed at most to find the intervals of one answer."""
 
@@ -190,8 +192,8 @@ def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -
     if draws < 50:
         return {name: [None] * count for name in names}
     redrawn = tuple(
-        _without_noise(noise, column, groups.added, draws)
-        for noise, column in zip(plan.price.noises, groups.measures, strict=True)
+        _without_noise(noise, column, groups.added, draws, SeededSource(index))  # the same answer, the same interval
+        for index, (noise, column) in enumerate(zip(plan.price.noises, groups.measures, strict=True))
     )
     again = Groups(
         tuple(column * draws for column in groups.keys),
@@ -221,11 +223,14 @@ def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -
     }
 
 
-def _without_noise(noise: Any, column: NDArray[np.int64], added: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
+def _without_noise(
+    noise: Any, column: NDArray[np.int64], added: NDArray[np.int64], draws: int, source: Source
+) -> NDArray[np.int64]:
     """Return `draws` copies of a column, fresh noise taken off each; the same noise in every group of a copy."""
     found = np.empty((draws, len(column)), dtype=np.int64)
     for times in np.unique(added):
-        drawn = noise.release(np.zeros(draws * int(times), dtype=np.int64)).reshape(draws, -1).sum(axis=1)
+        fresh = np.asarray(noise.release(np.zeros(draws * int(times), dtype=np.int64), source=source))
+        drawn = fresh.reshape(draws, -1).sum(axis=1)
         where = added == times
         found[:, where] = column[where][None, :] - drawn[:, None]
     return found.ravel()

@@ -397,3 +397,8 @@ def test_of_two_runs_for_one_key_one_answer_leaves(curator: tacit.Curator, monke
     assert len(found) == 2
     assert found[0] == found[1]
     assert curator.budget("visits").spent().epsilon == pytest.approx(0.5)
+
+
+def test_the_same_answer_has_the_same_intervals(curator: tacit.Curator) -> None:
+    one, other = curator.sql(QUESTION, epsilon=0.5), curator.sql(QUESTION, epsilon=0.5)
+    assert one.intervals(0.9) == one.intervals(0.9) == other.intervals(0.9)
