@@ -78,12 +78,15 @@ class Road:
         cost = self._cost(plan, asked)
         return Preview.of(plan, NOTHING if known else cost, engine.write, is_released=known)
 
-    def kept(self, asked: Asked, plan: Plan) -> Release | None:
-        """Return the answer to a planned question if it was released before, at no cost; nothing is run."""
+    def kept(self, asked: Asked, plan: Plan) -> bytes | None:
+        """Return what was released before for a planned question, to be shown at no cost; nothing is run."""
         engine = self.ready(plan.tables)
         self._cost(plan, asked)
-        answer = self.ledger.released(plan.canonical, _version(engine, plan))
-        return None if answer is None else Release(plan, Noisy.from_bytes(answer), NOTHING, ())
+        return self.ledger.released(plan.canonical, _version(engine, plan))
+
+    def shown(self, plan: Plan, kept: bytes) -> Release:
+        """Return an answer from what was released before."""
+        return Release(plan, Noisy.from_bytes(kept), NOTHING, ())
 
     def release(
         self,
@@ -102,7 +105,7 @@ class Road:
         engine = self.ready(plan.tables)
         digest, version, cost = plan.canonical, _version(engine, plan), self._cost(plan, asked)
         if not source.simulated and (kept := self.ledger.released(digest, version)) is not None:
-            return Release(plan, Noisy.from_bytes(kept), NOTHING, ())
+            return self.shown(plan, kept)
         for statement in (*plan.learning, *plan.statements):  # what the engine cannot say is refused at no charge
             statement.sql(engine.write)
         permits = self._reserve(plan, asked)

@@ -22,14 +22,13 @@ from tacit import __version__
 from tacit.curator import Curator
 from tacit.server import failures
 from tacit.server.access import Access
-from tacit.server.access.oidc import Oidc
 from tacit.server.bodies import Bodies
 from tacit.server.documents import ErrorGiven
 from tacit.server.jobs import Jobs
 from tacit.server.logs import note
 from tacit.server.metrics import Metrics
 from tacit.server.place import Server
-from tacit.server.releases import Releases
+from tacit.server.releases import Releases, Shown
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
 from tacit.server.turns import Turns
@@ -52,7 +51,11 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     """Return the application that serves a curator's folder."""
     metrics, database = Metrics(), access.database
     jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits.running)
-    oidc = None if settings.oidc is None else Oidc.from_settings(settings.oidc, access)
+    oidc = None
+    if settings.oidc is not None:
+        from tacit.server.access.oidc import Oidc
+
+        oidc = Oidc.from_settings(settings.oidc, access)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -70,7 +73,7 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         lifespan=lifespan,
         responses={status: {"model": ErrorGiven} for status in failures.DOCUMENTED},
     )
-    app.state.server = Server(curator, access, settings, database, jobs, Releases(database), metrics, oidc)
+    app.state.server = Server(curator, access, settings, database, jobs, Releases(database), metrics, Shown(), oidc)
     for router in ROUTERS:
         app.include_router(router)
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from tacit.accounting.bounds import Cost
+from tacit.curator.plans import key_of
 from tacit.curator.road import Asked, Road
+from tacit.ledger.permits import cost_to_dict
 from tacit.privacy.errors import NotInCatalog, NotPermitted, TacitError
 from tacit.privacy.tables import Limits
 from tacit.query import Plan, Preview, Release, Settings, Target
@@ -15,6 +18,7 @@ from tacit.query.parse import named_tables
 from tacit.server.access import Action
 from tacit.server.documents import LimitsAsked, QuestionAsked
 from tacit.server.place import Caller, of_table
+from tacit.server.releases import release_document
 from tacit.server.wire import read
 
 
@@ -51,9 +55,19 @@ class Planned:
         """Return what asking would cost."""
         return self.road.preview(self.asked, self.plan)
 
-    def kept(self) -> Release | None:
-        """Return the answer if it was released before."""
-        return self.road.kept(self.asked, self.plan)
+    def kept(self, level: float) -> dict[str, Any] | None:
+        """Return the answer as a document if it was released before; the same one is made once."""
+        answer = self.road.kept(self.asked, self.plan)
+        if answer is None:
+            return None
+        server = self.caller.server
+        key = (key_of(self.asked.sql, self.asked.target, self.asked.settings), hashlib.sha256(answer).digest(), level)
+        document = server.shown.get(key)
+        if document is None:
+            release = self.road.shown(self.plan, answer)
+            document = release_document(release, level, {}, server.settings.limits.rows)
+            server.shown.put(key, document)
+        return document | {"remaining": {name: cost_to_dict(cost) for name, cost in self.remaining().items()}}
 
     def release(self, timeout_s: float) -> Release:
         """Answer the question."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends, Request
 
@@ -17,12 +17,14 @@ from tacit.curator import Curator
 from tacit.privacy.errors import NotInCatalog, NotKnown, NotPermitted
 from tacit.privacy.tables import Table
 from tacit.server.access import Access, Action, Actor, Resource, may
-from tacit.server.access.oidc import Oidc
 from tacit.server.database import Database
 from tacit.server.jobs import Jobs
 from tacit.server.metrics import Metrics
-from tacit.server.releases import Releases
+from tacit.server.releases import Releases, Shown
 from tacit.server.settings import Settings
+
+if TYPE_CHECKING:
+    from tacit.server.access.oidc import Oidc
 
 COOKIE: Final = "tacit_session"
 CSRF_HEADER: Final = "X-Tacit-CSRF"
@@ -40,6 +42,7 @@ class Server:
     jobs: Jobs
     releases: Releases
     metrics: Metrics
+    shown: Shown
     oidc: Oidc | None = None
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 import time
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from tacit.accounting.bounds import Cost
@@ -20,6 +22,8 @@ Document = dict[str, Any]
 
 DOCUMENT_BYTES_MAX: Final = 2**24
 """A larger answer is not kept as a document; asked again it comes from the ledger, at no cost."""
+
+SHOWN_ROWS_MAX: Final = 1_000
 
 
 def release_document(release: Release, level: float, remaining: dict[str, Cost], rows_max: int) -> Document:
@@ -85,6 +89,30 @@ def as_arrow(document: Document) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue()
+
+
+class Shown:
+    """Documents of answers that were shown last, so that showing one again takes no computing."""
+
+    def __init__(self, most: int = 512) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._documents: OrderedDict[Hashable, Document] = OrderedDict()
+
+    def get(self, key: Hashable) -> Document | None:
+        """Return a document that was shown before."""
+        with self._lock:
+            if key in self._documents:
+                self._documents.move_to_end(key)
+            return self._documents.get(key)
+
+    def put(self, key: Hashable, document: Document) -> None:
+        """Remember a document, unless it is large."""
+        if len(document["rows"]) > SHOWN_ROWS_MAX:
+            return
+        with self._lock:
+            self._documents[key] = document
+            while len(self._documents) > self._most:
+                self._documents.popitem(last=False)
 
 
 class Releases:

@@ -92,11 +92,7 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
 def _planned(who: Caller, question: QuestionAsked, key: str | None) -> tuple[Planned, Document | None]:
     """Plan a question, and return its answer if it was released before."""
     planned = Planned.of(who, question, Action.QUESTION_ASK, key)
-    release = planned.kept()
-    if release is None:
-        return planned, None
-    rows_max = who.server.settings.limits.rows
-    return planned, release_document(release, question.level, planned.remaining(), rows_max)
+    return planned, planned.kept(question.level)
 
 
 def _answered(server: Server, planned: Planned, level: float, timeout_s: float) -> Document:
