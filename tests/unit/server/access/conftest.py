@@ -1,0 +1,31 @@
+"""An access over each kind of database, with `ana`, an owner, and `bob`, an analyst of visits."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tacit.server.access import Access, Grant, Role
+from tests.unit.server.access.places import PASSWORD, Clock, Place, postgres_place, sqlite_place
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    made = sqlite_place(tmp_path) if request.param == "sqlite" else postgres_place()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def access(place: Place) -> Access:
+    made = place.access()
+    made.add_person("ana", PASSWORD)
+    made.grant("ana", Grant(Role.OWNER))
+    made.add_person("bob", PASSWORD)
+    made.grant("bob", Grant(Role.ANALYST, "visits"))
+    return made
+
+
+@pytest.fixture
+def clock(place: Place) -> Clock:
+    return place.clock

@@ -1,0 +1,174 @@
+"""The audit: every refusal and change is there, once, without anything secret; the files hold hashes only."""
+
+from pathlib import Path
+
+import pytest
+
+from tacit.privacy.errors import Forged, NotKnown, NotPermitted, TacitError, Throttled
+from tacit.server.access import DONE, Access, Action, Actor, Grant, Resource, Role
+from tacit.server.access.audit import OTHERS, REFUSALS_MAX, RESOURCES_MAX, shown, shown_stranger
+from tests.unit.server.access.places import PASSWORD, Clock, Place, sqlite_place
+
+SECRETS = [
+    "Tr0ub4dor&3-password",
+    "SELECT age FROM visits WHERE name = 'Ana'",
+    "tacit_0123456789ab_" + "A" * 43,
+    "hunter2hunter2hunter2Hunter2",
+    "eyJhbGciOiJSUzI1NiJ9.e30.c2ln",
+    "correct horse battery staple!",
+]
+
+
+def kinds(access: Access) -> list[tuple[str, str, str, str]]:
+    return [(one.actor, one.action, str(one.resource), one.code) for one in access.audit()]
+
+
+def test_changes_are_recorded_with_who_made_them(place: Place) -> None:
+    access = place.access()
+    access.add_person("ana", by="root", address="10.0.0.1")
+    access.grant("ana", Grant(Role.OWNER), by="root")
+    access.add_person("bob", PASSWORD, by="ana")
+    access.grant("bob", Grant(Role.ANALYST, "visits"), by="ana")
+    token = access.create_token("bob", dataset="visits", by="ana")
+    access.revoke_token(token.id, by="ana")
+    access.set_password("bob", PASSWORD, by="bob")
+    access.login("bob", PASSWORD)
+    access.withdraw("bob", Grant(Role.ANALYST, "visits"), by="ana")
+    access.remove_person("bob", by="ana")
+    assert kinds(access) == [
+        ("root", "people.write", "what is ana's", DONE),
+        ("root", "grant.owner", "what is ana's", DONE),
+        ("ana", "people.write", "what is bob's", DONE),
+        ("ana", "grant.analyst", "what is bob's on visits", DONE),
+        ("ana", "token.write", "what is bob's on visits", DONE),
+        ("ana", "token.revoke", "what is bob's", DONE),
+        ("bob", "password.write", "what is bob's", DONE),
+        ("bob", "login", "everything", DONE),
+        ("ana", "withdraw.analyst", "what is bob's on visits", DONE),
+        ("ana", "people.remove", "what is bob's", DONE),
+    ]
+    assert access.audit()[0].address == "10.0.0.1"
+    assert [one.number for one in access.audit(first=4, limit=2)] == [4, 5]
+    assert access.audit_last == 10
+
+
+def test_refusals_are_recorded(access: Access) -> None:
+    session, token = access.login("bob", PASSWORD), access.create_token("bob")
+    actor = access.actor_of_session(session.text)
+    before = access.audit_last
+    with pytest.raises(NotPermitted):
+        access.require(actor, Action.LEDGER_READ, Resource("visits"), "10.0.0.7")
+    with pytest.raises(Forged):
+        access.check_csrf(actor, "no", "10.0.0.7")
+    with pytest.raises(NotKnown):
+        access.login("bob", "no", "10.0.0.7")
+    with pytest.raises(NotKnown):
+        access.actor_of_token(f"tacit_{token.id}_{'A' * 43}", "10.0.0.7")
+    with pytest.raises(NotKnown):
+        access.actor_of_token("nothing", "10.0.0.7")
+    with pytest.raises(NotKnown):
+        access.actor_of_session("nothing", "10.0.0.7")
+    records = access.audit(before + 1)
+    assert [(one.actor, one.action, one.code) for one in records] == [
+        ("bob", "ledger.read", "T400"),
+        ("bob", "session.use", "T403"),
+        ("bob", "login", "T401"),
+        (f"token {token.id}", "token.use", "T401"),
+        ("", "token.use", "T401"),
+        ("", "session.use", "T401"),
+    ]
+    assert {one.address for one in records} == {"10.0.0.7"}
+
+
+def test_who_has_to_wait_is_recorded_too(access: Access) -> None:
+    for _ in range(7):
+        with pytest.raises((NotKnown, Throttled)):
+            access.login("bob", "no", "10.0.0.7")
+    assert [(one.code, one.count) for one in access.audit()[-2:]] == [("T401", 5), ("T402", 2)]
+
+
+def test_a_flood_of_the_same_refusals_is_one_record_a_minute(access: Access, clock: Clock) -> None:
+    before = access.audit_last
+    bob = Actor("bob")
+    for _ in range(50):
+        with pytest.raises(NotPermitted):
+            access.require(bob, Action.QUESTION_ASK, Resource("visits"))
+    clock.move(seconds=60)
+    with pytest.raises(NotPermitted):
+        access.require(bob, Action.QUESTION_ASK, Resource("visits"))
+    assert [one.count for one in access.audit(before + 1)] == [50, 1]
+
+
+def test_a_flood_of_different_refusals_is_capped_for_one_actor_and_for_all(access: Access) -> None:
+    before = access.audit_last
+    for number in range(30):
+        access.note("bob", Action.QUESTION_ASK, Resource(f"d{number}"), "T400", "10.0.0.1")
+    records = access.audit(before + 1)
+    assert (len(records), sum(one.count for one in records)) == (RESOURCES_MAX, 30)
+
+
+def test_a_flood_of_strangers_ends_in_one_record_for_the_others(tmp_path: Path) -> None:
+    place = sqlite_place(tmp_path)
+    access = place.access()
+    for number in range(REFUSALS_MAX + 20):
+        access.note(f"stranger{number}", "login", Resource(), "T401", "10.0.0.1")
+    records = access.audit(1, 1000)
+    assert len(records) == REFUSALS_MAX + 1
+    assert (records[-1].actor, records[-1].count) == (OTHERS, 20)
+    place.close()
+
+
+def test_changes_are_never_merged(access: Access) -> None:
+    before = access.audit_last
+    for _ in range(3):
+        access.create_token("bob")
+    assert [one.count for one in access.audit(before + 1)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_secret_in_any_place_is_in_no_record_and_in_no_file(secret: str, tmp_path: Path) -> None:
+    place = sqlite_place(tmp_path)
+    access = place.access()
+    access.add_person("bob", PASSWORD)
+    token, session = access.create_token("bob"), access.login("bob", PASSWORD)
+    actor = access.actor_of_session(session.text)
+    attempts = [
+        lambda: access.login(secret, secret, secret),
+        lambda: access.login("bob", secret, "10.0.0.1"),
+        lambda: access.actor_of_token(secret, secret),
+        lambda: access.actor_of_token(f"tacit_{token.id}_{'A' * 43}"),
+        lambda: access.actor_of_session(secret, secret),
+        lambda: access.check_csrf(actor, secret, secret),
+        lambda: access.require(actor, Action.CATALOG_READ, Resource(secret, secret, secret), secret),
+        lambda: access.note(secret, Action.CATALOG_READ, Resource(secret, secret, secret), "T400", secret),
+        lambda: access.add_person(secret, secret),
+        lambda: access.session_for(secret),
+        lambda: access.set_password("bob", secret),
+    ]
+    for attempt in attempts:
+        try:
+            attempt()
+        except TacitError:
+            continue
+    assert secret not in repr(access.audit())
+    place.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for text in (secret, PASSWORD, token.text, token.text[-43:], session.text, session.csrf):
+        assert text.encode() not in content
+    assert b"$argon2id$" in content
+
+
+@pytest.mark.parametrize("name", ["visits", "visits_2024q1", "Clinic.North", "ana@clinic.org", "größen", "two words"])
+def test_names_of_data_and_people_are_shown_as_they_are(name: str) -> None:
+    assert shown(name) == name
+
+
+@pytest.mark.parametrize("name", ["ana", "ana.maria", "bob7", "ana@clinic.org"])
+def test_a_strangers_plain_name_is_shown(name: str) -> None:
+    assert shown_stranger(name) == name
+
+
+@pytest.mark.parametrize("name", [*SECRETS, "hunter2hunter2", "12345678", "correcthorsebattery", ""])
+def test_a_strangers_name_that_may_be_a_secret_is_a_short_digest(name: str) -> None:
+    assert len(shown_stranger(name)) == 9
+    assert shown_stranger(name).startswith("?")

@@ -1,0 +1,134 @@
+"""People: added once, removed for good and at once; the last owner stays; passwords are worth the name."""
+
+import pytest
+
+from tacit.privacy.errors import InvalidInput, NameTaken, NotKnown, NotPermitted, TooLarge, UnknownName
+from tacit.server.access import Access, Action, Grant, Resource, Role
+from tests.unit.server.access.places import PASSWORD, Place
+
+
+def test_nobody_is_there_at_first(place: Place) -> None:
+    access = place.access()
+    assert access.is_empty
+    access.add_person("ana")
+    assert not access.is_empty
+    assert place.access().people() == access.people()
+
+
+def test_grants_are_kept_and_withdrawn(access: Access, place: Place) -> None:
+    access.grant("bob", Grant(Role.CURATOR, "clinic", "visits"))
+    access.grant("bob", Grant(Role.CURATOR, "clinic", "visits"))
+    expected = (Grant(Role.ANALYST, "visits"), Grant(Role.CURATOR, "clinic", "visits"))
+    assert place.access().person("bob").grants == expected
+    assert {one.name: one.grants for one in access.people()}["bob"] == expected
+    access.withdraw("bob", Grant(Role.ANALYST, "visits"))
+    assert access.person("bob").grants == expected[1:]
+    with pytest.raises(UnknownName, match="bob is not curator on clinic"):
+        access.withdraw("bob", Grant(Role.CURATOR, "clinic"))
+
+
+def test_a_grant_that_is_withdrawn_is_gone_for_the_next_request(access: Access, place: Place) -> None:
+    token = access.create_token("bob").text
+    asks = (Action.QUESTION_ASK, Resource("visits", "visits"))
+    access.require(access.actor_of_token(token), *asks)
+    place.access().withdraw("bob", Grant(Role.ANALYST, "visits"))
+    actor = access.actor_of_token(token)
+    with pytest.raises(NotPermitted, match=r"bob may not do question.ask on visits.visits; ask an owner"):
+        access.require(actor, *asks)
+
+
+def test_somebody_who_is_removed_has_no_rights_at_once(access: Access, place: Place) -> None:
+    token, session = access.create_token("bob").text, access.login("bob", PASSWORD).text
+    access.actor_of_token(token)
+    access.actor_of_session(session)
+    place.access().remove_person("bob")
+    with pytest.raises(NotKnown):
+        access.actor_of_token(token)
+    with pytest.raises(NotKnown):
+        access.actor_of_session(session)
+    with pytest.raises(NotKnown):
+        access.login("bob", PASSWORD)
+    with pytest.raises(NotKnown):
+        access.session_for("bob", create=True)
+    for change in (lambda: access.create_token("bob"), lambda: access.grant("bob", Grant(Role.OWNER))):
+        with pytest.raises(UnknownName, match="was removed"):
+            change()
+    person = access.person("bob")
+    assert (person.is_active, person.grants) == (False, ())
+    with pytest.raises(NameTaken, match="stays; take another name"):
+        access.add_person("Bob", PASSWORD)
+
+
+def test_the_last_owner_stays(access: Access) -> None:
+    for change in (lambda: access.remove_person("ana"), lambda: access.withdraw("ana", Grant(Role.OWNER))):
+        with pytest.raises(NotPermitted, match="ana is the last owner"):
+            change()
+    assert access.person("ana").grants == (Grant(Role.OWNER),)
+    access.grant("bob", Grant(Role.OWNER))
+    access.withdraw("ana", Grant(Role.OWNER))
+    with pytest.raises(NotPermitted, match="bob is the last owner"):
+        access.remove_person("bob")
+    access.remove_person("ana")
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ana", "a/b", "a b", "-ana", "anä", "tacit_x", "a" * 65, "a\x00", "\ud800", "a\n"]
+)
+def test_names_that_cannot_stand_in_an_address_are_refused(access: Access, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        access.add_person(name, PASSWORD)
+    with pytest.raises(UnknownName):
+        access.person(name)
+    with pytest.raises(UnknownName):
+        access.grant(name, Grant(Role.OWNER))
+    with pytest.raises(NotKnown):
+        access.login(name, PASSWORD)
+    assert access.tokens(name) == []
+
+
+def test_a_name_that_differs_only_by_capitals_is_taken(access: Access) -> None:
+    with pytest.raises(NameTaken, match="bob is known already"):
+        access.add_person("BOB")
+
+
+@pytest.mark.parametrize(
+    ("password", "sentence"),
+    [
+        ("short", "at least 12 characters"),
+        ("elevenchars", "at least 12 characters"),
+        ("Christopher.Robin", "is the name"),
+        ("abababababababab", "over and over"),
+        ("x" * 1025, "at most 1,024"),
+        ("0123456789ab\ud800", "UTF-8"),
+    ],
+)
+def test_passwords_that_are_easily_guessed_are_refused_and_not_repeated(
+    access: Access, password: str, sentence: str
+) -> None:
+    with pytest.raises((InvalidInput, TooLarge), match=sentence) as found:
+        access.add_person("christopher.robin", password)
+    assert password not in str(found.value)
+    assert found.value.value is None
+
+
+def test_a_new_password_ends_every_session(access: Access, place: Place) -> None:
+    sessions = [access.login("bob", PASSWORD).text for _ in range(2)]
+    token = access.create_token("bob").text
+    place.access().set_password("bob", "another good password")
+    for text in sessions:
+        with pytest.raises(NotKnown):
+            access.actor_of_session(text)
+    assert access.actor_of_token(token).name == "bob"
+    with pytest.raises(NotKnown):
+        access.login("bob", PASSWORD)
+    access.login("bob", "another good password")
+
+
+def test_a_hash_of_older_parameters_is_renewed_at_login(access: Access, place: Place) -> None:
+    from argon2 import PasswordHasher
+
+    old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
+    access._database.write(("UPDATE people SET password_hash = ? WHERE name = 'bob'", (old,)))
+    access.login("bob", PASSWORD)
+    assert access._people.password_hash("bob") != old
+    access.login("bob", PASSWORD)

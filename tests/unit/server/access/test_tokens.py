@@ -1,0 +1,207 @@
+"""Tokens: shown once, hashed, narrowed, expiring, revoked for everybody at once, and cheap when used again."""
+
+import re
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tacit.ledger.permits import time_of
+from tacit.privacy.errors import InvalidInput, NotKnown, NotPermitted, OutOfRange, Throttled, TooLarge, UnknownName
+from tacit.privacy.errors import WrongType as WrongKindOfValue
+from tacit.server.access import Access, Action, Grant, Hasher, Resource, Role
+from tacit.server.access.hashing import TOKEN_MEMORY_KIB
+from tests.unit.server.access.places import PASSWORD, Clock, Place, sqlite_place
+
+
+def test_a_token_stands_for_its_person(access: Access, place: Place) -> None:
+    made = access.create_token("bob", label="laptop", days=30)
+    assert re.fullmatch(r"tacit_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", made.text)
+    assert made.text.split("_")[1] == made.id
+    actor = place.access().actor_of_token(made.text)
+    assert (actor.name, actor.grants, actor.token_id, actor.is_session, actor.limit) == (
+        *("bob", (Grant(Role.ANALYST, "visits"),), made.id, False, None),
+    )
+    (token,) = access.tokens("bob")
+    assert (token.id, token.label, token.is_revoked) == (made.id, "laptop", False)
+    assert token.expires_at == made.expires_at == token.created_at + timedelta(days=30)
+    assert access.tokens() == [token]
+    assert access.tokens("ana") == []
+
+
+def test_what_is_shown_of_a_token_is_not_its_secret(access: Access) -> None:
+    made = access.create_token("bob")
+    secret = made.text[-43:]
+    for shown in (repr(made), str(made), repr(access.tokens()), repr(access.actor_of_token(made.text))):
+        assert secret not in shown
+
+
+def test_a_token_narrows_and_never_widens(access: Access) -> None:
+    owners = access.create_token("ana", role=Role.ANALYST, dataset="visits").text
+    actor = access.actor_of_token(owners)
+    access.require(actor, Action.QUESTION_ASK, Resource("visits", "visits"))
+    for action, resource in (
+        (Action.QUESTION_ASK, Resource("salaries", "salaries")),
+        (Action.PEOPLE_WRITE, Resource()),
+        (Action.TOKEN_WRITE, Resource(person="ana")),
+    ):
+        with pytest.raises(NotPermitted, match="with this token"):
+            access.require(actor, action, resource)
+    wider = access.actor_of_token(access.create_token("bob", role="owner").text)
+    with pytest.raises(NotPermitted):
+        access.require(wider, Action.PEOPLE_WRITE, Resource())
+
+
+def test_a_token_expires(access: Access, clock: Clock) -> None:
+    text = access.create_token("bob", days=1).text
+    clock.move(days=1, seconds=-1)
+    access.actor_of_token(text)
+    clock.move(seconds=1)
+    with pytest.raises(NotKnown, match="unknown, revoked or expired"):
+        access.actor_of_token(text)
+
+
+def test_a_revoked_token_ends_at_once_in_every_process_whatever_is_remembered(access: Access, place: Place) -> None:
+    made, other = access.create_token("bob"), place.access()
+    for server in (access, other):
+        server.actor_of_token(made.text)
+    compared = place.hasher.compared
+    other.revoke_token(made.id)
+    for server in (access, other):
+        with pytest.raises(NotKnown):
+            server.actor_of_token(made.text)
+    assert place.hasher.compared == compared, "both remembered the token, and looked up that it was revoked"
+    assert access.tokens("bob")[0].is_revoked
+    access.revoke_token(made.id)
+    with pytest.raises(UnknownName):
+        access.revoke_token("0" * 12)
+    with pytest.raises(UnknownName):
+        access.token("\ud800")
+
+
+def test_the_slow_hash_is_paid_once_a_minute(access: Access, place: Place, clock: Clock) -> None:
+    text = access.create_token("bob").text
+    for _ in range(5):
+        access.actor_of_token(text)
+    assert place.hasher.compared == 1
+    clock.move(seconds=59)
+    access.actor_of_token(text)
+    assert place.hasher.compared == 1
+    clock.move(seconds=1)
+    access.actor_of_token(text)
+    assert place.hasher.compared == 2
+    clock.move(seconds=-3600)
+    access.actor_of_token(text)
+    assert place.hasher.compared == 3, "a clock that was set back must not make it remembered for longer"
+
+
+def test_what_is_remembered_is_one_token_and_not_its_neighbour(access: Access) -> None:
+    text = access.create_token("bob").text
+    access.actor_of_token(text)
+    for wrong in (text[:-1] + ("A" if text[-1] != "A" else "B"), text + "A", text[:-1], text.upper(), " " + text):
+        with pytest.raises(NotKnown):
+            access.actor_of_token(wrong)
+
+
+def test_many_requests_at_once_pay_for_one_hash(tmp_path: Path) -> None:
+    place = sqlite_place(tmp_path)
+    access = place.access()
+    access.add_person("bob")
+    text = access.create_token("bob").text
+    seen: list[str] = []
+    threads = [threading.Thread(target=lambda: seen.append(access.actor_of_token(text).name)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (seen, place.hasher.compared) == (["bob"] * 16, 1)
+    place.close()
+
+
+def test_wrong_secrets_of_a_token_that_exists_are_throttled_so_that_hashing_burns_no_cpu(
+    access: Access, place: Place, clock: Clock
+) -> None:
+    made = access.create_token("bob")
+    wrong = f"tacit_{made.id}_{'A' * 43}"
+    for _ in range(5):
+        with pytest.raises(NotKnown):
+            access.actor_of_token(wrong)
+    assert place.hasher.compared == 5
+    for server in (access, place.access()):
+        with pytest.raises(Throttled) as found:
+            server.actor_of_token(wrong)
+        assert found.value.retry_after_s == 1
+    assert place.hasher.compared == 5
+    clock.move(seconds=1)
+    assert access.actor_of_token(made.text).name == "bob"
+    assert access._database.read("SELECT COUNT(*) FROM failures") == [(0,)]
+
+
+def test_a_token_that_is_remembered_is_not_kept_waiting_by_guesses_at_it(access: Access) -> None:
+    made = access.create_token("bob")
+    access.actor_of_token(made.text)
+    for _ in range(6):
+        with pytest.raises((NotKnown, Throttled)):
+            access.actor_of_token(f"tacit_{made.id}_{'A' * 43}")
+    assert access.actor_of_token(made.text).name == "bob"
+
+
+def test_unknown_tokens_cost_no_hash(access: Access, place: Place) -> None:
+    for text in ("", "tacit", "tacit_0_0", f"tacit_{'0' * 12}_{'A' * 43}", "\ud800", "x" * 10_000):
+        with pytest.raises(NotKnown):
+            access.actor_of_token(text)
+    assert place.hasher.compared == 0
+
+
+def test_the_last_use_is_noted_at_most_once_a_minute(access: Access, clock: Clock) -> None:
+    text = access.create_token("bob").text
+    assert access.tokens("bob")[0].last_used_at is None
+    first = clock.now_us
+    for seconds, noted_us in ((0, first), (59, first), (1, first + 60_000_000)):
+        clock.move(seconds=seconds)
+        access.actor_of_token(text)
+        assert access.tokens("bob")[0].last_used_at == time_of(noted_us)
+
+
+@pytest.mark.parametrize(("days", "kind"), [(0, OutOfRange), (366, OutOfRange), (1.5, WrongKindOfValue)])
+def test_a_token_lasts_between_a_day_and_a_year(access: Access, days: int, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        access.create_token("bob", days=days)
+
+
+def test_other_settings_that_mean_nothing_are_refused(access: Access) -> None:
+    with pytest.raises(InvalidInput, match="a role is one of owner, curator, analyst, auditor"):
+        access.create_token("bob", role="king")
+    with pytest.raises(TooLarge):
+        access.create_token("bob", label="x" * 129)
+    with pytest.raises(UnknownName):
+        access.create_token("nobody")
+
+
+def test_one_person_has_a_limited_number_of_tokens(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.access.tokens.TOKENS_MAX", 2)
+    first = access.create_token("bob")
+    access.create_token("bob")
+    with pytest.raises(TooLarge, match="revoke those that nobody needs"):
+        access.create_token("bob")
+    access.revoke_token(first.id)
+    access.create_token("bob")
+
+
+def test_what_is_remembered_does_not_grow_without_end(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.access.tokens.REMEMBERED_MAX", 2)
+    for _ in range(4):
+        access.actor_of_token(access.create_token("bob").text)
+    assert len(access._tokens._remembered) == 2
+
+
+def test_the_real_parameters_are_argon2id_with_little_memory(tmp_path: Path) -> None:
+    hasher = Hasher()
+    assert hasher.hash_token("x").startswith(f"$argon2id$v=19$m={TOKEN_MEMORY_KIB},t=2,p=1$")
+    assert TOKEN_MEMORY_KIB <= 20 * 1024
+    hashed = hasher.hash_password(PASSWORD)
+    assert hasher.matches(hashed, PASSWORD)
+    assert not hasher.matches(hasher.nobodys_password, PASSWORD)
+    assert hashed.split("$")[:4] == hasher.nobodys_password.split("$")[:4], "nobody's password takes as long"
+    assert list(map(len, hashed.split("$"))) == list(map(len, hasher.nobodys_password.split("$")))
