@@ -111,17 +111,57 @@ class Client:
         )
         return self._asking.release(question, key, level, progress)
 
-    def preview(self, sql: str, epsilon: object = None, **stated: Any) -> RemotePreview:
-        """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing.
+    def preview(
+        self,
+        sql: str,
+        epsilon: object = None,
+        *,
+        rho: object = None,
+        error: object = None,
+        delta: object = None,
+        analyst: str | None = None,
+        limits: Limits | None = None,
+        keys: Mapping[str, Sequence[Category]] | None = None,
+        other: bool = False,
+    ) -> RemotePreview:
+        """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
+        question = question_document(
+            sql,
+            epsilon=epsilon,
+            rho=rho,
+            error=error,
+            delta=delta,
+            analyst=analyst,
+            limits=limits,
+            keys=keys,
+            other=other,
+        )
+        return self._asking.preview(question)
 
-        The other arguments are those of `sql` that say what is asked: rho, error, delta, limits, keys, other.
-        """
-        return self._asking.preview(question_document(sql, epsilon=epsilon, **stated))
-
-    def explain(self, sql: str, epsilon: object = None, **stated: Any) -> list[Line]:
+    def explain(
+        self,
+        sql: str,
+        epsilon: object = None,
+        *,
+        rho: object = None,
+        error: object = None,
+        delta: object = None,
+        limits: Limits | None = None,
+        keys: Mapping[str, Sequence[Category]] | None = None,
+        other: bool = False,
+    ) -> list[Line]:
         """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
-        body = question_document(sql, epsilon=epsilon, **stated)
-        document = self._wire.post("explain", body=body, is_repeatable=True)
+        question = question_document(
+            sql,
+            epsilon=epsilon,
+            rho=rho,
+            error=error,
+            delta=delta,
+            limits=limits,
+            keys=keys,
+            other=other,
+        )
+        document = self._wire.post("explain", body=question, is_repeatable=True)
         with understood("the explanation"):
             return list(lines_of(document))
 
