@@ -89,7 +89,7 @@ def test_sessions_that_have_ended_are_cleared_away(access: Access, clock: Clock)
     access.login("bob", PASSWORD)
     clock.move(hours=2)
     access.login("ana", PASSWORD)
-    assert access._database.read("SELECT person FROM browsers") == [("ana",)]
+    assert access.database.read("SELECT person FROM browsers") == [("ana",)]
 
 
 def test_unknown_people_and_wrong_passwords_take_the_same_hashes_and_sentences(access: Access, place: Place) -> None:
@@ -161,7 +161,7 @@ def test_failures_are_forgotten_after_a_day(access: Access, clock: Clock) -> Non
     fail(access, 4)
     clock.move(days=1)
     fail(access, 1)
-    assert access._database.read("SELECT DISTINCT count FROM failures") == [(1,)]
+    assert access.database.read("SELECT DISTINCT count FROM failures") == [(1,)]
 
 
 def test_guesses_at_one_name_at_once_are_looked_at_one_after_another(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_hash_of_older_parameters_is_renewed_at_login(access: Access, place: P
     from argon2 import PasswordHasher
 
     old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
-    access._database.write(("UPDATE people SET password_hash = ? WHERE name = 'bob'", (old,)))
+    access.database.write(("UPDATE people SET password_hash = ? WHERE name = 'bob'", (old,)))
     access.login("bob", PASSWORD)
     assert access._people.password_hash("bob") != old
     access.login("bob", PASSWORD)

@@ -135,7 +135,7 @@ def test_wrong_secrets_of_a_token_that_exists_are_throttled_so_that_hashing_burn
     assert place.hasher.compared == 5
     clock.move(seconds=1)
     assert access.actor_of_token(made.text).name == "bob"
-    assert access._database.read("SELECT COUNT(*) FROM failures") == [(0,)]
+    assert access.database.read("SELECT COUNT(*) FROM failures") == [(0,)]
 
 
 def test_a_token_that_is_remembered_is_not_kept_waiting_by_guesses_at_it(access: Access) -> None:
