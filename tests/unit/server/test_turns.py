@@ -1,0 +1,132 @@
+"""Turns are fair: nobody gets two places in a row while another waits, and a full queue says so at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tacit.privacy.errors import QueueFull, TooManyAtOnce
+from tacit.server.turns import Places, Turns
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), timeout=10))
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_one_who_floods_waits_for_each_of_the_others() -> None:
+    async def work() -> None:
+        turns, order = Turns(Places(1, 1, 1_000, 1_000)), []
+
+        async def ask(person: str) -> None:
+            async with turns.turn(person):
+                order.append(person)
+                await asyncio.sleep(0)
+
+        flood = [asyncio.create_task(ask("mallory")) for _ in range(50)]
+        await settled()
+        others = [asyncio.create_task(ask(name)) for name in ("ana", "bo")]
+        await asyncio.gather(*flood, *others)
+        first = {name: order.index(name) for name in ("ana", "bo")}
+        already = order[: min(first.values())].count("mallory")
+        assert order[already : already + 4].count("mallory") <= 2
+        assert len(order) == 52
+
+    run(work)
+
+
+def test_nobody_has_more_than_her_share_running_though_places_are_free() -> None:
+    async def work() -> None:
+        turns, gate = Turns(Places(4, 2, 10, 10)), asyncio.Event()
+
+        async def ask(person: str) -> None:
+            async with turns.turn(person):
+                await gate.wait()
+
+        tasks = [asyncio.create_task(ask("ana")) for _ in range(4)]
+        await settled()
+        assert (turns.running, turns.waiting) == (2, 2)
+        tasks += [asyncio.create_task(ask("bo")) for _ in range(2)]
+        await settled()
+        assert (turns.running, turns.waiting) == (4, 2)
+        gate.set()
+        await asyncio.gather(*tasks)
+        assert (turns.running, turns.waiting) == (0, 0)
+
+    run(work)
+
+
+def test_full_queues_refuse_at_once_each_with_its_own_error() -> None:
+    async def work() -> None:
+        turns, gate = Turns(Places(1, 1, 3, 2)), asyncio.Event()
+
+        async def ask(person: str) -> None:
+            async with turns.turn(person):
+                await gate.wait()
+
+        tasks = [asyncio.create_task(ask("ana")) for _ in range(3)]
+        await settled()
+        with pytest.raises(TooManyAtOnce):
+            await ask("ana")
+        tasks.append(asyncio.create_task(ask("bo")))
+        await settled()
+        with pytest.raises(QueueFull):
+            await ask("cy")
+        gate.set()
+        await asyncio.gather(*tasks)
+
+    run(work)
+
+
+def test_who_goes_away_leaves_her_place_to_the_next() -> None:
+    async def work() -> None:
+        turns, gate = Turns(Places(1, 1, 10, 10)), asyncio.Event()
+        answered: list[str] = []
+
+        async def ask(person: str) -> None:
+            async with turns.turn(person):
+                await gate.wait()
+                answered.append(person)
+
+        first, gone, next_one = [asyncio.create_task(ask(name)) for name in ("ana", "bo", "cy")]
+        await settled()
+        gone.cancel()
+        await settled()
+        assert turns.waiting == 1
+        first.cancel()
+        await settled()
+        assert (turns.running, turns.waiting) == (1, 0)
+        gate.set()
+        await next_one
+        assert answered == ["cy"]
+        assert turns.running == 0
+
+    run(work)
+
+
+def test_a_place_that_comes_while_one_goes_away_is_not_lost() -> None:
+    async def work() -> None:
+        turns = Turns(Places(1, 1, 10, 10))
+
+        async def ask() -> None:
+            async with turns.turn("bo"):
+                pass
+
+        await turns._enter("ana")
+        waiter = asyncio.create_task(ask())
+        await settled()
+        turns._leave("ana")  # the place is bo's now, and she has not run yet
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+        assert turns.running == 0
+        await ask()
+
+    run(work)
