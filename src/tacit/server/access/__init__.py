@@ -14,6 +14,7 @@ from tacit.server.access.access import Access
 from tacit.server.access.audit import DONE, AuditRecord
 from tacit.server.access.browsers import NewSession
 from tacit.server.access.hashing import Hasher
+from tacit.server.access.oidc import Oidc, OidcSettings
 from tacit.server.access.people import Person
 from tacit.server.access.roles import Action, Actor, Grant, Limit, Resource, Role, may
 from tacit.server.access.tokens import NewToken, Token
@@ -29,6 +30,8 @@ __all__ = [
     "Limit",
     "NewSession",
     "NewToken",
+    "Oidc",
+    "OidcSettings",
     "Person",
     "Resource",
     "Role",

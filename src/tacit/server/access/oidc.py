@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from hmac import compare_digest
 from threading import Lock
 from typing import Any, Final
@@ -245,7 +247,7 @@ class Oidc:
 
         try:
             with (
-                httpx.Client(timeout=self.settings.timeout_s, follow_redirects=False) as client,
+                httpx.Client(timeout=self.settings.timeout_s, follow_redirects=False, verify=_trusted()) as client,
                 client.stream(method, url, data=form, headers={"Accept": "application/json"}) as response,
             ):
                 body = b""
@@ -273,6 +275,12 @@ def _require_safe(what: str, url: object) -> None:
     is_loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK
     if not parts.hostname or not (parts.scheme == "https" or is_loopback):
         raise InvalidInput(f"oidc: {what} must be an https:// address", name=what)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return the certificates that the system trusts; they take longer to read than to use."""
+    return ssl.create_default_context()
 
 
 def _authlib(module: str) -> Any:
