@@ -1,7 +1,9 @@
-"""`tacit sql`: answer a question privately."""
+"""`tacit sql`: answer a question privately, or, without one, whatever is typed at a prompt."""
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from tacit.cli.questions.asking import question
 
 
 @click.command("sql", cls=Command)
-@question
+@partial(question, is_required=False)
 @click.option("--analyst", help="Who asks; her own budget is charged, too.")
 @click.option("--purpose", default="", help="What for, to be kept in the ledger; the query itself by default.")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
@@ -21,7 +23,7 @@ from tacit.cli.questions.asking import question
 @click.pass_obj
 def command(
     screen: Screen,
-    sql: str,
+    sql: str | None,
     folder: Path,
     asked: dict[str, Any],
     analyst: str | None,
@@ -32,8 +34,9 @@ def command(
 ) -> None:
     """Answer SQL about a private table, with noise, and charge it to the table's budget.
 
-    The query is given as it is, from a file as @FILE, or from standard input as -. Noisy numbers are shown with half
-    the width of their interval. The same question again costs nothing.
+    The query is given as it is, from a file as @FILE, or from standard input as -; without one, a prompt takes one
+    after another and previews each. Noisy numbers are shown with half the width of their interval. The same question
+    again costs nothing.
 
     \b
       tacit sql "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
@@ -42,6 +45,10 @@ def command(
     from tacit.cli.questions import showing
     from tacit.cli.questions.waiting import waited
 
+    if sql is None:
+        settings = {"analyst": analyst, "purpose": purpose, "level": level, "timeout_s": timeout, "shows_card": card}
+        _converse(screen, folder, asked, settings)
+        return
     with opened_curator(folder) as curator:
         release = waited(
             screen,
@@ -70,3 +77,15 @@ def command(
             screen.show_facts(showing.after(release, remaining))
     if card:
         click.echo(release.card, err=not screen.console.is_terminal)
+
+
+def _converse(screen: Screen, folder: Path, asked: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Open the prompt, where somebody types and reads."""
+    if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
+        raise click.UsageError("give the query as an argument, or - to read it from standard input")
+    from tacit.cli.catalog.place import opened_curator
+    from tacit.cli.prompt.answers import CuratorAnswers
+    from tacit.cli.prompt.loop import converse
+
+    with opened_curator(folder) as curator:
+        converse(screen, CuratorAnswers(curator), asked, **settings)

@@ -13,10 +13,13 @@ import click
 from tacit.cli.catalog.place import in_folder
 
 
-def question(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments of a question; it gets `sql`, `folder` and the rest as `asked`."""
+def question(function: Callable[..., None], *, is_required: bool = True) -> Callable[..., None]:
+    """Give a command the arguments of a question; it gets `sql`, `folder` and the rest as `asked`.
 
-    @click.argument("sql")
+    Without a question, where it is not required, nothing need be said about its price, either.
+    """
+
+    @click.argument("sql", required=is_required)
     @in_folder
     @click.option("--epsilon", type=float, help="What the whole answer costs.")
     @click.option("--rho", type=float, help="What the whole answer costs, as zero-concentrated privacy.")
@@ -29,7 +32,7 @@ def question(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def wrapped(
         *arguments: Any,
-        sql: str,
+        sql: str | None,
         folder: Path,
         groups_per_unit: int | None,
         rows_per_group: int | None,
@@ -40,12 +43,12 @@ def question(function: Callable[..., None]) -> Callable[..., None]:
         from tacit.privacy.tables import Limits
 
         price = {name: settings.pop(name) for name in ("epsilon", "rho", "error", "delta")}
-        if all(price[name] is None for name in ("epsilon", "rho", "error")):
+        if sql is not None and all(price[name] is None for name in ("epsilon", "rho", "error")):
             raise click.UsageError("say what the answer may cost: --epsilon, --rho or --error")
         limits = Limits(groups_per_unit=groups_per_unit, rows_per_group=rows_per_group)
         function(
             *arguments,
-            sql=text_of(sql),
+            sql=None if sql is None else text_of(sql),
             folder=folder,
             asked={**price, "limits": limits, "keys": _keys(keys), "other": other},
             **settings,

@@ -4,16 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tacit.cli.kit import Fact
 from tacit.privacy.figures import at_most
 
 if TYPE_CHECKING:
     from tacit.accounting import Cost
-    from tacit.query import Release
+    from tacit.mechanisms.mechanism import Interval
 
 ROWS_SHOWN: Final = 1000
+
+
+class Answer(Protocol):
+    """What is shown of an answer; `tacit.query.Release` is one, and so is what a client of a server gets."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows, in their order."""
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged."""
+
+    @property
+    def counted(self) -> str:
+        """How much of each unit is counted, in words."""
+
+    @property
+    def card(self) -> str:
+        """What was released, in plain language."""
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The budgets that paid."""
+
+    def intervals(self, level: float) -> list[dict[str, Interval | None]]:
+        """Return where the numbers without noise lie."""
 
 
 def cost_in_words(cost: Cost) -> str:
@@ -46,7 +77,7 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def table_rows(release: Release, level: float) -> list[tuple[str, ...]]:
+def table_rows(release: Answer, level: float) -> list[tuple[str, ...]]:
     """Return the rows of an answer as text, noisy numbers with half their interval."""
     spans = release.intervals(level)
     return [
@@ -56,7 +87,7 @@ def table_rows(release: Release, level: float) -> list[tuple[str, ...]]:
 
 
 def cell(value: Any, span: Any = None) -> str:
-    """Return one value as text."""
+    """Return one value as text; what does not print is written as an escape, so that no value steers a terminal."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -66,11 +97,12 @@ def cell(value: Any, span: Any = None) -> str:
     elif isinstance(value, float):
         shown = f"{value:,.6g}"
     else:
-        shown = str(value)
+        text = str(value)
+        shown = text if text.isprintable() else repr(text)[1:-1]
     return shown if span is None else f"{shown} ± {(span.high - span.low) / 2:,.3g}"
 
 
-def after(release: Release, remaining: Mapping[str, Cost]) -> list[Fact]:
+def after(release: Answer, remaining: Mapping[str, Cost]) -> list[Fact]:
     """Return what is said below an answer: what it cost and what is left."""
     facts = [
         Fact("counted", f"at most {release.counted}; what a unit has beyond that is left out"),

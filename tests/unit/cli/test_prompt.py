@@ -1,0 +1,385 @@
+"""`tacit sql` without a query: a question is shown with its price before it is asked, and no error ends the prompt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from tacit.cli.app import run
+from tacit.cli.kit import Screen
+from tacit.cli.prompt import keeping
+from tacit.cli.prompt.answers import CuratorAnswers
+from tacit.cli.prompt.completing import Words
+from tacit.cli.prompt.dots import COMMANDS
+from tacit.cli.prompt.loop import converse
+from tacit.cli.prompt.statements import is_complete, is_quoted, statements
+from tacit.cli.questions import showing
+from tacit.cli.questions.waiting import apart
+from tacit.curator import Curator
+from tacit.ledger import Budget
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import Cancelled
+from tacit.privacy.tables import Limits
+
+BY_SEX = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"
+ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
+NO_PRICE: dict[str, Any] = {
+    "epsilon": None, "rho": None, "error": None, "delta": None, "limits": Limits(), "keys": None, "other": False,
+}  # fmt: skip
+
+
+def made(place: Path) -> Curator:
+    rows = "".join(f"{i % 400},{20 + i % 60},{'FM'[i % 2]},{'abc'[i % 3]}\n" for i in range(1200))
+    (place / "visits.csv").write_text(f"patient,age,sex,ward no\n{rows}", encoding="utf-8")
+    curator = Curator(place / "clinic")
+    facts = {"age": Bounds(0, 120), "sex": Categories(["F", "M"])}
+    curator.add_table("visits", str(place / "visits.csv"), unit="patient", columns=facts)
+    curator.set_budget("visits", epsilon=5, delta=1e-6)
+    curator.add_analyst("ana", {"visits": Budget(epsilon=2, delta=1e-6)})
+    return curator
+
+
+@pytest.fixture
+def curator(tmp_path: Path) -> Iterator[Curator]:
+    with made(tmp_path) as curator:
+        yield curator
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
+    """A curator of whose budget nothing is ever spent, so that tests can share it."""
+    with made(tmp_path_factory.mktemp("untouched")) as curator:
+        yield curator
+        assert spent(curator) == 0
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def typed(answers: Any, *lines: str, price: float | None = 0.5, **settings: Any) -> None:
+    """Type lines, an Enter after each, and leave."""
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        keys.send_text("".join(f"{line}{ENTER}" for line in lines) + CTRL_D)
+        converse(Screen(), answers, {**NO_PRICE, "epsilon": price}, **settings)
+
+
+def spent(curator: Curator) -> float:
+    return curator.budget("visits").spent().epsilon
+
+
+def test_a_question_is_previewed_on_one_line_and_asked_after_enter(
+    curator: Curator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(CuratorAnswers(curator), f"{BY_SEX};", "")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "costs ε 0.5; n ± 48; left ε 5 on visits"
+    assert [line.split("\t")[0] for line in lines[2:]] == ["F", "M"]
+    assert spent(curator) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("reply", ["n", "no", "wait", CTRL_C, CTRL_D])
+def test_a_question_that_is_not_consented_to_is_dropped_and_spends_nothing(
+    untouched: Curator, capsys: pytest.CaptureFixture[str], reply: str
+) -> None:
+    typed(CuratorAnswers(untouched), f"{BY_SEX};", reply)
+    out = capsys.readouterr().out
+    assert "costs ε 0.5" in out
+    assert "dropped; nothing was spent" in out
+    assert spent(untouched) == 0
+
+
+def test_without_a_price_nothing_is_previewed_or_asked(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    typed(CuratorAnswers(untouched), f"{BY_SEX};", f".preview {BY_SEX}", f".explain {BY_SEX}", price=None)
+    out, err = capsys.readouterr()
+    assert "say first what a question may cost" in out
+    assert err.count("T100 say first what a question may cost") == 3
+    assert "costs" not in out
+    assert spent(untouched) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [(".epsilon 0.25", "costs ε 0.25;"), (".rho 0.01", "costs ε 0."), (".error 12", "n ± 12; left")],
+)
+def test_a_price_is_said_by_a_command(
+    untouched: Curator, capsys: pytest.CaptureFixture[str], command: str, says: str
+) -> None:
+    typed(CuratorAnswers(untouched), command, f"{BY_SEX};", "n", price=None)
+    assert says in capsys.readouterr().out
+
+
+def test_the_same_question_again_is_said_to_cost_nothing(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    typed(CuratorAnswers(curator), f"{BY_SEX};", "", f"{BY_SEX};", "")
+    assert "costs nothing: the same answer was released before" in capsys.readouterr().out
+    assert spent(curator) == pytest.approx(0.5)
+
+
+def test_a_statement_goes_over_lines_until_its_semicolon(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    typed(CuratorAnswers(curator), "SELECT COUNT(*) AS n", "FROM visits", "WHERE sex <> ';' ;", "")
+    assert "costs ε 0.5" in capsys.readouterr().out
+    assert spent(curator) == pytest.approx(0.5)
+
+
+def test_ctrl_c_drops_what_is_typed_and_the_prompt_goes_on(
+    untouched: Curator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(CuratorAnswers(untouched), f"SELECT nonsense{CTRL_C}.tables")
+    out, err = capsys.readouterr()
+    assert "visits\teach patient\tvisits\t4" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("SELECT * FROM visits;", "T203"),
+        ("SELEC;", "T130"),
+        ("SELECT COUNT(*) FROM elsewhere;", "T131"),
+        (".describe elsewhere", "T131"),
+        (".nonsense", "T100"),
+        (".epsilon much", "T100"),
+        (".epsilon -1", "T101"),
+        (".confirm maybe", "T100"),
+        (".analyst nobody", "T120"),
+        (".preview SELECT", "T130"),
+    ],
+)
+def test_an_error_is_one_sentence_with_a_code_and_the_prompt_goes_on(
+    untouched: Curator, capsys: pytest.CaptureFixture[str], line: str, code: str
+) -> None:
+    typed(CuratorAnswers(untouched), line, ".tables")
+    out, err = capsys.readouterr()
+    assert err.startswith(f"{code} ")
+    assert len(err.splitlines()) == 1
+    assert "each patient" in out
+    assert spent(untouched) == 0
+
+
+def test_what_does_not_fit_is_refused_after_its_preview(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    typed(CuratorAnswers(untouched), ".epsilon 3", f"{BY_SEX};", "", ".budget", analyst="ana")
+    out, err = capsys.readouterr()
+    assert "costs ε 3; n ± 8; left ε 2 on visits" in out
+    assert err.startswith("T300 ")
+    assert "epsilon=2 would fit" in err
+    assert spent(untouched) == 0
+
+
+def test_of_several_statements_those_after_a_failed_one_are_not_asked(
+    curator: Curator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(CuratorAnswers(curator), ".confirm off", f"SELECT * FROM visits; {BY_SEX};")
+    assert capsys.readouterr().err.startswith("T203")
+    assert spent(curator) == 0
+    typed(CuratorAnswers(curator), ".confirm off", f"{BY_SEX}; SELECT COUNT(*) FROM visits;")
+    assert spent(curator) == pytest.approx(1.0)
+
+
+def test_the_commands_show_what_they_are_about(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [".help", ".describe visits", ".budget", ".analyst ana", f".preview {BY_SEX};", f".explain {BY_SEX}"]
+    typed(CuratorAnswers(curator), *commands, ".card", ".confirm off", f"{BY_SEX};", ".card")
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert all(name in out for name in COMMANDS)
+    assert "age\tinteger\t0 to 120" in out
+    assert "ana asks, and her own budget is charged, too" in out
+    assert "left\tε 2 on visits" in out
+    assert "engine\tSELECT" in out
+    assert "nothing was answered yet" in out
+    assert "Protected is each unit of visits" in out
+    assert curator.budget("visits", "ana").spent().epsilon == pytest.approx(0.5)
+
+
+def test_quit_leaves_at_once(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    typed(CuratorAnswers(untouched), ".quit;", ".tables")
+    assert "each patient" not in capsys.readouterr().out
+
+
+class Slow(CuratorAnswers):
+    """Answers that take until they are cancelled."""
+
+    def __init__(self, curator: Curator) -> None:
+        super().__init__(curator)
+        self.stopped = threading.Event()
+        self.cancelled: list[int] = []
+
+    def sql(self, sql: str, asked: Mapping[str, Any], analyst: str | None, **rest: Any) -> Any:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        assert self.stopped.wait(10)
+        raise Cancelled("the question was cancelled while it ran; what was charged stays charged")
+
+    def cancel(self, thread: int) -> None:
+        self.cancelled.append(thread)
+        self.stopped.set()
+
+
+def test_ctrl_c_stops_the_question_that_runs_and_the_prompt_goes_on(
+    untouched: Curator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = Slow(untouched)
+    typed(answers, ".confirm off", f"{BY_SEX};", ".tables")
+    out, err = capsys.readouterr()
+    assert err.startswith("T612 ")
+    assert "each patient" in out
+    assert answers.cancelled
+    assert threading.get_ident() not in answers.cancelled
+
+
+def test_an_answer_that_came_before_the_cancelling_is_not_lost() -> None:
+    def work() -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        return "paid for"
+
+    assert apart(work, lambda _thread: None) == "paid for"
+
+
+def test_the_history_is_closed_to_others_and_remembers(untouched: Curator, state: Path) -> None:
+    typed(CuratorAnswers(untouched), f"{BY_SEX};", "n")
+    path = state / "tacit" / "history"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    text = path.read_text(encoding="utf-8")
+    assert BY_SEX in text
+    assert "+n\n" not in text  # what was said instead of consent is no question
+
+
+def test_a_history_that_others_could_read_is_closed(state: Path) -> None:
+    path = keeping.place()
+    path.parent.mkdir(parents=True)
+    path.write_text("", encoding="utf-8")
+    path.chmod(0o644)
+    keeping.history()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_history_that_is_a_link_is_not_followed(state: Path, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text("mine", encoding="utf-8")
+    target.chmod(0o644)
+    keeping.place().parent.mkdir(parents=True)
+    keeping.place().symlink_to(target)
+    keeping.history().append_string("SELECT 1;")
+    assert target.read_text(encoding="utf-8") == "mine"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644
+
+
+def test_a_state_directory_that_is_not_absolute_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keeping.place({"XDG_STATE_HOME": "relative"}) == Path.home() / ".local/state/tacit/history"
+
+
+def offered(untouched: Curator, before: str, after: str = "") -> list[str]:
+    words = Words(CuratorAnswers(untouched).tables)
+    document = Document(before + after, len(before))
+    return [one.text for one in words.get_completions(document, CompleteEvent(completion_requested=True))]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first"),
+    [
+        ("SELECT COUNT(*) FROM ", "", ["visits"]),
+        ("SELECT COUNT(*) FROM v", "", ["visits"]),
+        ("SEL", "", ["SELECT"]),
+        ("SELECT a", " FROM visits", ["age", "AS", "AND", "AVG", "ABS"]),
+        ("SELECT visits.s", "", ["sex"]),
+        ("SELECT v.pa", " FROM visits AS v", ["patient"]),
+        ("SELECT v.pa", " FROM visits v WHERE v.age > 3", ["patient"]),
+        ('SELECT "wa', "", ['"ward no"']),
+        ("SELECT war", "", ['"ward no"']),
+        ("SELECT x.pa", "", []),
+        ("SELECT COUNT(*) FROM visits WHERE sex = 'a", "", []),
+        ("-- SEL", "", []),
+        (".desc", "", [".describe"]),
+        (".describe v", "", ["visits"]),
+        (".confirm o", "", ["on", "off"]),
+        (".preview SELECT se", "", ["sex", "SELECT"]),
+        (".epsilon ", "", []),
+    ],
+)
+def test_what_may_come_next_is_offered(untouched: Curator, before: str, after: str, first: list[str]) -> None:
+    found = offered(untouched, before, after)
+    assert sorted(found) == sorted(first)
+    assert found[:1] == first[:1]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("SELECT 1;", ["SELECT 1"]),
+        ("SELECT 1; SELECT 2;", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';' ;", ["SELECT ';'"]),
+        ("SELECT 'it''s;' ;", ["SELECT 'it''s;'"]),
+        ('SELECT ";" ;', ['SELECT ";"']),
+        ("SELECT 1 -- no; end\n;", ["SELECT 1 -- no; end"]),
+        ("SELECT /* ; */ 1;", ["SELECT /* ; */ 1"]),
+        ("SELECT 1; -- done", ["SELECT 1"]),
+        (";;", []),
+        ("", []),
+    ],
+)
+def test_statements_end_at_semicolons_outside_of_quotes_and_comments(text: str, parts: list[str]) -> None:
+    assert statements(text) == parts
+    assert is_complete(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1", "SELECT ';", 'SELECT ";', "SELECT 1 -- ;", "SELECT /* ;", "SELECT 1; SELECT"]
+)
+def test_a_statement_without_its_end_goes_on(text: str) -> None:
+    assert not is_complete(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [("SELECT 'a", True), ("SELECT 'a'", False), ("-- x", True), ("-- x\n", False), ("/* x", True), ("SELECT", False)],
+)
+def test_whether_the_cursor_is_in_quotes_is_known(text: str, quoted: bool) -> None:
+    assert is_quoted(text) is quoted
+
+
+def test_where_nobody_types_the_command_says_what_to_do(
+    untouched: Curator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (["sql"], ["sql", "--epsilon", "1"], ["sql", "--json"]):
+        assert run([*words, "--folder", str(untouched.folder)]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "T100" in err
+        assert "give the query as an argument, or - to read it from standard input" in err
+
+
+def test_the_command_opens_the_prompt_on_a_terminal(
+    untouched: Curator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Typing:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Typing())
+    monkeypatch.setattr("tacit.cli.kit.Screen.console", Screen().console)
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        keys.send_text(f".tables{ENTER}{CTRL_D}")
+        assert run(["sql", "--folder", str(untouched.folder), "--analyst", "ana"]) == 0
+    assert "each patient" in capsys.readouterr().out
+
+
+def test_no_terminal_is_written_to_by_a_value_of_the_data() -> None:
+    planted = "\x1b]0;owned\x07\x1b[2J"
+    assert showing.cell(planted).isprintable()
+    assert showing.cell("ward 5, Zürich") == "ward 5, Zürich"
