@@ -13,6 +13,8 @@ from typing import Any, Final
 Row = Mapping[str, Any]
 
 AGREES: Final = 1e-5
+ROUNDED: Final = 1e-6
+"""Spark rounds a quotient of fixed-point sums to six digits after the point, so its plain answer may be that far off."""
 """How far, relative to the number, answers may be apart without noise: values are added on a grid."""
 EMPTY: Final = 0.5
 """Below this, a count or a sum without noise is that of nothing."""
@@ -46,17 +48,17 @@ def agree(found: Sequence[Row], exact: Sequence[Row], keys: Sequence[str]) -> bo
         if other is None:
             if all(abs(number) > EMPTY for number in numbers):
                 return False
-        elif any(error > AGREES for error in _errors(row, other, keys)):
+        elif any(error > AGREES for error in _errors(row, other, keys, ROUNDED)):
             return False
     return not by_key
 
 
-def _errors(mine: Row, exact: Row, keys: Sequence[str]) -> Iterator[float]:
+def _errors(mine: Row, exact: Row, keys: Sequence[str], rounded: float = 0.0) -> Iterator[float]:
     for name, value in mine.items():
         true = _number(exact[name]) if name not in keys else None
         number = _number(value)
         if true:
-            yield abs((number or 0.0) - true) / abs(true)
+            yield max(0.0, abs((number or 0.0) - true) - rounded) / abs(true)
 
 
 def _number(value: Any) -> float | None:
