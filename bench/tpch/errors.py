@@ -13,9 +13,9 @@ from typing import Any, Final
 Row = Mapping[str, Any]
 
 AGREES: Final = 1e-5
-ROUNDED: Final = 1e-6
-"""Spark rounds a quotient of fixed-point sums to six digits after the point, so its plain answer may be that far off."""
 """How far, relative to the number, answers may be apart without noise: values are added on a grid."""
+ROUNDED: Final = 1e-6
+"""By how much besides: Spark rounds a quotient of fixed-point sums to six digits after the point."""
 EMPTY: Final = 0.5
 """Below this, a count or a sum without noise is that of nothing."""
 
