@@ -53,9 +53,9 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits.running)
     oidc = None
     if settings.oidc is not None:
-        from tacit.server.access.oidc import Oidc
+        from tacit.server.access.oidc import Oidc, OidcSettings
 
-        oidc = Oidc.from_settings(settings.oidc, access)
+        oidc = Oidc(OidcSettings.of(settings.oidc), database)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

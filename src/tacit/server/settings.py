@@ -110,6 +110,10 @@ def settings_of(folder: Path, flags: Mapping[str, Any], environment: Mapping[str
         elif part in KNOWN:
             found[part.lower()] = value
     found |= {name: value for name, value in flags.items() if value is not None}
+    if isinstance(found.get("oidc"), Mapping) and "client_secret" in found["oidc"]:
+        raise InvalidInput(
+            "a secret does not stand in settings; give it as TACIT_OIDC_CLIENT_SECRET in the environment", name="oidc"
+        )
     try:
         return Settings(folder=folder, **found)
     except (ValidationError, TypeError) as error:

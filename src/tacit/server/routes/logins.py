@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
@@ -12,6 +12,9 @@ from tacit.privacy.errors import Unavailable
 from tacit.server.access import Action, NewSession
 from tacit.server.documents import LoginAsked
 from tacit.server.place import COOKIE, Caller, Server, Who
+
+if TYPE_CHECKING:
+    from tacit.server.access.oidc import Oidc
 
 router = APIRouter(prefix="/v1", tags=["logins"])
 
@@ -67,15 +70,16 @@ def start(who: Who) -> RedirectResponse:
 @router.get("/oidc/callback", response_class=RedirectResponse, status_code=303)
 def callback(who: Who, request: Request) -> RedirectResponse:
     """Take the browser back from the provider, and open its session."""
-    name = _oidc(who).finish(dict(request.query_params), request.cookies.get(STATE_COOKIE, ""))
-    made = who.server.access.session_for(name, address=who.address)
+    oidc = _oidc(who)
+    name = oidc.finish(dict(request.query_params), request.cookies.get(STATE_COOKIE, ""))
+    made = who.server.access.session_for(name, create=oidc.settings.creates_people, address=who.address)
     response = RedirectResponse("/", 303)
     response.delete_cookie(STATE_COOKIE, path="/v1/oidc")
     _set_cookie(response, who.server, made)
     return response
 
 
-def _oidc(who: Caller) -> Any:
+def _oidc(who: Caller) -> Oidc:
     if who.server.oidc is None:
         raise Unavailable("this server knows no provider of identities; log in with a password or a token")
     return who.server.oidc
