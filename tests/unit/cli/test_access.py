@@ -1,0 +1,211 @@
+"""`tacit access`: what it changes is what the server sees; secrets are asked without echo and shown once."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tacit.cli.app import run
+from tacit.server.access import Access, Grant, Hasher, Role
+from tacit.server.database import FILE_NAME, open_database
+from tests.support import postgres_server
+from tests.unit.cli.terminal import Typist
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(autouse=True)
+def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.access.access.Hasher", lambda: Hasher(is_cheap=True))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    place = tmp_path / "clinic"
+    assert run(["init", str(place)]) == 0
+    capsys.readouterr()
+    return place
+
+
+@pytest.fixture
+def password_file(tmp_path: Path) -> Path:
+    file = tmp_path / "password"
+    file.touch(0o600)
+    file.write_text(f"{PASSWORD}\n", encoding="utf-8")
+    return file
+
+
+def access(folder: Path, *words: str) -> int:
+    return run(["access", *words, "--folder", str(folder)])
+
+
+def answer(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert access(folder, *words, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_road_from_nobody_to_a_token_that_works(
+    folder: Path, password_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    added = answer(folder, capsys, "people", "add", "ana", "--password-file", str(password_file))
+    assert (added["name"], added["is_active"], added["grants"]) == ("ana", True, [])
+    granted = answer(folder, capsys, "grant", "ana", "--role", "owner")
+    assert granted["grants"] == [{"role": "owner", "dataset": None, "table": None}]
+    words = ("token", "create", "ana", "--days", "3", "--role", "analyst", "--dataset", "visits", "--label", "laptop")
+    made = answer(folder, capsys, *words)
+    database = open_database(folder)
+    server = Access(database)
+    actor = server.actor_of_token(made["token"])
+    assert (actor.name, actor.grants, actor.limit.role if actor.limit else None) == (
+        *("ana", (Grant(Role.OWNER),), Role.ANALYST),
+    )
+    server.login("ana", PASSWORD)
+    (listed,) = answer(folder, capsys, "token", "list", "ana")["tokens"]
+    assert (listed["id"], listed["label"], listed["role"], listed["dataset"]) == (
+        *(made["id"], "laptop", "analyst", "visits"),
+    )
+    assert listed["last_used_at"] is not None
+    assert made["token"][-43:] not in json.dumps(listed)
+    assert answer(folder, capsys, "token", "revoke", made["id"])["is_revoked"]
+    assert answer(folder, capsys, "token", "list")["tokens"][0]["is_revoked"]
+    database.close()
+
+
+def test_people_are_removed_but_not_the_last_owner(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("ana", "bob"):
+        answer(folder, capsys, "people", "add", name, "--no-password")
+    answer(folder, capsys, "grant", "ana", "--role", "owner")
+    answer(folder, capsys, "grant", "bob", "--role", "analyst", "--dataset", "clinic", "--table", "visits")
+    assert access(folder, "withdraw", "ana", "--role", "owner") == 3
+    assert access(folder, "people", "remove", "ana") == 3
+    assert "ana is the last owner" in capsys.readouterr().err
+    assert access(folder, "withdraw", "bob", "--role", "analyst", "--dataset", "clinic") == 2
+    assert access(folder, "withdraw", "bob", "--role", "analyst", "--dataset", "clinic", "--table", "visits") == 0
+    assert access(folder, "people", "remove", "bob") == 0
+    capsys.readouterr()
+    listed = {one["name"]: one for one in answer(folder, capsys, "people", "list")["people"]}
+    assert (listed["ana"]["is_active"], listed["bob"]["is_active"]) == (True, False)
+
+
+def test_the_audit_shows_what_was_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(folder, capsys, "people", "add", "ana", "--no-password")
+    answer(folder, capsys, "grant", "ana", "--role", "owner")
+    records = answer(folder, capsys, "audit")["records"]
+    assert [(one["number"], one["action"], one["person"], one["code"]) for one in records] == [
+        (1, "people.write", "ana", "done"),
+        (2, "grant.owner", "ana", "done"),
+    ]
+    assert [one["number"] for one in answer(folder, capsys, "audit", "--records", "1")["records"]] == [2]
+    assert [one["number"] for one in answer(folder, capsys, "audit", "--first", "1", "--records", "1")["records"]] == [
+        1
+    ]
+
+
+def test_in_a_pipe_rows_have_tabs_and_hints_go_to_standard_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert access(folder, "people", "add", "ana", "--no-password") == 0
+    assert "tacit access grant ana --role owner --folder" in capsys.readouterr().err
+    assert access(folder, "token", "create", "ana") == 0
+    made = capsys.readouterr()
+    assert made.out.startswith("tacit_")
+    assert made.out.count("\n") == 1
+    assert "the only time that the token is shown" in made.err
+    assert access(folder, "people", "list") == 0
+    assert capsys.readouterr().out.startswith("ana\tnothing yet\t")
+
+
+def test_on_a_terminal_tables_have_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typist = Typist(monkeypatch)
+    place = ("--folder", str(folder))
+    assert typist.runs("access", "people", "list", *place)[1].startswith("nobody is known here yet")
+    assert "there are no tokens" in typist.runs("access", "token", "list", *place)[1]
+    assert "nothing was refused" in typist.runs("access", "audit", *place)[1]
+    assert typist.runs("access", "people", "add", "ana", "--no-password", *place)[0] == 0
+    assert typist.runs("access", "token", "create", "ana", *place)[0] == 0
+    for words, heads in (
+        (("people", "list"), ("name", "may", "since", "nothing yet")),
+        (("token", "list"), ("token", "narrowed to", "never", "valid")),
+        (("audit",), ("who", "outcome", "people.write", "done")),
+    ):
+        shown = typist.runs("access", *words, *place)[1]
+        assert all(head in shown for head in heads), shown
+
+
+def test_a_password_is_asked_twice_without_being_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def prompt(_text: str, **settings: Any) -> str:
+        asked.append(settings)
+        return PASSWORD
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    monkeypatch.setattr(sys, "stdin", type("Keyboard", (io.StringIO,), {"isatty": lambda _: True})())
+    assert access(folder, "people", "add", "ana") == 0
+    assert access(folder, "people", "password", "ana") == 0
+    assert [(one["hide_input"], bool(one["confirmation_prompt"])) for one in asked] == [(True, True)] * 2
+    shown = capsys.readouterr()
+    assert PASSWORD not in shown.out + shown.err
+    assert PASSWORD.encode() not in (folder / FILE_NAME).read_bytes()
+
+
+def test_a_password_comes_from_a_file_or_a_pipe_and_never_from_a_file_that_others_can_read(
+    folder: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{PASSWORD}\n"))
+    assert access(folder, "people", "add", "ana", "--password-file", "-") == 0
+    assert access(folder, "people", "add", "bob") == 2
+    assert "no terminal to ask for a password" in capsys.readouterr().err
+    password_file.chmod(0o644)
+    assert access(folder, "people", "add", "bob", "--password-file", str(password_file)) == 3
+    assert "run chmod 600 on it" in capsys.readouterr().err
+    assert access(folder, "people", "add", "bob", "--password-file", str(folder / "none")) == 2
+    password_file.chmod(0o600)
+    password_file.write_text("short")
+    assert access(folder, "people", "add", "bob", "--password-file", str(password_file)) == 2
+    assert "at least 12 characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("people", "add", "a b", "--no-password"), "a person's name has"),
+        (("grant", "nobody", "--role", "owner"), "nobody is known by this name"),
+        (("grant", "ana", "--role", "king"), "is not one of"),
+        (("grant", "ana", "--role", "owner", "--dataset", "visits"), "an owner owns everything"),
+        (("grant", "ana", "--role", "analyst", "--table", "visits"), "names its data set, too"),
+        (("token", "create", "ana", "--days", "400"), "1<=x<=365"),
+        (("token", "list", "nobody"), "nobody is known by this name"),
+        (("token", "revoke", "x"), "there is no such token"),
+    ],
+)
+def test_what_means_nothing_is_bad_use(
+    folder: Path, words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert access(folder, *words) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_mistyped_folder_does_not_become_a_second_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert access(tmp_path / "clinc", "people", "list") == 2
+    assert "make them with: tacit init" in capsys.readouterr().err
+    assert not (tmp_path / "clinc").exists()
+
+
+def test_people_can_be_kept_in_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TACIT_LEDGER_POSTGRES", raising=False)
+    assert access(tmp_path, "people", "list", "--postgres") == 2
+    monkeypatch.setenv("TACIT_LEDGER_POSTGRES", postgres_server.address())
+    postgres_server.execute("DROP SCHEMA IF EXISTS tacit_server CASCADE")
+    capsys.readouterr()
+    answer(tmp_path, capsys, "people", "add", "ana", "--no-password", "--postgres")
+    assert [one["name"] for one in answer(tmp_path, capsys, "people", "list", "--postgres")["people"]] == ["ana"]
+    assert list(tmp_path.iterdir()) == []
