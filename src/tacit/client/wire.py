@@ -90,6 +90,7 @@ class Wire:
         self.retries: Final = retries
         self._token: Final = token
         self._clock, self._sleep = clock, sleep
+        self._is_own: Final = http is None
         self._http: Final = http or httpx.Client(verify=_trusted(verify), follow_redirects=False)
 
     def get(self, *path: str, query: Mapping[str, object] | None = None) -> Any:
@@ -146,8 +147,9 @@ class Wire:
             raise broken
 
     def close(self) -> None:
-        """Let go of the connections."""
-        self._http.close()
+        """Let go of the connections, unless somebody else keeps them."""
+        if self._is_own:
+            self._http.close()
 
     def _sent(
         self,
