@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq install --constraint constraints.txt
 WHAT_IS_INSTALLED := pyproject.toml constraints.txt
 TESTS ?=
+DEMO ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test format docs bench clean
@@ -14,8 +15,8 @@ TESTS ?=
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.core ## a tour of the mechanisms on an invented clinic
-	@$(BIN)/tacit demo
+demo: $(VENV)/.core ## a tour of an invented clinic, then a server for it; DEMO=--no-serve ends after the tour
+	@$(BIN)/tacit demo $(DEMO)
 
 test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/unit runs a part of them
 	$(BIN)/ruff check --quiet
@@ -45,7 +46,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.made $(WHAT_IS_INSTALLED)
-	@echo "installing tacit and the seven libraries that it needs"
+	@echo "installing tacit and the libraries that it needs"
 	@$(INSTALL) --editable .
 	@touch $@
 

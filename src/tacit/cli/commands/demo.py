@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,15 +15,21 @@ if TYPE_CHECKING:
     from tacit.cli.tour.clinic import Patient
     from tacit.curator import Curator
 
-PORT = 8321
+PORT: Final = 8321
 
 
 @click.command("demo", cls=Command)
-@click.option("--no-serve", is_flag=True, expose_value=False, help="End after the tour, as it does without a server.")
+@click.option("--no-serve", is_flag=True, help="End after the tour, as with --json.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep the clinic in this new folder.")
-@click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Where to serve.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=PORT,
+    show_default=True,
+    help="Where to serve; if it is taken, the next free one.",
+)
 @click.pass_obj
-def command(screen: Screen, folder: Path | None, port: int) -> None:
+def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> None:
     """Take a tour of an invented clinic, then serve it on this machine.
 
     The people are the same in every run; the noise comes from the operating system and never repeats.
@@ -33,8 +39,9 @@ def command(screen: Screen, folder: Path | None, port: int) -> None:
     from tacit.cli.tour.setting import clinic_in
 
     patients = invented_patients()
+    is_served = not (no_serve or screen.as_json)
     with _place(folder) as place:
-        kept = str(place) if folder else None
+        kept = str(place) if folder or is_served else None
         if not screen.as_json:
             _open(screen, patients)  # before the heavy libraries are loaded, so that there is something to read
         with clinic_in(place, patients) as curator:
@@ -42,9 +49,15 @@ def command(screen: Screen, folder: Path | None, port: int) -> None:
                 screen.show_object(_facts(curator, patients, kept, port))
                 return
             _show(screen, curator, patients)
-        from tacit.cli.tour import screen as view
+        if not is_served:
+            from tacit.cli.tour import screen as view
 
-        view.show_snippets(screen.console, snippets.python(kept), snippets.curl(f"http://127.0.0.1:{port}", None))
+            view.show_snippets(screen.console, snippets.python(kept), snippets.curl(f"http://127.0.0.1:{port}", None))
+            view.show_end(screen.console)
+            return
+        from tacit.cli.tour.serving import serve_clinic
+
+        serve_clinic(screen, place, port)
 
 
 def _open(screen: Screen, patients: list[Patient]) -> None:
@@ -105,5 +118,22 @@ def _place(folder: Path | None) -> Iterator[Path]:
         return
     from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True) as made:
+    with _ended_properly(), TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True) as made:
         yield Path(made)
+
+
+@contextmanager
+def _ended_properly() -> Iterator[None]:
+    """Let a signal that ends the process end it like any other way, so that the clinic is gone then, too."""
+    import signal
+    import sys
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -123,23 +123,25 @@ def show_snippets(console: Console, python: str, curl: str) -> None:
     _heading(console, "8", "The same in Python")
     _code(console, python)
     console.print()
-    _words(console, Text("and over the network:", "bold"))
+    _words(console, Text("and over the network", "bold"))
     _code(console, curl)
+
+
+def show_end(console: Console) -> None:
+    """Say what to do next, where no server follows."""
+    _heading(console, "→", "Next: tacit demo, which serves the clinic after the tour")
     console.print()
 
 
-def show_people(
-    console: Console, address: str, people: Sequence[tuple[str, str, str, str]], notes: Sequence[str]
-) -> None:
+def show_people(console: Console, address: str, people: Sequence[tuple[str, str, str, str]], moved: str) -> None:
     """Say what to open, and who may log in: name, role, password and token of each."""
-    _heading(console, "→", f"The clinic is served at {address}")
-    _fact(console, "open", Text.assemble((f"{address}/docs", "bold cyan"), "   every request, to be tried"))
-    for note in notes:
-        _words(console, Text(note))
+    _heading(console, "→", f"The clinic is served at {address}" + (f" ({moved})" if moved else ""))
+    _fact(console, "open", Text.assemble((address, "bold cyan"), ", where /openapi.json lists every request"))
     for name, role, password, token in people:
-        _fact(console, name, Text.assemble(f"{role}, password ", (password, "bold")))
-        console.print(Text(f"{INDENT}{'':{LABEL_WIDTH}}{token}", "dim"), soft_wrap=True)
-    _words(console, Text("Invented for this run, and good on this machine only. Ctrl-C stops the server.", "dim"))
+        who = name if name == role else f"{name}, {role}"
+        _fact(console, who, Text.assemble("password ", (password, "bold")))
+        console.print(Text(f"{INDENT}token {token}", "dim"), soft_wrap=True)
+    _words(console, Text("Made up for this run; only this machine can connect. Ctrl-C stops the server.", "dim"))
     console.print()
 
 
