@@ -12,7 +12,7 @@ from tacit.client.values import cost_of
 from tacit.ledger.caps import Cap
 from tacit.privacy.errors import LedgerCorrupt, NotATacitServer
 
-Read = Callable[[], Mapping[str, Any]]
+Read = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +51,57 @@ class RemoteReport:
         return self.text
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """A budget as it was at a moment."""
+
+    name: str
+    dataset: str
+    analyst: str | None
+    epoch: str | None
+    cap: Cap
+    spent: Cost
+    remaining: Cost
+    is_enforced: bool
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> BudgetState:
+        """Read what the server answered."""
+        with understood("the budget"):
+            return cls(
+                str(document["scope"]),
+                str(document["dataset"]),
+                document["analyst"],
+                document["epoch"],
+                cap_of(document["cap"]),
+                cost_of(document["spent"]),
+                cost_of(document["remaining"]),
+                bool(document["is_enforced"]),
+            )
+
+
 class RemoteBudget:
     """The budget of a data set, of an analyst on it, or of one of its epochs, in the ledger of a server.
 
     What is read is what the ledger holds at that moment, whoever was charged in between.
     """
 
-    def __init__(self, read: Read, report: Callable[[], Any], first: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, read: Read, report: Read, first: BudgetState | None = None) -> None:
         self._read, self._report = read, report
-        first = read() if first is None else first
-        with understood("the budget"):
-            self.name: Final = str(first["scope"])
-            """Whose budget this is, for people."""
-            self.dataset: Final = str(first["dataset"])
-            self.analyst: Final = first["analyst"]
-            self.epoch: Final = first["epoch"]
-            self.cap: Final = cap_of(first["cap"])
-            """How much may be lost, and by which filter it is counted."""
-            self.is_enforced: Final = bool(first["is_enforced"])
-            """Whether the cap is asked at admission; that of a data set with a budget for each epoch is not."""
+        known = self.state() if first is None else first
+        self.name: Final = known.name
+        """Whose budget this is, for people."""
+        self.dataset: Final = known.dataset
+        self.analyst: Final = known.analyst
+        self.epoch: Final = known.epoch
+        self.is_enforced: Final = known.is_enforced
+        """Whether the cap is asked at admission; that of a data set with a budget for each epoch is not."""
+        self.cap: Final = known.cap
+        """How much may be lost, and by which filter it is counted."""
+
+    def state(self) -> BudgetState:
+        """Return all that is known of it now, from one moment."""
+        return BudgetState.read(self._read())
 
     @property
     def epsilon(self) -> float:
@@ -83,15 +115,11 @@ class RemoteBudget:
 
     def spent(self) -> Cost:
         """Return what the charges so far come to; never above the cap, which is what is promised."""
-        document = self._read()
-        with understood("the budget"):
-            return cost_of(document["spent"])
+        return self.state().spent
 
     def remaining(self) -> Cost:
         """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left."""
-        document = self._read()
-        with understood("the budget"):
-            return cost_of(document["remaining"])
+        return self.state().remaining
 
     def report(self) -> RemoteReport:
         """Return what was admitted so far and what it means; the server may take seconds to find that."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tacit.accounting.bounds import Cost
-from tacit.client.budget import RemoteBudget
+from tacit.client.budget import BudgetState, RemoteBudget
 from tacit.client.failures import understood
 from tacit.client.ledger import RemoteLedger
 from tacit.client.people import People
@@ -219,21 +219,17 @@ class Client:
 
     def budget(self, dataset: str, analyst: str | None = None, *, epoch: str | None = None) -> RemoteBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
-        query = {"analyst": analyst, "epoch": epoch}
-        return RemoteBudget(
-            lambda: self._wire.get("budgets", dataset, query=query),
-            lambda: self._wire.get("budgets", dataset, "report", query=query),
-        )
+        return self._budget(dataset, analyst, epoch)
 
-    def budgets(self) -> list[RemoteBudget]:
-        """Return every budget that may be seen: of data sets, of analysts on them, of epochs."""
+    def budgets(self) -> list[BudgetState]:
+        """Return every budget that may be seen as it is now: of data sets, of analysts on them, of epochs."""
         document = self._wire.get("budgets")
         with understood("the list of budgets"):
-            named = [(one["dataset"], one["analyst"], one["epoch"], one) for one in document]
-        return [self._known(*one) for one in named]
+            return [BudgetState.read(one) for one in document]
 
-    def _known(self, dataset: str, analyst: str | None, epoch: str | None, first: Mapping[str, Any]) -> RemoteBudget:
-        """Return a budget whose document is there already."""
+    def _budget(
+        self, dataset: str, analyst: str | None = None, epoch: str | None = None, first: BudgetState | None = None
+    ) -> RemoteBudget:
         query = {"analyst": analyst, "epoch": epoch}
         return RemoteBudget(
             lambda: self._wire.get("budgets", dataset, query=query),
@@ -270,7 +266,7 @@ class Client:
         with understood("the budget"):
             for sentence in document.get("warnings") or ():
                 warnings.warn(str(sentence), PrivacyWarning, stacklevel=2)
-        return self._known(dataset, None, None, document)
+        return self._budget(dataset, first=BudgetState.read(document))
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
         """Let an analyst, or a group, spend up to a cap on each of some data sets, one after another."""
@@ -339,14 +335,16 @@ class Client:
         with understood("the list of jobs"):
             return [Job.read(one) for one in document]
 
-    def cancel(self, job: Job | str | None = None) -> None:
-        """Stop a job, or all of one's own that run; what was charged stays charged."""
-        if job is None:
-            for one in self.jobs():
-                if one.is_running:
-                    self._wire.delete("jobs", one.id)
+    def cancel(self, what: Job | str | int | None = None) -> None:
+        """Stop a job, the question that a thread of this client waits for, or all that wait; as `Curator.cancel`.
+
+        What was charged stays charged. A question of this client is stopped by the thread that waits for it, as soon
+        as it has become a job (2 s after it was asked).
+        """
+        if isinstance(what, int) or what is None:
+            self._asking.stop(what)
         else:
-            self._wire.delete("jobs", job if isinstance(job, str) else job.id)
+            self._wire.delete("jobs", what if isinstance(what, str) else what.id)
 
     def reservations(self) -> list[dict[str, Any]]:
         """Return permits that were never committed: runs under way, and runs that died."""

@@ -8,8 +8,10 @@ charged: whether the answer is still the released one is asked before.
 from __future__ import annotations
 
 import secrets
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from tacit.client.failures import error_of, understood
@@ -26,7 +28,7 @@ WAIT_S: Final = 2.0
 """How long a request waits for its answer before the question becomes a job, which can be cancelled."""
 
 POLL_S: Final = 0.1
-POLL_MAX_S: Final = 2.0
+POLL_MAX_S: Final = 1.0
 LOST_MAX: Final = 2
 """How often a question is asked again whose process at the server died."""
 
@@ -71,6 +73,26 @@ class Asking:
 
     def __init__(self, wire: Wire, sleep: Callable[[float], None] = time.sleep) -> None:
         self._wire, self._sleep = wire, sleep
+        self._lock: Final = threading.Lock()
+        self._waiting: Final[dict[int, bool]] = {}
+        """The threads that wait for an answer, and whether each was told to stop."""
+
+    def stop(self, thread: int | None = None) -> None:
+        """Let the question of a thread, or of all, be cancelled; that thread does it when it next looks."""
+        with self._lock:
+            for one in self._waiting:
+                self._waiting[one] |= thread is None or one == thread
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        here = threading.get_ident()
+        with self._lock:
+            self._waiting[here] = False
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._waiting[here]
 
     def release(
         self, question: Mapping[str, Any], key: str | None, level: float, progress: Progress | None
@@ -80,7 +102,8 @@ class Asking:
         if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
             raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
         share = float(inside_unit_interval("level", level))
-        document = self._asked({**question, "level": share}, own, progress)
+        with self._under_way():
+            document = self._asked({**question, "level": share}, own, progress)
         return RemoteRelease(document, lambda other: self._again(question, own, other))
 
     def preview(self, question: Mapping[str, Any]) -> RemotePreview:
@@ -91,8 +114,9 @@ class Asking:
         """Ask for a statistic and return the document of its answer; it has no key, so it is not sent again."""
         share = float(inside_unit_interval("level", level))
         body = {"function": function, "arguments": arguments, "level": share, "wait_s": self._wait_s}
-        reply = self._wire.ask("POST", "statistics", body=body)
-        document = reply.document if reply.status != 202 else self._followed(_job(reply), None)
+        with self._under_way():
+            reply = self._wire.ask("POST", "statistics", body=body)
+            document = reply.document if reply.status != 202 else self._followed(_job(reply), None)
         if document is None:
             raise ServerFailed("the server lost the statistic; what it had charged stays charged")
         return document
@@ -112,7 +136,8 @@ class Asking:
                 "the data were changed since, and the same question would be charged anew",
                 accepted=f"ask it with level={level:g}",
             )
-        return self._asked({**question, "level": level}, key, None)
+        with self._under_way():
+            return self._asked({**question, "level": level}, key, None)
 
     def _asked(self, question: Mapping[str, Any], key: str, progress: Progress | None) -> Mapping[str, Any]:
         """Return the document of an answer; a question whose process died is asked again, with the same key."""
@@ -134,9 +159,12 @@ class Asking:
 
     def _followed(self, job: str, progress: Progress | None) -> Mapping[str, Any] | None:
         """Wait for a job and return the document of its answer, or None if the server lost it."""
-        pause_s = POLL_S
+        pause_s, is_stopped, here = POLL_S, False, threading.get_ident()
         try:
             while True:
+                if self._waiting[here] and not is_stopped:
+                    self._wire.delete("jobs", job)  # what the job says then is what happened
+                    is_stopped, pause_s = True, POLL_S
                 document = self._wire.get("jobs", job)
                 with understood("the job"):
                     state = document["state"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
@@ -257,17 +258,40 @@ def test_ctrl_c_while_the_job_is_waited_for_cancels_it_too() -> None:
 
 
 def test_jobs_are_listed_and_cancelled() -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
-        return fine([job("running"), job("done", id="j2"), job("waiting", id="j3")] if request.method == "GET" else {})
-
-    served = Served(handler)
-    first = served.client.jobs()[0]
+    served = Served(lambda request: fine([job("running"), job("done", id="j2")] if request.method == "GET" else {}))
+    first, second = served.client.jobs()
     assert (first.id, first.is_running, first.asked_at) == ("j1", True, datetime(2024, 1, 31, 12, tzinfo=UTC))
+    assert not second.is_running
     served.client.cancel(first)
     served.client.cancel("j9")
+    assert [request.url.path for request in served.requests[1:]] == ["/v1/jobs/j1", "/v1/jobs/j9"]
+
+
+def test_cancelling_all_stops_the_questions_of_this_client_and_of_nobody_else() -> None:
+    """An owner sees the jobs of others: they go on."""
+    served = Served(lambda request: fine([job("running", id="of somebody else")]))
     served.client.cancel()
-    deleted = [request.url.path for request in served.requests if request.method == "DELETE"]
-    assert deleted == ["/v1/jobs/j1", "/v1/jobs/j9", "/v1/jobs/j1", "/v1/jobs/j3"]
+    served.client.cancel(1)
+    assert served.requests == []
+
+
+@pytest.mark.parametrize("by_thread", [True, False])
+def test_another_thread_stops_the_question_that_one_waits_for(by_thread: bool) -> None:
+    served = Served(job_server(job("running"), job("running"), job("cancelled"), job("done", release=RELEASE)))
+    here = threading.get_ident()
+    served.client._asking._sleep = lambda _: threaded(lambda: served.client.cancel(here if by_thread else None))
+    with pytest.raises(Cancelled):
+        served.client.sql(SQL, 0.5)
+    assert [request.method for request in served.requests].count("DELETE") == 1
+    served = Served(job_server(job("running"), job("done", release=RELEASE)))
+    served.client._asking._sleep = lambda _: threaded(lambda: served.client.cancel(here + 1))
+    assert served.client.sql(SQL, 0.5).rows, "another thread's question goes on"
+
+
+def threaded(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
 
 
 def test_a_budget_that_is_exceeded_says_what_was_asked_what_is_left_and_what_fits() -> None:
