@@ -1,6 +1,7 @@
 """`tacit table` on real files: names and types are found, and what cannot be read is one sentence."""
 
 import gzip
+import json
 from pathlib import Path
 
 import duckdb
@@ -71,3 +72,45 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_leaves_nothing_behind(
     assert (out, err.count("\n")) == ("", 1)
     assert "internal error" not in err
     assert Catalog.open(folder).tables == {}
+
+
+def test_three_commands_lead_to_a_private_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["patient,age", *(f"{row},{row % 90}" for row in range(500))]
+    (tmp_path / "visits.csv").write_text("\n".join(lines))
+    assert run(["init", "clinic"]) == 0
+    stated = ["--unit", "patient", "--bounds", "age=0:120", "--epsilon", "3", "--delta", "1e-7"]
+    assert run(["table", "add", "visits", "visits.csv", *stated, "--folder", "clinic"]) == 0
+    capsys.readouterr()
+    sql = "SELECT COUNT(*) AS n FROM visits"
+    assert run(["sql", sql, "--epsilon", "2", "--rows-per-group", "1", "--folder", "clinic", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert abs(found["rows"][0]["n"] - 500) < 40
+    assert found["remaining"]["visits"]["epsilon"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("wrong", [["--epsilon", "-1"], ["--epsilon", "1", "--delta", "2"], ["--epsilon", "nan"]])
+def test_a_budget_that_cannot_be_set_leaves_no_table_behind(
+    wrong: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text("patient,age\n1,2\n")
+    assert run(["init", "clinic"]) == 0
+    assert run(["table", "add", "visits", "visits.csv", "--unit", "patient", *wrong, "--folder", "clinic"]) == 2
+    assert not Catalog.open(tmp_path / "clinic").tables
+
+
+def test_a_second_budget_is_refused_before_the_table_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text("patient,age\n1,2\n")
+    assert run(["init", "clinic"]) == 0
+    add = ["table", "add", "visits", "visits.csv", "--unit", "patient", "--epsilon", "1", "--folder", "clinic"]
+    assert run(add) == 0
+    before = Catalog.open(tmp_path / "clinic").text
+    assert run([*add, "--replace", "--bounds", "age=0:9"]) == 2
+    assert "T121" in capsys.readouterr().err
+    assert Catalog.open(tmp_path / "clinic").text == before

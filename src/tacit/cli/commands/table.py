@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.catalog.place import folder_words, hinted, in_folder, opened_catalog, require_folder, said
+from tacit.cli.catalog.place import (
+    folder_words,
+    hinted,
+    in_folder,
+    opened_catalog,
+    opened_curator,
+    require_folder,
+    said,
+)
 from tacit.cli.kit import Group, Screen
 
 if TYPE_CHECKING:
     from tacit.cli.catalog.drafts import Draft
     from tacit.curator.catalog import Catalog
     from tacit.engines.protocol import Source
+    from tacit.privacy.tables import Table
 
 UNDECIDED: Final = (
     "it is not said whom {name} protects: add --unit COLUMN, whose values are the protected people, or --public for a "
@@ -81,8 +90,19 @@ def _stating(function: Callable[..., None]) -> Callable[..., None]:
 @click.argument("source")
 @_stating
 @click.option("--replace", is_flag=True, help="Replace what is stated of a table of this name.")
+@click.option("--epsilon", type=float, help="Set its budget as well, as tacit budget set does.")
+@click.option("--delta", type=float, default=0.0, help="The delta of that budget.")
 @click.pass_obj
-def add(screen: Screen, folder: Path, name: str, source: str, replace: bool, options: dict[str, Any]) -> None:
+def add(
+    screen: Screen,
+    folder: Path,
+    name: str,
+    source: str,
+    replace: bool,
+    epsilon: float | None,
+    delta: float,
+    options: dict[str, Any],
+) -> None:
     """State a table: its rows come from SOURCE.
 
     SOURCE is a CSV or Parquet file, several of them (visits-*.parquet), a table of a DuckDB file
@@ -90,7 +110,7 @@ def add(screen: Screen, folder: Path, name: str, source: str, replace: bool, opt
     or ~/.pgpass, or the whole address by env:NAME. At a terminal, what the options leave open is asked for.
 
     \b
-      tacit table add visits visits.parquet --unit patient_id --bounds age=0:120 --categories sex=F,M
+      tacit table add visits visits.parquet --unit patient_id --bounds age=0:120 --categories sex=F,M --epsilon 3
       tacit table add lines lines.csv --through visit_id=visits.id --rows-per-unit 50
       tacit table add regions regions.csv --public
       tacit table add stays postgresql://ana@db.clinic/care#public.stays --unit patient_id
@@ -112,8 +132,27 @@ def add(screen: Screen, folder: Path, name: str, source: str, replace: bool, opt
         _ask(screen, catalog, draft, rows, source)
     known = {table.dataset for table in catalog.tables.values() if table.is_private}
     table = draft.table()
+    if epsilon is not None:
+        _check_budget(folder, table, epsilon, delta)
     catalog.add(table, rows, replace=replace)
-    _show_added(screen, catalog, draft, is_new_budget=table.is_private and table.dataset not in known)
+    if epsilon is not None:
+        with opened_curator(folder) as curator:
+            curator.set_budget(table.dataset, epsilon, delta)
+    is_new_budget = epsilon is None and table.is_private and table.dataset not in known
+    _show_added(screen, catalog, draft, is_new_budget=is_new_budget)
+
+
+def _check_budget(folder: Path, table: Table, epsilon: float, delta: float) -> None:
+    """Refuse a budget that could not be set, before anything is written."""
+    from tacit.ledger import Budget
+    from tacit.privacy.errors import InvalidInput, NameTaken
+
+    if not table.is_private:
+        raise InvalidInput(f"{table.name} is public, and needs no budget; leave out --epsilon", name="epsilon")
+    Budget(epsilon, delta)
+    with opened_curator(folder) as curator:
+        if curator.ledger.scopes(table.dataset):
+            raise NameTaken(f"{table.dataset} has a budget already, once and for all; leave out --epsilon")
 
 
 def _ask(screen: Screen, catalog: Catalog, draft: Draft, rows: Source, place: str) -> None:
