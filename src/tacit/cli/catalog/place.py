@@ -1,17 +1,21 @@
-"""The folder that a command works in."""
+"""Where a command works: in a folder, or at a server that serves one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from tacit.cli.kit import Screen
 
 if TYPE_CHECKING:
+    from tacit.client import Client
     from tacit.curator import Curator
     from tacit.curator.catalog import Catalog
 
@@ -21,6 +25,37 @@ LEDGER: Final = "ledger.sqlite"
 in_folder = click.option(
     "--folder", default=".", type=click.Path(path_type=Path), help="Where the catalog and the ledger lie."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAt:
+    """A server, and where the token for it is: in a file, or in TACIT_TOKEN."""
+
+    url: str
+    token_file: Path | None
+
+
+def at_server(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that has a folder the options of a server; it gets `server`, None where the folder is meant."""
+
+    @click.option(
+        "--server", metavar="URL", envvar="TACIT_SERVER", show_envvar=True, help="Ask a server instead of a folder."
+    )
+    @click.option(
+        "--token-file", type=click.Path(path_type=Path), help="Where the token for it lies, if not in TACIT_TOKEN."
+    )
+    @wraps(function)
+    def wrapped(*arguments: Any, server: str | None, token_file: Path | None, **settings: Any) -> None:
+        context = click.get_current_context()
+        if server is not None and context.get_parameter_source("folder") is ParameterSource.COMMANDLINE:
+            if context.get_parameter_source("server") is ParameterSource.COMMANDLINE:
+                raise click.UsageError("the data are in one place: give --server or --folder")
+            server = None  # what is typed is stronger than the environment
+        if server is None and token_file is not None:
+            raise click.UsageError("--token-file is for a server; name it with --server")
+        function(*arguments, server=None if server is None else ServerAt(server, token_file), **settings)
+
+    return wrapped
 
 
 def require_folder(folder: Path) -> None:
@@ -56,6 +91,23 @@ def opened_curator(folder: Path) -> Iterator[Curator]:
         yield curator
     for warning in found:
         click.echo(f"tacit: warning: {warning.message}", err=True)
+
+
+@contextmanager
+def opened_client(server: ServerAt) -> Iterator[Client]:
+    """Make a client of a server; what is doubtful about the way to it is said on standard error."""
+    import warnings
+
+    from tacit.client import Client, InsecureWarning
+
+    token = None if server.token_file is None else f"file:{server.token_file}"
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", InsecureWarning)
+        client = Client(server.url, token)
+    for warning in found:
+        click.echo(f"tacit: warning: {warning.message}", err=True)
+    with client:
+        yield client
 
 
 def said(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.catalog.place import hinted, in_folder, opened_curator, said
+from tacit.cli.catalog.place import ServerAt, at_server, hinted, in_folder, opened_client, opened_curator, said
 from tacit.cli.kit import Group, Screen
 
 if TYPE_CHECKING:
@@ -97,20 +97,18 @@ def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: floa
 
 @command.command()
 @in_folder
+@at_server
 @click.argument("dataset", required=False)
 @click.pass_obj
-def show(screen: Screen, folder: Path, dataset: str | None) -> None:
+def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAt | None) -> None:
     """Show what is spent and what is left, of one data set or of all.
 
     ε left is what one more answer may cost at most. Where costs are added up as rho, what is spent and what is left do
     not make up the whole.
     """
-    from tacit.cli.catalog.budgets import budget_objects, show_budgets
+    from tacit.cli.catalog.budgets import show_budgets
 
-    with opened_curator(folder) as curator:
-        if dataset is not None:
-            curator.budget(dataset)  # refuses a name that is not known
-        budgets = budget_objects(curator.ledger, dataset)
+    budgets = _budgets(folder, server, dataset)
     if screen.as_json:
         screen.show_object({"budgets": budgets})
     elif budgets:
@@ -119,14 +117,36 @@ def show(screen: Screen, folder: Path, dataset: str | None) -> None:
         screen.console.print("no budget was set yet")
 
 
+def _budgets(folder: Path, server: ServerAt | None, dataset: str | None) -> list[dict[str, Any]]:
+    """Return budgets as they are shown; a name that is not known is refused."""
+    from tacit.cli.catalog.budgets import budget_objects
+    from tacit.cli.questions import remote
+
+    if server is None:
+        with opened_curator(folder) as curator:
+            if dataset is not None:
+                curator.budget(dataset)
+            return budget_objects(curator.ledger, dataset)
+    with opened_client(server) as client:
+        if dataset is not None:
+            client.budget(dataset)
+        return remote.budget_objects(client, dataset)
+
+
 @command.command()
 @in_folder
+@at_server
 @click.option("--all", "everything", is_flag=True, help="Decided ones, too.")
 @click.pass_obj
-def requests(screen: Screen, folder: Path, everything: bool) -> None:
+def requests(screen: Screen, folder: Path, everything: bool, server: ServerAt | None) -> None:
     """List requests of analysts for more."""
-    with opened_curator(folder) as curator:
-        found = curator.ledger.requests(only_open=not everything)
+    found: list[Request]
+    if server is None:
+        with opened_curator(folder) as curator:
+            found = curator.ledger.requests(only_open=not everything)
+    else:
+        with opened_client(server) as client:
+            found = client.requests(only_open=not everything)
     if screen.as_json:
         screen.show_object({"requests": [_request_object(one) for one in found]})
     elif found:

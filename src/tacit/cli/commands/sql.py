@@ -9,12 +9,14 @@ from typing import Any
 
 import click
 
+from tacit.cli.catalog.place import ServerAt, at_server
 from tacit.cli.kit import Command, Screen
 from tacit.cli.questions.asking import question
 
 
 @click.command("sql", cls=Command)
 @partial(question, is_required=False)
+@at_server
 @click.option("--analyst", help="Who asks; her own budget is charged, too.")
 @click.option("--purpose", default="", help="What for, to be kept in the ledger; the query itself by default.")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
@@ -31,6 +33,7 @@ def command(
     level: float,
     timeout: float | None,
     card: bool,
+    server: ServerAt | None,
 ) -> None:
     """Answer SQL about a private table, with noise, and charge it to the table's budget.
 
@@ -41,23 +44,21 @@ def command(
     \b
       tacit sql "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
     """
-    from tacit.cli.catalog.place import opened_curator
     from tacit.cli.questions import showing
+    from tacit.cli.questions.remote import opened_answers
     from tacit.cli.questions.waiting import waited
 
     if sql is None:
         settings = {"analyst": analyst, "purpose": purpose, "level": level, "timeout_s": timeout, "shows_card": card}
-        _converse(screen, folder, asked, settings)
+        _converse(screen, folder, server, asked, settings)
         return
-    with opened_curator(folder) as curator:
+    with opened_answers(folder, server, level) as (place, answers):
         release = waited(
             screen,
-            curator,
-            lambda progress: curator.sql(
-                sql, **asked, analyst=analyst, purpose=purpose, timeout_s=timeout, progress=progress
-            ),
+            place,
+            lambda progress: answers.sql(sql, asked, analyst, purpose=purpose, timeout_s=timeout, progress=progress),
         )
-        remaining = {name: curator.budget(name, analyst).remaining() for name in release.datasets}
+        remaining = answers.remaining(release.datasets, analyst)
         if screen.as_json:
             screen.show_object(
                 {
@@ -79,13 +80,14 @@ def command(
         click.echo(release.card, err=not screen.console.is_terminal)
 
 
-def _converse(screen: Screen, folder: Path, asked: dict[str, Any], settings: dict[str, Any]) -> None:
+def _converse(
+    screen: Screen, folder: Path, server: ServerAt | None, asked: dict[str, Any], settings: dict[str, Any]
+) -> None:
     """Open the prompt, where somebody types and reads."""
     if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
         raise click.UsageError("give the query as an argument, or - to read it from standard input")
-    from tacit.cli.catalog.place import opened_curator
-    from tacit.cli.prompt.answers import CuratorAnswers
     from tacit.cli.prompt.loop import converse
+    from tacit.cli.questions.remote import opened_answers
 
-    with opened_curator(folder) as curator:
-        converse(screen, CuratorAnswers(curator), asked, **settings)
+    with opened_answers(folder, server, settings["level"]) as (_, answers):
+        converse(screen, answers, asked, **settings)

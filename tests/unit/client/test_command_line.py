@@ -1,0 +1,178 @@
+"""`tacit sql`, `preview` and `budget show` at a server: what they show is what they show in its folder."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from tacit.cli.app import run
+from tests.unit.client.serving import Place, served
+
+BY_SEX = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, str]]:
+    """A server on a port of this machine."""
+    with served(tmp_path_factory.mktemp("cli") / "clinic") as place:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server = uvicorn.Server(
+                uvicorn.Config(
+                    place.http.app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none"
+                )
+            )
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        until_s = time.monotonic() + 20
+        while not server.started and time.monotonic() < until_s:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield place, f"http://127.0.0.1:{port}"
+        server.should_exit = True
+        thread.join(20)
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def here(clinic: tuple[Place, str], monkeypatch: pytest.MonkeyPatch) -> Place:
+    """The environment of somebody who works at the server."""
+    place, url = clinic
+    monkeypatch.setenv("TACIT_SERVER", url)
+    monkeypatch.setenv("TACIT_TOKEN", place.tokens["olga"])
+    return place
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sql", BY_SEX, "--epsilon", "0.5", "--json"),
+        ("sql", BY_SEX, "--epsilon", "0.5", "--level", "0.5", "--card"),
+        ("sql", "SELECT day, COUNT(*) AS n FROM visits GROUP BY day", "--keys", "day=2024-01-02", "--epsilon", "1"),
+        ("preview", BY_SEX, "--epsilon", "0.25", "--json"),
+        ("preview", BY_SEX, "--error", "30", "--explain"),
+        ("budget", "show"),
+        ("budget", "show", "visits", "--json"),
+        ("budget", "requests", "--all", "--json"),
+        ("budget", "show", "nothing"),
+        ("sql", "SELECT age FROM visits", "--epsilon", "1"),
+    ],
+)
+def test_a_command_shows_the_same_at_the_server_as_in_the_folder(
+    here: Place, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    run(words)  # what costs something is paid now, so that both see the same
+    at_server = shown(capsys, *words)
+    in_folder = shown(capsys, *words, "--folder", str(here.folder))
+    assert at_server == in_folder
+
+
+def test_an_analyst_sees_what_is_left_to_her(
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_TOKEN", here.tokens["ana"])
+    code, out, _ = shown(capsys, "sql", "SELECT COUNT(*) AS n FROM visits WHERE age > 61", "--epsilon", "0.5", "--json")
+    answer: dict[str, Any] = json.loads(out)
+    assert code == 0
+    assert answer["permit"]
+    left = here.curator.budget("visits", "ana").remaining()
+    assert answer["remaining"]["visits"]["epsilon"] == left.epsilon
+    code, out, _ = shown(capsys, "budget", "show", "--json")
+    assert {row["scope"] for row in json.loads(out)["budgets"]} == {"visits", "ana on visits"}
+
+
+def test_the_token_may_lie_in_a_file_and_is_never_shown(
+    clinic: tuple[Place, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place, url = clinic
+    monkeypatch.delenv("TACIT_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "token").write_text(place.tokens["ana"], encoding="ascii")
+    code, out, err = shown(capsys, "budget", "show", "--server", url, "--token-file", "token")
+    assert (code, "visits" in out, err) == (0, True, "")
+    for words in (["--server", url], ["--server", url, "--token-file", "nowhere"]):
+        code, _, err = shown(capsys, "budget", "show", *words)
+        assert code == 2
+        assert "token" in err
+    monkeypatch.setenv("TACIT_TOKEN", "tacit_000000000000_" + "x" * 43)
+    code, _, err = shown(capsys, "budget", "show", "--server", url, "--debug")
+    assert code == 3
+    assert "T401" in err
+    assert "xxxx" not in err
+
+
+def test_a_folder_and_a_server_are_not_both_meant(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = shown(capsys, "budget", "show", "--server", "http://127.0.0.1:9", "--folder", str(here.folder))
+    assert code == 2
+    assert "one place" in err
+    assert shown(capsys, "budget", "show", "--folder", str(here.folder))[0] == 0
+
+
+def test_who_asks_a_server_is_said_by_the_token(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = shown(capsys, "sql", BY_SEX, "--epsilon", "0.5", "--analyst", "ben")
+    assert code == 2
+    assert "token" in err
+
+
+def test_a_server_that_is_not_there_is_a_sentence_and_an_exit_code(
+    here: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = shown(capsys, "budget", "show", "--server", "http://127.0.0.1:9")
+    assert (code, out) == (4, "")
+    assert err == "tacit: T710 no server answers at http://127.0.0.1:9\n"
+
+
+def test_an_unencrypted_way_to_another_machine_is_warned_of(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = shown(capsys, "budget", "show", "--server", "http://tacit.invalid:9")
+    assert "tacit: warning: the token goes to tacit.invalid without encryption" in err
+
+
+def test_the_prompt_asks_a_server_as_it_asks_a_folder(here: Place, clinic: tuple[Place, str]) -> None:
+    from tacit.cli.catalog.place import ServerAt
+    from tacit.cli.questions.remote import opened_answers
+    from tacit.privacy.errors import InvalidInput
+    from tacit.privacy.tables import Limits
+
+    asked = {
+        "epsilon": 0.5,
+        "rho": None,
+        "error": None,
+        "delta": None,
+        "limits": Limits(),
+        "keys": None,
+        "other": False,
+    }
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE age > 62"
+    with (
+        opened_answers(here.folder, ServerAt(clinic[1], None), 0.9) as (_, remote),
+        opened_answers(here.folder, None, 0.9) as (_, local),
+    ):
+        assert remote.place == clinic[1]
+        assert remote.tables() == local.tables()
+        assert remote.explain(sql, asked) == local.explain(sql, asked)
+        theirs, ours = remote.preview(sql, asked, None), local.preview(sql, asked, None)
+        assert (theirs.preview, theirs.remaining) == (ours.preview, ours.remaining)
+        answer = remote.sql(sql, asked, None)
+        assert (answer.rows, answer.intervals(0.9)) == (
+            local.sql(sql, asked, None).rows,
+            local.sql(sql, asked, None).intervals(0.9),
+        )
+        assert remote.remaining(answer.datasets, None) == local.remaining(answer.datasets, None)
+        assert remote.budgets() == local.budgets()
+        remote.cancel(threading.get_ident())
+        with pytest.raises(InvalidInput):
+            remote.require_analyst("ana")
