@@ -33,11 +33,12 @@ def command(screen: Screen, /, folder: Path, timing_class: float | None, **flags
       tacit serve clinic --port 8321
     """
     from tacit.cli.catalog.place import require_folder
-    from tacit.server.process import free_port, serve
+    from tacit.server.process import check_bind, free_port, serve
     from tacit.server.settings import settings_of
 
     require_folder(folder)
     settings = settings_of(folder, {**flags, "timing_class_s": timing_class})
+    check_bind(settings)
     settings = free_port(settings)
     said = _first_owner(settings)
     if screen.as_json:
