@@ -8,6 +8,7 @@
     keeping     the history, in the user's own state directory
     loop        the terminal
 
-Promise: nothing is spent that was not shown before, unless `.confirm off` was said; a line that fails spends nothing,
-and the prompt goes on. Not here: anything that decides privacy.
+Promise: nothing is spent that was not shown before, unless `.confirm off` was said; a line that is refused spends
+nothing, and the prompt goes on. What stops while it runs stays charged, as everywhere, and the prompt says so. Not here:
+anything that decides privacy.
 """
