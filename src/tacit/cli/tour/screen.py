@@ -136,7 +136,7 @@ def show_end(console: Console) -> None:
 def show_people(console: Console, address: str, people: Sequence[tuple[str, str, str, str]], moved: str) -> None:
     """Say what to open, and who may log in: name, role, password and token of each."""
     _heading(console, "→", f"The clinic is served at {address}" + (f" ({moved})" if moved else ""))
-    _fact(console, "open", Text.assemble((address, "bold cyan"), ", where /openapi.json lists every request"))
+    _fact(console, "open", Text.assemble((address, "bold cyan"), "   requests: /openapi.json"))
     for name, role, password, token in people:
         who = name if name == role else f"{name}, {role}"
         _fact(console, who, Text.assemble("password ", (password, "bold")))
