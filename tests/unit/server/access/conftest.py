@@ -9,6 +9,13 @@ from tacit.server.access import Access, Grant, Role
 from tests.unit.server.access.places import PASSWORD, Clock, Place, postgres_place, sqlite_place
 
 
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What survives a power cut is tested for the ledger, whose file is made of the same parts."""
+    monkeypatch.setattr("tacit.ledger.stores.sqlite_file.PRAGMAS", ("journal_mode = WAL", "synchronous = OFF"))
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     made = sqlite_place(tmp_path) if request.param == "sqlite" else postgres_place()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from tacit.server.database import Database, PostgresDatabase, SqliteDatabase
 from tests.support import postgres_server
 
 PASSWORD = "correct horse battery"
-_SCHEMAS = itertools.count()
+TABLES = ("audit", "browsers", "failures", "grants", "tokens", "people", "used_states")
 
 
 class Clock:
@@ -72,12 +71,16 @@ def sqlite_place(folder: Path) -> Place:
 
 
 def postgres_place() -> Place:
-    """A place in a schema of its own."""
-    schema = f"access_{os.getpid()}_{next(_SCHEMAS)}"
+    """A place in a schema of this process, emptied for each test."""
+    schema = f"access_{os.getpid()}"
 
     def open_() -> Database:
         made = PostgresDatabase(postgres_server.address(), schema=schema)
         made.open()
+        with made._writer.held():
+            made._writer.connected().execute("SET synchronous_commit = off")
         return made
 
+    open_().close()
+    postgres_server.execute(f"TRUNCATE {', '.join(f'{schema}.{table}' for table in TABLES)}")
     return Place(open_, Clock())

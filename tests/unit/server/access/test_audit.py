@@ -158,6 +158,16 @@ def test_a_secret_in_any_place_is_in_no_record_and_in_no_file(secret: str, tmp_p
     assert b"$argon2id$" in content
 
 
+def test_a_password_typed_where_the_name_goes_is_in_no_record(access: Access) -> None:
+    for number, password in enumerate(("hunter2hunter2", "correcthorsebattery", "12345678")):
+        with pytest.raises(NotKnown):
+            access.login(password, "", f"10.0.2.{number}")
+        assert password not in repr(access.audit())
+    with pytest.raises(NotKnown):
+        access.login("eve", "", "10.0.3.1")
+    assert access.audit()[-1].actor == "eve"
+
+
 @pytest.mark.parametrize("name", ["visits", "visits_2024q1", "Clinic.North", "ana@clinic.org", "größen", "two words"])
 def test_names_of_data_and_people_are_shown_as_they_are(name: str) -> None:
     assert shown(name) == name

@@ -70,6 +70,7 @@ def test_states_nonces_and_verifiers_are_new_each_time(provider: Provider) -> No
         {"nonce": None},
         {"aud": "somebody-else"},
         {"aud": ["somebody-else", "and-another"]},
+        {"aud": "somebody-else", "azp": CLIENT_ID},
         {"aud": None},
         {"iss": "https://evil.example"},
         {"iss": None},
