@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tacit.accounting.bounds import Bound, Cost
 from tacit.client.failures import understood
-from tacit.client.values import cost_of
+from tacit.client.values import cost_of, number_of
 from tacit.ledger.caps import Cap
 from tacit.privacy.errors import LedgerCorrupt, NotATacitServer
 
@@ -42,7 +42,9 @@ class RemoteReport:
                 cost_of(document["guaranteed"]),
                 {str(one["event"]): int(one["count"]) for one in document["events"]},
                 int(document["unlisted"]),
-                None if bound is None else Bound(bound["lower"], bound["upper"], str(bound["method"])),
+                None
+                if bound is None
+                else Bound(number_of(bound["lower"]), number_of(bound["upper"]), str(bound["method"])),
                 document["meaning"],
                 str(document["text"]),
             )

@@ -350,6 +350,12 @@ class Client:
         """Return permits that were never committed: runs under way, and runs that died."""
         return self.ledger.reservations()
 
+    def audit(self, first: int = 1, limit: int = 100) -> list[dict[str, Any]]:
+        """Return what was refused, and what was changed about people, for owners and auditors; the oldest first."""
+        document = self._wire.get("audit", query={"first": first, "limit": limit})
+        with understood("the list of records"):
+            return [dict(one) for one in document]
+
     def me(self) -> dict[str, Any]:
         """Return who the token says one is, what one may do, and which server this is."""
         return dict(self._wire.get("me"))

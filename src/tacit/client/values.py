@@ -22,8 +22,12 @@ DEPTH_MAX: Final = 20
 
 def cost_of(document: Mapping[str, Any]) -> Cost:
     """Read a cost; what is null is infinity."""
-    epsilon, delta, rho = (document[name] for name in ("epsilon", "delta", "rho"))
-    return Cost(*(math.inf if number is None else float(number) for number in (epsilon, delta, rho)))
+    return Cost(*(number_of(document[name]) for name in ("epsilon", "delta", "rho")))
+
+
+def number_of(value: Any) -> float:
+    """Read a number of privacy; what is null is infinity."""
+    return math.inf if value is None else float(value)
 
 
 def cost_document(cost: Cost) -> dict[str, float | None]:

@@ -262,6 +262,13 @@ def test_who_may_not_is_told_so(place: Place, ana: Client) -> None:
         ana.budget("nothing")
 
 
+def test_what_was_refused_is_on_record_for_the_auditor(place: Place, ana: Client) -> None:
+    with pytest.raises(NotPermitted):
+        ana.audit()
+    found = [one for one in place.client("aude").audit(limit=1000) if one["actor"] == "ana"]
+    assert found[-1]["code"] == "T400"
+
+
 def test_a_budget_that_is_exceeded_says_what_would_fit(place: Place) -> None:
     ben = place.client("ben")
     with pytest.raises(BudgetExceeded) as caught:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.catalog.place import ServerAt, opened_client, opened_curator
-from tacit.cli.prompt.answers import CuratorAnswers, Previewed
+from tacit.cli.prompt.answers import Answers, CuratorAnswers, Previewed
 from tacit.cli.questions.showing import Answer
 
 if TYPE_CHECKING:
@@ -84,12 +84,15 @@ class ServerAnswers:
 @contextmanager
 def opened_answers(folder: Path, server: ServerAt | None, level: float) -> Iterator[tuple[Any, Any]]:
     """Open a folder or a server; what comes is what can be cancelled, and what answers."""
+    answers: Answers
     if server is None:
         with opened_curator(folder) as curator:
-            yield curator, CuratorAnswers(curator)
+            answers = CuratorAnswers(curator)
+            yield curator, answers
     else:
         with opened_client(server) as client:
-            yield client, ServerAnswers(client, level)
+            answers = ServerAnswers(client, level)
+            yield client, answers
 
 
 def budget_objects(client: Client, dataset: str | None = None) -> list[dict[str, Any]]:
