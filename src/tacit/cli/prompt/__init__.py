@@ -9,6 +9,6 @@
     loop        the terminal
 
 Promise: nothing is spent that was not shown before, unless `.confirm off` was said; a line that is refused spends
-nothing, and the prompt goes on. What stops while it runs stays charged, as everywhere, and the prompt says so. Not here:
-anything that decides privacy.
+nothing, and the prompt goes on. What stops while it runs stays charged, as everywhere, and the prompt says so.
+Not here: anything that decides privacy.
 """
