@@ -17,7 +17,14 @@ from typing import Any, Final, TypeAlias
 
 from tacit.ledger.stores.postgres_schema import BEGIN, PostgresSchema, Sentences, fetch_with, placeholders
 from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, Connect, SqliteFile, Words
-from tacit.privacy.errors import LedgerBusy, LedgerCorrupt, LedgerFull, LedgerReadOnly, LedgerUnavailable
+from tacit.privacy.errors import (
+    InvalidInput,
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerFull,
+    LedgerReadOnly,
+    LedgerUnavailable,
+)
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Execute: TypeAlias = Callable[[str, Sequence[Any]], Rows]
@@ -86,13 +93,14 @@ class SqliteDatabase(SqliteFile, Database):
         )
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        _require_storable(values)
         with self._reader.held(), self._translated():
             return list(self._reader.connected().execute(sql, values).fetchall())
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
-            yield lambda sql, values: list(connection.execute(sql, values).fetchall())
+            yield _checked(lambda sql, values: list(connection.execute(sql, values).fetchall()))
             connection.execute("COMMIT")
 
 
@@ -110,13 +118,14 @@ class PostgresDatabase(PostgresSchema, Database):
         )
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        _require_storable(values)
         with self._reader.held(), self._translated():
             return self._first_answer(self._reader, placeholders(sql), values)
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         with self._begun(self._writer, f"{BEGIN}; {_TAKE_TURN}") as (connection, _):
-            yield fetch_with(connection)
+            yield _checked(fetch_with(connection))
             connection.execute("COMMIT")
 
 
@@ -125,3 +134,28 @@ def open_database(folder: Path, dsn: str | None = None) -> Database:
     database = SqliteDatabase(Path(folder)) if dsn is None else PostgresDatabase(dsn)
     database.open()
     return database
+
+
+def _checked(execute: Execute) -> Execute:
+    """Return a function that refuses what cannot be stored before it executes anything."""
+
+    def checked(sql: str, values: Sequence[Any]) -> Rows:
+        _require_storable(values)
+        return execute(sql, values)
+
+    return checked
+
+
+def _require_storable(values: Sequence[Any]) -> None:
+    """Refuse texts that are not texts of UTF-8 without zeros: requests may hold them, and databases fail on them."""
+    for value in values:
+        if isinstance(value, str) and ("\x00" in value or not (value.isascii() or _is_utf8(value))):
+            raise InvalidInput("a text holds characters that cannot be stored; leave out zeros and lone surrogates")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -74,6 +74,17 @@ def test_a_block_that_raises_changes_nothing(another: Open) -> None:
     database.write((ADD, ("b", 1)))
 
 
+def test_texts_that_no_database_takes_are_refused_in_a_sentence(another: Open) -> None:
+    database = another()
+    for text in ("a\x00b", "\ud800", "größe \udfff"):
+        with pytest.raises(InvalidInput, match="cannot be stored"):
+            database.read("SELECT 1 FROM used_states WHERE sha256 = ?", (text,))
+        with pytest.raises(InvalidInput, match="cannot be stored"):
+            database.write((ADD, (text, 1)))
+    database.write((ADD, ("größe ε 😀", 1)))
+    assert database.read("SELECT sha256 FROM used_states") == [("größe ε 😀",)]
+
+
 def test_a_transaction_holds_the_write_lock_from_its_start(another: Open) -> None:
     """Two that read, add one and write: without the lock from the start one addition is lost."""
     another().write((ADD, ("n", 0)))

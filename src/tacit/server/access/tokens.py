@@ -39,11 +39,17 @@ from tacit.server.database import Database
 DAYS_MAX: Final = 365
 LABEL_LENGTH_MAX: Final = 128
 TOKENS_MAX: Final = 100
+"""How many valid tokens one person has at most."""
+
+ENDED_MAX: Final = 1_000
+"""How many there are at most together with those that have ended, which are shown for another month."""
+
 REMEMBERED_US: Final = 60_000_000
 REMEMBERED_MAX: Final = 4096
 USE_NOTED_EVERY_US: Final = 60_000_000
 LOCKS: Final = 64
 _DAY_US: Final = 86_400_000_000
+KEPT_AFTER_END_US: Final = 30 * _DAY_US
 _ID: Final = re.compile(r"[0-9a-f]{12}", re.ASCII)
 _TEXT: Final = re.compile(r"tacit_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _COLUMNS: Final = "id, person, label, created_at_us, expires_at_us, is_revoked, used_at_us, role, dataset"
@@ -110,8 +116,14 @@ class Tokens:
         expires_at_us = now + days * _DAY_US
         with self._database.transaction() as execute:
             require_active(execute, person)
-            alive = "SELECT COUNT(*) FROM tokens WHERE person = ? AND is_revoked = 0 AND expires_at_us > ?"
-            if execute(alive, (person, now))[0][0] >= TOKENS_MAX:
+            execute("DELETE FROM tokens WHERE expires_at_us <= ?", (now - KEPT_AFTER_END_US,))
+            counted = (
+                "SELECT COUNT(*), SUM(CASE WHEN is_revoked = 0 AND expires_at_us > ? THEN 1 ELSE 0 END) FROM tokens"
+            )
+            ((every, alive),) = execute(f"{counted} WHERE person = ?", (now, person))
+            if every >= ENDED_MAX:
+                raise TooLarge(f"{person} had {ENDED_MAX:,} tokens within a year; use those there are", name="person")
+            if (alive or 0) >= TOKENS_MAX:
                 raise TooLarge(
                     f"{person} has {TOKENS_MAX} tokens already; revoke those that nobody needs", name="person"
                 )

@@ -213,6 +213,20 @@ def test_one_person_has_a_limited_number_of_tokens(access: Access, monkeypatch: 
     access.create_token("bob")
 
 
+def test_tokens_that_have_ended_are_kept_for_a_month_and_not_without_end(
+    access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.server.access.tokens.ENDED_MAX", 2)
+    for _ in range(2):
+        access.revoke_token(access.create_token("bob", days=1).id)
+    with pytest.raises(TooLarge, match="had 2 tokens within a year"):
+        access.create_token("bob")
+    assert len(access.tokens("bob")) == 2
+    clock.move(days=31)
+    access.create_token("bob")
+    assert len(access.tokens("bob")) == 1
+
+
 def test_what_is_remembered_does_not_grow_without_end(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.server.access.tokens.REMEMBERED_MAX", 2)
     for _ in range(4):
