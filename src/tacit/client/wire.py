@@ -91,7 +91,11 @@ class Wire:
         self._token: Final = token
         self._clock, self._sleep = clock, sleep
         self._is_own: Final = http is None
-        self._http: Final = http or httpx.Client(verify=_trusted(verify), follow_redirects=False)
+        self._http: Final = http or httpx.Client(
+            verify=_trusted(verify),
+            follow_redirects=False,
+            trust_env=not _is_here(httpx.URL(self.url).host),  # what stays on this machine goes through no proxy
+        )
 
     def get(self, *path: str, query: Mapping[str, object] | None = None) -> Any:
         """Read a document."""

@@ -285,7 +285,8 @@ def test_another_thread_stops_the_question_that_one_waits_for(by_thread: bool) -
     assert [request.method for request in served.requests].count("DELETE") == 1
     served = Served(job_server(job("running"), job("done", release=RELEASE)))
     served.client._asking._sleep = lambda _: threaded(lambda: served.client.cancel(here + 1))
-    assert served.client.sql(SQL, 0.5).rows, "another thread's question goes on"
+    assert served.client.sql(SQL, 0.5).rows
+    assert "DELETE" not in [request.method for request in served.requests], "another thread's question goes on"
 
 
 def threaded(work: Callable[[], None]) -> None:

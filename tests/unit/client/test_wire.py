@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 import traceback
 import warnings
 from collections.abc import Callable
@@ -297,6 +298,19 @@ def test_what_is_encrypted_or_stays_here_is_not_warned_of(url: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tacit.connect(url, SECRET).close()
+
+
+def test_what_is_on_this_machine_is_not_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(ServerUnreachable):
+            tacit.connect("http://127.0.0.1:9", SECRET, retries=0, timeout_s=1).tables()
+        proxy.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            proxy.accept()
 
 
 def test_certificates_are_checked_unless_somebody_says_otherwise(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Cursor:
         """The place of the row that comes next, from 0 on."""
         return None if self.release is None else self._place
 
-    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None, /, **stated: Any) -> Self:
+    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None, **stated: Any) -> Self:
         """Ask a question; what is said here (epsilon, rho, error, delta, ...) is stronger than the connection's.
 
         Parameters are written :name and given by name. The other arguments are those of `tacit.Client.sql`.
@@ -64,7 +64,7 @@ class Cursor:
         self._rows = [tuple(row[name] for name in release.columns) for row in release.rows]
         return self
 
-    def executemany(self, sql: str, parameters: Any = (), /) -> NoReturn:
+    def executemany(self, sql: str, parameters: Any = ()) -> NoReturn:
         """Refuse: each question is charged by itself, so each is asked by itself."""
         raise NotSupportedError("each question is charged by itself; call execute for each, or ask for groups at once")
 
