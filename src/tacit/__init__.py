@@ -20,6 +20,8 @@ Everything is loaded when it is first named, so that `import tacit` and the comm
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from tacit.version import __version__
+
 if TYPE_CHECKING:
     from tacit import accounting, client, curator, engines, ledger, mechanisms, privacy, query, stats
     from tacit.accounting import Cost
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
         TacitError,
         Unavailable,
     )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Bounds",

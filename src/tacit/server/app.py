@@ -18,7 +18,6 @@ from typing import Any, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
-from tacit import __version__
 from tacit.curator import Curator
 from tacit.server import failures
 from tacit.server.access import Access
@@ -32,6 +31,7 @@ from tacit.server.releases import Releases, Shown
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
 from tacit.server.turns import Turns
+from tacit.version import __version__
 
 STOP_S: Final = 20.0
 """How long questions that run may go on when the server stops."""

@@ -8,21 +8,26 @@ from typing import Any
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from tacit import __version__
 from tacit.privacy.errors import TacitError
 from tacit.server.access import Action
+from tacit.server.listings import HealthGiven, ReadyGiven
 from tacit.server.place import Who
+from tacit.version import __version__
 
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz")
+@router.get("/healthz", response_model=HealthGiven)
 async def alive() -> dict[str, str]:
     """Say that the process lives."""
     return {"status": "alive", "version": __version__}
 
 
-@router.get("/readyz", responses={503: {"description": "It cannot answer now."}})
+@router.get(
+    "/readyz",
+    response_model=ReadyGiven,
+    responses={503: {"model": ReadyGiven, "description": "It cannot answer now."}},
+)
 def ready(who: Who) -> JSONResponse:
     """Say whether the ledger, the catalog and the server's own database can be used."""
     server, failed = who.server, {}

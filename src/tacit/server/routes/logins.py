@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from tacit import __version__
 from tacit.privacy.errors import Unavailable
 from tacit.server.access import Action, NewSession
 from tacit.server.documents import LoginAsked
+from tacit.server.listings import LoginGiven, MeGiven
 from tacit.server.place import COOKIE, Caller, Server, Who
+from tacit.version import __version__
 
 if TYPE_CHECKING:
     from tacit.server.access.oidc import Oidc
@@ -22,7 +23,7 @@ STATE_COOKIE: Final = "tacit_oidc"
 STATE_S: Final = 600
 
 
-@router.post("/login")
+@router.post("/login", response_model=LoginGiven)
 def login(who: Who, asked: LoginAsked) -> JSONResponse:
     """Open a browser's session; the answer's `csrf` goes into the header X-Tacit-CSRF of whatever changes something."""
     made = who.server.access.login(asked.name, asked.password, who.address)
@@ -42,8 +43,8 @@ def logout(who: Who) -> Response:
     return response
 
 
-@router.get("/me")
-def me(who: Who) -> dict[str, Any]:
+@router.get("/me", response_model=MeGiven)
+def me(who: Who) -> Any:
     """Say who the caller is, what she may do, and what the server's limits are."""
     who.require(Action.SERVER_READ)
     actor = who.actor
