@@ -73,10 +73,12 @@ def here(clinic: tuple[Place, str], monkeypatch: pytest.MonkeyPatch) -> Place:
     ],
 )
 def test_a_command_shows_the_same_at_the_server_as_in_the_folder(
-    here: Place, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     run(words)  # what costs something is paid now, so that both see the same
     at_server = shown(capsys, *words)
+    monkeypatch.delenv("TACIT_SERVER")
+    monkeypatch.delenv("TACIT_TOKEN")
     in_folder = shown(capsys, *words, "--folder", str(here.folder))
     assert at_server == in_folder
 
@@ -115,10 +117,13 @@ def test_the_token_may_lie_in_a_file_and_is_never_shown(
     assert "xxxx" not in err
 
 
-def test_a_folder_and_a_server_are_not_both_meant(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_and_a_server_are_not_both_meant(
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, _, err = shown(capsys, "budget", "show", "--server", "http://127.0.0.1:9", "--folder", str(here.folder))
     assert code == 2
     assert "one place" in err
+    monkeypatch.setenv("TACIT_SERVER", "http://127.0.0.1:9")  # what is typed is stronger
     assert shown(capsys, "budget", "show", "--folder", str(here.folder))[0] == 0
 
 
