@@ -132,19 +132,35 @@ def test_a_lost_response_is_asked_for_again_and_charged_once(
     assert release.rows == place.curator.sql(sql, 0.5).rows
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
 def test_a_question_that_died_after_its_charge_is_finished_with_its_key_and_charged_once(
-    place: Place, ana: Client, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, is_lost: bool
 ) -> None:
-    sql, real, charged = "SELECT COUNT(*) AS n FROM visits WHERE age > 34", DuckDBEngine.run, len(reserved(place))
+    sql = f"SELECT COUNT(*) AS n FROM visits WHERE age > {34 + is_lost}"
+    run, send, failures, charged = DuckDBEngine.run, place.http.send, [], len(reserved(place))
 
     def dies(*arguments: Any, **settings: Any) -> Any:
+        monkeypatch.setattr(DuckDBEngine, "run", run)
         raise errors.EngineFailed("the engine could not run the question")
 
+    def losing(request: httpx.Request, **settings: Any) -> httpx.Response:
+        response = send(request, **settings)
+        if response.status_code == 503:
+            failures.append(response.status_code)
+            if is_lost:
+                raise httpx.ReadError("the answer is lost")
+        return response
+
     monkeypatch.setattr(DuckDBEngine, "run", dies)
-    with pytest.raises(errors.EngineFailed):
-        ana.sql(sql, 0.5, key="friday")
-    monkeypatch.setattr(DuckDBEngine, "run", real)
-    assert ana.sql(sql, 0.5, key="friday").rows
+    monkeypatch.setattr(place.http, "send", losing)
+    ana = place.client("ana", sleep=lambda _: None)
+    if is_lost:
+        assert ana.sql(sql, 0.5).rows, "sent again by itself, with the key of the first time"
+    else:
+        with pytest.raises(errors.EngineFailed):
+            ana.sql(sql, 0.5, key="friday")
+        assert ana.sql(sql, 0.5, key="friday").rows
+    assert failures == [503]
     assert len(reserved(place)) == charged + 1
 
 
@@ -163,7 +179,7 @@ def test_a_long_question_becomes_a_job_that_is_followed(
 
     monkeypatch.setattr(DuckDBEngine, "run", slow)
     monkeypatch.setattr("tacit.client.questions.WAIT_S", 0.05)
-    release = ana.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 35", 0.5)
+    release = ana.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 37", 0.5)
     assert release.cost.epsilon == pytest.approx(0.5)
     assert [job.state for job in ana.jobs()][:1] == ["done"]
     assert release.permit is not None

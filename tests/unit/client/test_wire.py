@@ -328,6 +328,8 @@ def test_numbers_that_json_has_not_are_refused_here() -> None:
         served.client.sql("SELECT 1", epsilon=float("nan"))
     with pytest.raises(NotFinite):
         served.client.sql("SELECT 1", epsilon=1, keys={"a": [float("inf")]})  # type: ignore[list-item]
+    with pytest.raises(NotFinite):
+        wire.written({"somewhere": [float("nan")]})
     with pytest.raises(InvalidInput):
         served.client.sql("SELECT 1", epsilon="0.5")
     assert served.requests == []
