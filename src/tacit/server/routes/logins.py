@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from tacit.privacy.errors import Unavailable
 from tacit.server.access import Action, NewSession
@@ -21,6 +21,9 @@ router = APIRouter(prefix="/v1", tags=["logins"])
 
 STATE_COOKIE: Final = "tacit_oidc"
 STATE_S: Final = 600
+ONWARDS: Final = (
+    '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tacit</title>'
+)
 
 
 @router.post("/login", response_model=LoginGiven)
@@ -51,6 +54,7 @@ def me(who: Who) -> Any:
     return {
         "name": actor.name,
         "token": actor.token_id,
+        "csrf": who.server.access.csrf_of(who.cookie) if actor.is_session and who.cookie else None,
         "grants": [{"role": one.role.value, "dataset": one.dataset, "table": one.table} for one in actor.grants],
         "server": {"version": __version__, "limits": who.server.settings.limits.model_dump()},
     }
@@ -68,13 +72,17 @@ def start(who: Who) -> RedirectResponse:
     return response
 
 
-@router.get("/oidc/callback", response_class=RedirectResponse, status_code=303)
-def callback(who: Who, request: Request) -> RedirectResponse:
-    """Take the browser back from the provider, and open its session."""
+@router.get("/oidc/callback", response_class=HTMLResponse)
+def callback(who: Who, request: Request) -> HTMLResponse:
+    """Take the browser back from the provider, and open its session.
+
+    A page of our own leads on: with a redirect, the browser would still be coming from the other site and leave the
+    strict cookie at home.
+    """
     oidc = _oidc(who)
     name = oidc.finish(dict(request.query_params), request.cookies.get(STATE_COOKIE, ""))
     made = who.server.access.session_for(name, create=oidc.settings.creates_people, address=who.address)
-    response = RedirectResponse("/", 303)
+    response = HTMLResponse(ONWARDS)
     response.delete_cookie(STATE_COOKIE, path="/v1/oidc")
     _set_cookie(response, who.server, made)
     return response
