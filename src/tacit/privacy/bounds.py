@@ -52,8 +52,10 @@ class Categories:
     values: tuple[Category, ...]
 
     def __init__(self, values: Iterable[Category]) -> None:
-        if isinstance(values, str):
-            raise WrongType("categories are a list of values, not one text", name="categories", value=values)
+        given: object = values
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            what = "text" if isinstance(given, str) else type(given).__name__
+            raise WrongType(f"categories are a list of values, not one {what}", name="categories", value=values)
         listed = tuple(values)
         if not listed:
             raise EmptyInput("categories must list at least one value", name="categories")

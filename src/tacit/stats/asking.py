@@ -8,14 +8,14 @@ been checked.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, TypedDict
 
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.bounds import Bounds, Categories, Category
-from tacit.privacy.errors import InvalidInput, NotBounded, WrongKind, WrongType
+from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, WrongKind, WrongType
 from tacit.privacy.facts import fitted
 from tacit.privacy.numbers import whole
 from tacit.privacy.tables import Column as Declared
@@ -148,6 +148,8 @@ class Survey:
 
     def kind(self, column: str) -> Kind:
         """Return what values a column has."""
+        if column not in (self._declared if self._table is not None else self._names):
+            raise EmptyInput(f"this statistic is about {column}, too; give them", name=column)
         return self._declared[column].kind if self._table is not None else self._arrays[self._names[column]].kind
 
     def bounds(self, column: str, stated: object) -> Bounds:
@@ -214,6 +216,8 @@ class Survey:
     def cuts(self, by: Mapping[str, Any], keys: Any) -> tuple[Cut, ...]:
         """Return the public groups of the columns `by`; `keys` is a list for one column, a list each for several."""
         names = list(by)
+        if keys is not None and not isinstance(keys, Iterable):
+            raise WrongType("keys are a list of values", name="keys", value=keys)
         listed = [keys] if len(names) == 1 else list(keys) if keys is not None else [None] * len(names)
         if len(listed) != len(names):
             raise InvalidInput("with several columns to group by, keys is a list with the keys of each", name="keys")

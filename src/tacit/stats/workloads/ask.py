@@ -71,12 +71,12 @@ def marginals(
 
 def ranges(values: Any, *, edges: Any = None, name: str = VALUE, **asked: Unpack[Asked]) -> WorkloadAnswer:
     """Every range of neighbouring cells; `edges` says what they are, as `domain` does for a column."""
-    return workload({name: values}, Ranges(name), domain={name: edges}, **asked)
+    return workload({_text(name): values}, Ranges(name), domain={name: edges}, **asked)
 
 
 def prefixes(values: Any, *, edges: Any = None, name: str = VALUE, **asked: Unpack[Asked]) -> WorkloadAnswer:
     """How many lie below each edge; `edges` says what the cells are, as `domain` does for a column."""
-    return workload({name: values}, Prefixes(name), domain={name: edges}, **asked)
+    return workload({_text(name): values}, Prefixes(name), domain={name: edges}, **asked)
 
 
 def hierarchy(
@@ -90,7 +90,13 @@ def hierarchy(
     """Cells and their groups, level by level from the coarsest: periods of dates, or mappings from child to parent."""
     if edges is None and isinstance(levels, Mapping):
         edges = Categories(tuple(levels))
-    return workload({name: values}, Hierarchy(name, levels), domain={name: edges}, **asked)
+    return workload({_text(name): values}, Hierarchy(name, levels), domain={name: edges}, **asked)
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str):
+        raise WrongType("a column is called by a text", name="name", value=name)
+    return name
 
 
 def _named(columns: object) -> Mapping[str, Any]:

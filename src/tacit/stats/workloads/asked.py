@@ -86,6 +86,8 @@ class Hierarchy(OneColumn):
     levels: Levels
 
     def __init__(self, column: str, levels: Sequence[str | Mapping[Any, Any]] | Mapping[Any, Any]) -> None:
+        if not isinstance(levels, Mapping | str | Sequence):
+            raise WrongType("levels are a list of periods, or of mappings from child to parent", name="levels")
         listed = [levels] if isinstance(levels, Mapping | str) else list(levels)
         read: list[str | tuple[tuple[Any, Any], ...]] = []
         for one in listed:
