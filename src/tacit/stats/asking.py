@@ -149,7 +149,7 @@ class Survey:
     def kind(self, column: str) -> Kind:
         """Return what values a column has."""
         if column not in (self._declared if self._table is not None else self._names):
-            raise EmptyInput(f"this statistic is about {column}, too; give them", name=column)
+            raise EmptyInput(f"this statistic needs its {column} values, and was given none", name=column)
         return self._declared[column].kind if self._table is not None else self._arrays[self._names[column]].kind
 
     def bounds(self, column: str, stated: object) -> Bounds:
