@@ -44,11 +44,11 @@ def export_lines(records: Iterable[Record], content: Callable[[str], bytes | Non
         count += 1
         apply(record, rows)
         yield canonical({"record": asdict(record)})
-    digests = sorted({answer.sha256 for answer in rows.answers.values()}) if content is not None else []
-    for digest in digests:
-        assert content is not None
-        yield canonical({"answer": base64.b64encode(content(digest) or b"").decode("ascii"), "sha256": digest})
-    yield canonical({"answers": len(digests), "records": count})
+    kept = {answer.sha256 for answer in rows.answers.values()} if content is not None else set()
+    for digest in sorted(kept):
+        found = b"" if content is None else content(digest) or b""
+        yield canonical({"answer": base64.b64encode(found).decode("ascii"), "sha256": digest})
+    yield canonical({"answers": len(kept), "records": count})
 
 
 def read_export(lines: Iterable[str]) -> Export:

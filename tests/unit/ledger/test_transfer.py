@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.ledger import Ledger
+from tacit.ledger import Ledger, transfer
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew, LedgerUnavailable
@@ -43,6 +43,16 @@ def test_an_import_brings_everything_back_and_keeps_the_chain(ledger: Ledger, li
         assert [record.kind for record in copy.history()][-1] == "imported"
         copy.reserve("visits", events.Gaussian(50), key="k")
         assert len(copy.reservations()) == 1
+
+
+def test_an_export_for_auditors_holds_every_record_and_no_answer(ledger: Ledger, lines: list[str]) -> None:
+    shown = [json.loads(line) for line in ledger.export_lines(answers=False)]
+    whole = [json.loads(line) for line in lines]
+    assert any("answer" in line for line in whole)
+    assert [line for line in shown if "record" in line] == [line for line in whole if "record" in line]
+    assert not any("answer" in line for line in shown)
+    with pytest.raises(LedgerCorrupt, match="is missing"):
+        transfer.read_export(ledger.export_lines(answers=False))
 
 
 def test_an_export_to_a_file_appears_complete_and_private(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
