@@ -255,7 +255,11 @@ def _narrower(one: Sequence[Laplace | Gaussian], other: Sequence[Laplace | Gauss
 
 
 def _width(noise: Laplace | Gaussian) -> float:
-    return float(noise.scale) * (-math.log(1 - LEVEL) if isinstance(noise, Laplace) else 1.96)
+    try:
+        scale = float(noise.scale)
+    except OverflowError:
+        raise OutOfRange("so little noise budget gives noise beyond any number; ask for more", name="epsilon") from None
+    return scale * (-math.log(1 - LEVEL) if isinstance(noise, Laplace) else 1.96)
 
 
 def _assembled(

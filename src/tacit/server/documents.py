@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tacit.query.parse import TEXT_MAX
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Positive = Annotated[float, Field(gt=0, le=1e300, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+"""What is above any price, width or time that makes sense is refused here, before anything is computed with it."""
 Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Contribution = Annotated[int, Field(ge=1, le=1_000_000)]

@@ -14,7 +14,9 @@ from tacit.privacy.errors import UnknownName
 from tacit.privacy.relations import Relation
 from tacit.server.access import Action, Resource
 from tacit.server.documents import AnalystAsked, BudgetAsked, BudgetGiven, EpochAsked
+from tacit.server.listings import ReportGiven
 from tacit.server.place import Caller, Who
+from tacit.server.wire import written
 
 router = APIRouter(prefix="/v1/budgets", tags=["budgets"])
 
@@ -52,8 +54,8 @@ def show(who: Who, dataset: str, analyst: str | None = None, epoch: str | None =
     return _document(_found(who, dataset, analyst, epoch))
 
 
-@router.get("/{dataset}/report")
-def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> dict[str, Any]:
+@router.get("/{dataset}/report", response_model=ReportGiven)
+def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> Any:
     """Return what was admitted so far and what it means; may take seconds."""
     found = _found(who, dataset, analyst, epoch).report()
     bound, meaning = found.bound, found.meaning
@@ -64,7 +66,9 @@ def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None
         "guaranteed": cost_to_dict(found.guaranteed),
         "events": [{"event": notation.write(event), "count": count} for event, count in found.events.items()],
         "unlisted": found.unlisted,
-        "bound": None if bound is None else {"lower": bound.lower, "upper": bound.upper, "method": bound.method},
+        "bound": None
+        if bound is None
+        else {"lower": written(bound.lower), "upper": written(bound.upper), "method": bound.method},
         "meaning": None if meaning is None else meaning.sentence,
         "text": str(found),
     }

@@ -11,17 +11,18 @@ from fastapi.responses import StreamingResponse
 
 from tacit.ledger.permits import cost_to_dict, time_of
 from tacit.server.access import Action
+from tacit.server.listings import RecordGiven, ReservationGiven, VerifiedGiven
 from tacit.server.place import Server, Who
 
 router = APIRouter(prefix="/v1", tags=["ledger"])
 
 
-@router.get("/ledger")
+@router.get("/ledger", response_model=list[RecordGiven])
 def records(
     who: Who,
     first: Annotated[int, Query(ge=1, le=2**62)] = 1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-) -> list[dict[str, Any]]:
+) -> Any:
     """Return records of the journal from a number on; no answer is in them."""
     who.require(Action.LEDGER_READ)
     found = islice(who.server.curator.ledger.history(first), limit)
@@ -37,8 +38,8 @@ def records(
     ]
 
 
-@router.get("/ledger/verify")
-def verify(who: Who, full: bool = False) -> dict[str, Any]:
+@router.get("/ledger/verify", response_model=VerifiedGiven)
+def verify(who: Who, full: bool = False) -> Any:
     """Check the journal against its hashes and the totals against the journal."""
     who.require(Action.LEDGER_READ)
     ledger = who.server.curator.ledger
@@ -58,8 +59,8 @@ def export(who: Who, answers: bool = False) -> StreamingResponse:
     )
 
 
-@router.get("/reservations")
-def reservations(who: Who) -> list[dict[str, Any]]:
+@router.get("/reservations", response_model=list[ReservationGiven])
+def reservations(who: Who) -> Any:
     """Return permits that were never committed: questions under way, and those that died."""
     who.require(Action.LEDGER_READ)
     return [

@@ -72,7 +72,11 @@ def start(who: Who) -> RedirectResponse:
     return response
 
 
-@router.get("/oidc/callback", response_class=HTMLResponse)
+@router.get(
+    "/oidc/callback",
+    response_model=None,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
 def callback(who: Who, request: Request) -> HTMLResponse:
     """Take the browser back from the provider, and open its session.
 

@@ -8,20 +8,21 @@ from fastapi import APIRouter
 
 from tacit.server.access import Action, Grant, Person, Resource, Role
 from tacit.server.documents import GrantAsked, PersonAsked
+from tacit.server.listings import PersonGiven
 from tacit.server.place import Who
 
 router = APIRouter(prefix="/v1/people", tags=["people"])
 
 
-@router.get("")
-def listed(who: Who) -> list[dict[str, Any]]:
+@router.get("", response_model=list[PersonGiven])
+def listed(who: Who) -> Any:
     """Return everybody who is known."""
     who.require(Action.PEOPLE_READ)
     return [_document(person) for person in who.server.access.people()]
 
 
-@router.post("", status_code=201)
-def add(who: Who, asked: PersonAsked) -> dict[str, Any]:
+@router.post("", status_code=201, response_model=PersonGiven)
+def add(who: Who, asked: PersonAsked) -> Any:
     """Make somebody known; she may do nothing before she is granted a role."""
     who.require(Action.PEOPLE_WRITE, Resource(person=asked.name))
     who.server.access.add_person(asked.name, asked.password, **who.mark)
@@ -35,16 +36,16 @@ def remove(who: Who, name: str) -> None:
     who.server.access.remove_person(name, **who.mark)
 
 
-@router.post("/{name}/grants", status_code=201)
-def grant(who: Who, name: str, asked: GrantAsked) -> dict[str, Any]:
+@router.post("/{name}/grants", status_code=201, response_model=PersonGiven)
+def grant(who: Who, name: str, asked: GrantAsked) -> Any:
     """Give somebody a role, everywhere or on a data set or a table."""
     who.require(Action.PEOPLE_WRITE, Resource(person=name))
     who.server.access.grant(name, _grant(asked), **who.mark)
     return _document(who.server.access.person(name))
 
 
-@router.delete("/{name}/grants")
-def withdraw(who: Who, name: str, asked: GrantAsked) -> dict[str, Any]:
+@router.delete("/{name}/grants", response_model=PersonGiven)
+def withdraw(who: Who, name: str, asked: GrantAsked) -> Any:
     """Take a role away."""
     who.require(Action.PEOPLE_WRITE, Resource(person=name))
     who.server.access.withdraw(name, _grant(asked), **who.mark)

@@ -10,15 +10,14 @@ from fastapi.responses import PlainTextResponse
 from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource
 from tacit.server.documents import ReleaseGiven
+from tacit.server.listings import PaidGiven
 from tacit.server.place import Caller, Who
 
 router = APIRouter(prefix="/v1/releases", tags=["releases"])
 
 
-@router.get("")
-def listed(
-    who: Who, dataset: str | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
-) -> list[dict[str, Any]]:
+@router.get("", response_model=list[PaidGiven])
+def listed(who: Who, dataset: str | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> Any:
     """Return which answers were paid for, the newest first: one's own, or all on data sets that one keeps."""
     who.require_somewhere(Action.RELEASE_READ)
     found = who.server.releases.listed(None, 10 * limit)
@@ -35,10 +34,14 @@ def show(who: Who, permit: str) -> Any:
     return _found(who, permit)
 
 
-@router.get("/{permit}/card", response_class=PlainTextResponse)
-def card(who: Who, permit: str) -> str:
+@router.get(
+    "/{permit}/card",
+    response_model=None,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def card(who: Who, permit: str) -> PlainTextResponse:
     """Return in plain language what was released."""
-    return str(_found(who, permit)["card"])
+    return PlainTextResponse(_found(who, permit)["card"])
 
 
 def _found(who: Caller, permit: str) -> dict[str, Any]:

@@ -12,29 +12,30 @@ from tacit.ledger.permits import cost_to_dict
 from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource
 from tacit.server.documents import DecisionAsked, RequestAsked
+from tacit.server.listings import RequestGiven
 from tacit.server.place import Caller, Who
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"])
 
 
-@router.get("")
-def listed(who: Who, only_open: bool = False) -> list[dict[str, Any]]:
+@router.get("", response_model=list[RequestGiven])
+def listed(who: Who, only_open: bool = False) -> Any:
     """Return the requests that the caller may see, the oldest first."""
     who.require(Action.SERVER_READ)
     found = who.server.curator.ledger.requests(only_open=only_open)
     return [_document(one) for one in found if _sees(who, one)]
 
 
-@router.post("", status_code=201)
-def file(who: Who, asked: RequestAsked) -> dict[str, Any]:
+@router.post("", status_code=201, response_model=RequestGiven)
+def file(who: Who, asked: RequestAsked) -> Any:
     """Ask for more than one's cap."""
     who.require(Action.REQUEST_FILE, Resource(dataset=asked.dataset, person=who.name))
     cost = Cost(asked.epsilon, asked.delta, float("inf"))
     return _document(who.server.curator.ledger.file_request(who.name, asked.dataset, cost, asked.reason))
 
 
-@router.post("/{request}/decision")
-def decide(who: Who, request: str, asked: DecisionAsked) -> dict[str, Any]:
+@router.post("/{request}/decision", response_model=RequestGiven)
+def decide(who: Who, request: str, asked: DecisionAsked) -> Any:
     """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
     who.require(Action.SERVER_READ)
     ledger = who.server.curator.ledger

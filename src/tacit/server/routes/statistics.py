@@ -29,6 +29,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst"}
 """What callers can say of any statistic; who pays, and whose rows they are, is not theirs to say."""
+_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 WORK: Final = 4
 """How many units of work one statistic counts as for its class of time."""
 
@@ -89,7 +90,7 @@ def _planned(who: Caller, statistic: StatisticAsked) -> Callable[[], dict[str, A
 
 def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> None:
     for name, one in inspect.signature(function).parameters.items():
-        is_needed = one.default is one.empty and one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        is_needed = one.default is one.empty and one.kind in _NAMED
         if is_needed and name not in statistic.arguments:
             raise InvalidInput(f"{statistic.function} needs its argument {name}", name=name)
     timeout_s = statistic.arguments.get("timeout_s")

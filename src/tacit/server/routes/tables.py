@@ -15,6 +15,7 @@ from tacit.privacy.units import ForeignKey, Unit
 from tacit.server.access import Action, Resource
 from tacit.server.asking import limits_of
 from tacit.server.documents import ColumnAsked, TableAsked, UnitAsked
+from tacit.server.listings import TableGiven
 from tacit.server.place import Server, Who, of_table
 from tacit.server.wire import read, written
 
@@ -24,21 +25,21 @@ ELSEWHERE: Final = ("://", "spark:", "env:", "service:", "#")
 """What an address in a database has in it, and a file's name has not."""
 
 
-@router.get("")
-def listed(who: Who) -> list[dict[str, Any]]:
+@router.get("", response_model=list[TableGiven])
+def listed(who: Who) -> Any:
     """Return the tables that there are for the caller."""
     who.require(Action.SERVER_READ)
     return [_document(table) for table in who.tables(Action.CATALOG_READ)]
 
 
-@router.get("/{name}")
-def show(who: Who, name: str) -> dict[str, Any]:
+@router.get("/{name}", response_model=TableGiven)
+def show(who: Who, name: str) -> Any:
     """Return what is public about a table."""
     return _document(who.table(name, Action.CATALOG_READ))
 
 
-@router.post("", status_code=201)
-def add(who: Who, asked: TableAsked) -> dict[str, Any]:
+@router.post("", status_code=201, response_model=TableGiven)
+def add(who: Who, asked: TableAsked) -> Any:
     """Register a table whose rows the server can read."""
     curator = who.server.curator
     known = curator.catalog.tables.get(asked.name.lower())

@@ -9,21 +9,22 @@ from fastapi import APIRouter
 from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource, Role, Token
 from tacit.server.documents import TokenAsked
+from tacit.server.listings import TokenGiven, TokenMade
 from tacit.server.place import Who
 
 router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
 
-@router.get("")
-def listed(who: Who) -> list[dict[str, Any]]:
+@router.get("", response_model=list[TokenGiven])
+def listed(who: Who) -> Any:
     """Return one's own tokens, or everybody's for an owner; the tokens themselves are nowhere."""
     who.require(Action.TOKEN_READ, Resource(person=who.name))
     tokens = who.server.access.tokens()
     return [_document(one) for one in tokens if who.may(Action.TOKEN_READ, Resource(person=one.person))]
 
 
-@router.post("", status_code=201)
-def create(who: Who, asked: TokenAsked) -> dict[str, Any]:
+@router.post("", status_code=201, response_model=TokenMade)
+def create(who: Who, asked: TokenAsked) -> Any:
     """Make a token; its text is shown in this answer and never again."""
     person = asked.person or who.name
     who.require(Action.TOKEN_WRITE, Resource(person=person))
