@@ -79,7 +79,7 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)
     failures.install(app)
     _watch(app, metrics)
-    app.add_middleware(Bodies, limits=settings.limits, has_tls=settings.has_tls)
+    app.add_middleware(Bodies, limits=settings.limits, has_tls=settings.is_encrypted)
     return app
 
 

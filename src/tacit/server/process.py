@@ -130,7 +130,8 @@ def serve(settings: Settings) -> None:
         "date_header": True,
         "access_log": False,
         "log_config": None,
-        "proxy_headers": False,
+        "proxy_headers": bool(settings.proxies),
+        "forwarded_allow_ips": list(settings.proxies),
     }
     logs.configure()
     with suppress(KeyboardInterrupt):

@@ -66,6 +66,8 @@ class Settings(_Strict):
     workers: int = Field(default=1, ge=1, le=64)
     certificate: Path | None = None
     key: Path | None = None
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies that are believed about who calls, and that speak TLS with callers."""
     postgres: bool = False
     """Whether the ledger, and what the server keeps itself, lie in PostgreSQL."""
     timing_class_s: float = Field(default=0.1, gt=0, le=60)
@@ -85,6 +87,11 @@ class Settings(_Strict):
     def has_tls(self) -> bool:
         """Whether connections are encrypted."""
         return self.certificate is not None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether callers speak TLS, with this server or with a proxy before it."""
+        return self.has_tls or bool(self.proxies)
 
     @property
     def is_local(self) -> bool:

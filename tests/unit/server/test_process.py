@@ -70,3 +70,19 @@ def test_a_port_that_is_taken_is_said_and_port_0_becomes_a_free_one(tmp_path: Pa
         with pytest.raises(InvalidInput, match="--port"):
             free_port(Settings(folder=tmp_path, port=taken.getsockname()[1]))
     assert free_port(Settings(folder=tmp_path, port=0)).port > 0
+
+
+def test_only_proxies_that_are_named_are_believed_about_who_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import uvicorn
+
+    from tacit.server import process
+
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(uvicorn, "run", lambda _app, **settings: given.append(settings))
+    monkeypatch.setattr(process, "opened_app", lambda settings: settings)
+    monkeypatch.setattr(process.logs, "configure", lambda: None)
+    process.serve(Settings(folder=tmp_path))
+    process.serve(Settings(folder=tmp_path, proxies=("10.0.0.7",)))
+    assert [(one["proxy_headers"], one["forwarded_allow_ips"]) for one in given] == [(False, []), (True, ["10.0.0.7"])]
