@@ -67,7 +67,13 @@ def start(who: Who) -> RedirectResponse:
     response = RedirectResponse(url, 307)
     settings = who.server.settings
     response.set_cookie(
-        STATE_COOKIE, state, max_age=STATE_S, httponly=True, secure=settings.is_encrypted, samesite="lax", path="/v1/oidc"
+        STATE_COOKIE,
+        state,
+        max_age=STATE_S,
+        httponly=True,
+        secure=settings.is_encrypted,
+        samesite="lax",
+        path="/v1/oidc",
     )
     return response
 
@@ -99,4 +105,6 @@ def _oidc(who: Caller) -> Oidc:
 
 
 def _set_cookie(response: Response, server: Server, made: NewSession) -> None:
-    response.set_cookie(COOKIE, made.text, httponly=True, secure=server.settings.is_encrypted, samesite="strict", path="/")
+    response.set_cookie(
+        COOKIE, made.text, httponly=True, secure=server.settings.is_encrypted, samesite="strict", path="/"
+    )
