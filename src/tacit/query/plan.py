@@ -106,6 +106,8 @@ class Plan:
     """Whether each grouping set is measured by itself; otherwise the finest groups are, and totals are their sums."""
     is_ranged: bool = True
     """Whether all bounds are known; otherwise `ranged` has to put those that are learnt in the place of -1 and 1."""
+    _canonical: list[str] = field(init=False, default_factory=list, compare=False, repr=False)
+    """The digest, once it was made; a changed copy of a plan begins without it."""
 
     @property
     def waiting(self) -> frozenset[int]:
@@ -160,6 +162,11 @@ class Plan:
     @property
     def canonical(self) -> str:
         """A digest of the plan: equal for questions that release the same, however they were written."""
+        if not self._canonical:  # statements are slow to write, and a plan may be asked for often
+            self._canonical.append(self._digested())
+        return self._canonical[0]
+
+    def _digested(self) -> str:
         written: dict[str, Any] = {
             "statements": [statement.sql() for statement in (*self.learning, *self.statements)],
             "keys": None
