@@ -198,15 +198,16 @@ class Survey:
 
     def cut(self, column: str, keys: Sequence[Category] | Categories | None, *, what: str = "keys") -> Cut:
         """Return a column's public values as cells: those that are stated, otherwise those it was registered with."""
+        kind = self.kind(column)
         if keys is not None:
             stated = keys if isinstance(keys, Categories) else Categories(keys)
-            found = fitted(self.name(column), self.kind(column), stated)
+            found = fitted(self.name(column), kind, stated)
             assert isinstance(found, Categories)
             return Cut(self.column(column), found.values)
         facts = self._declared[column].facts if self._table is not None else None
         if isinstance(facts, Categories):
             return Cut(self.column(column), facts.values)
-        if self.kind(column) is Kind.BOOLEAN:
+        if kind is Kind.BOOLEAN:
             return Cut(self.column(column), (False, True))
         raise NotBounded(
             f"the values of {self.name(column)} are not public, and showing one could give a person away",

@@ -23,6 +23,8 @@ def test_keys_that_are_no_list_are_refused() -> None:
 def test_a_second_column_that_is_missing_is_asked_for() -> None:
     with pytest.raises(EmptyInput, match="its other values"):
         stats.correlation(VALUES, None, bounds=(0, 3), other_bounds=(0, 3), **ASKED)
+    with pytest.raises(EmptyInput, match="its value values"):
+        stats.contingency(None, VALUES, **ASKED)
 
 
 @pytest.mark.parametrize("statistic", [stats.ranges, stats.prefixes])
