@@ -1,0 +1,125 @@
+"""What a caller sees of an answer beside its numbers does not depend on the rows.
+
+Two clinics, one with 50 times as many rows: statuses, headers, forms and kinds of errors are equal, and the moment of an
+answer is decided by its plan. The engine is made slow by hand, and classes are compared, not times on the wall.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tacit.curator import road
+from tacit.privacy.errors import EngineFailed
+from tacit.server import jobs
+from tacit.server.timing import Clock, padded_s
+from tests.unit.server import clinic
+from tests.unit.server.clinic import ROWS, Clinic
+
+CLASS_S = 0.01
+QUESTIONS: tuple[dict[str, Any], ...] = (
+    {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 1.0},
+    {"sql": "SELECT sex, COUNT(*) AS n, AVG(age) AS m FROM visits GROUP BY sex", "epsilon": 1.0},
+    {"sql": "SELECT sex, SUM(value) AS s FROM labs WHERE value > 3 GROUP BY sex", "rho": 0.1},
+    {"sql": "SELECT COUNT(*) AS n FROM visits WHERE age > 1000", "epsilon": 0.5},
+    {"sql": "SELECT age FROM visits", "epsilon": 0.5},
+    {"sql": "SELECT COUNT(*) FROM secret", "epsilon": 0.5},
+    {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 10_000.0},
+)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clinic, Clinic]]:
+    made = [
+        clinic.make(tmp_path_factory.mktemp("clinic") / str(rows), timing_class_s=CLASS_S, rows=rows)
+        for rows in (ROWS, 50 * ROWS)
+    ]
+    with made[0].client, made[1].client:
+        yield made[0], made[1]
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
+def test_the_form_of_an_answer_does_not_depend_on_the_rows(both: tuple[Clinic, Clinic], question: Any) -> None:
+    seen = [form(place.call("analyst.visits", "POST", "/v1/queries", json=question)) for place in both]
+    assert seen[0] == seen[1]
+
+
+def form(response: Any) -> Any:
+    """Return what is not a number of an answer: status, headers, shape, and the size up to that of the numbers."""
+    document = response.json()
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    size = round(math.log2(len(response.content)))
+    if "error" in document:
+        return response.status_code, headers, size, document["error"]["code"], document["error"]["message"]
+    shape = [list(row) for row in document["rows"]]
+    return response.status_code, headers, size, document["columns"], shape, document["card"], document["cost"]
+
+
+@pytest.mark.parametrize("slow_s", [0.0, 0.004, 0.013, 0.03])
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_answer_or_failure_comes_at_the_end_of_its_class(
+    both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch, slow_s: float, fails: bool
+) -> None:
+    clocks = struck(monkeypatch)
+    run = road.run
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(slow_s)
+        if fails:
+            raise EngineFailed("the engine fails after the charge")
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(road, "run", slow)
+    epsilon = (0.2 if fails else 0.1) + slow_s / 1000
+    status = (
+        both[0]
+        .call("analyst.visits", "POST", "/v1/queries", json={"sql": "SELECT COUNT(*) FROM visits", "epsilon": epsilon})
+        .status_code
+    )
+    assert status == (503 if fails else 200)
+    ((clock, ended_s, struck_s),) = clocks
+    assert clock.class_s == CLASS_S
+    assert ended_s - clock.started_s >= slow_s
+    assert struck_s - clock.started_s >= padded_s(ended_s - clock.started_s, CLASS_S) - 1e-3
+
+
+def test_the_class_of_a_plan_is_the_same_whatever_the_rows(
+    both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = struck(monkeypatch)
+    for number, question in enumerate(QUESTIONS[:3]):
+        for place in both:
+            asked = {**question, "purpose": f"another {number}", "level": 0.9}
+            asked |= {name: asked[name] + 0.01 for name in ("epsilon", "rho") if name in asked}
+            assert place.call("analyst.visits", "POST", "/v1/queries", json=asked).status_code == 200
+    classes = [clock.class_s for clock, *_ in clocks]
+    assert classes[0::2] == classes[1::2]
+    assert len(classes) == 6
+
+
+def struck(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Clock, float, float]]:
+    """Note each clock, when its question had been answered, and when it struck."""
+    found: list[tuple[Clock, float, float]] = []
+    strike = Clock.strike
+
+    async def noted(self: Clock) -> bool:
+        ended_s = time.monotonic()
+        late = await strike(self)
+        found.append((self, ended_s, time.monotonic()))
+        return late
+
+    monkeypatch.setattr(jobs.Clock, "strike", noted)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "ends_s"), [(0.0, 1), (0.5, 1), (1.0, 1), (1.01, 2), (2.0, 2), (2.1, 4), (9, 16)]
+)
+def test_a_run_is_answered_at_the_end_of_a_doubling(elapsed_s: float, ends_s: float) -> None:
+    assert padded_s(elapsed_s, 1.0) == ends_s
