@@ -1,7 +1,7 @@
 """What a caller sees of an answer beside its numbers does not depend on the rows.
 
-Two clinics, one with 50 times as many rows: statuses, headers, forms and kinds of errors are equal, and the moment of an
-answer is decided by its plan. The engine is made slow by hand, and classes are compared, not times on the wall.
+Two clinics, one with 50 times as many rows: statuses, headers, forms and kinds of errors are equal, and the moment of
+an answer is decided by its plan. The engine is made slow by hand, and classes are compared, not times on the wall.
 """
 
 from __future__ import annotations
