@@ -33,7 +33,7 @@ STEP: Final = 1e-9
 
 def run(quick: bool) -> Iterator[Result]:
     """Measure requests, memory and kills."""
-    seconds = 0.7 if quick else 5.0
+    seconds = 0.4 if quick else 5.0
     with tempfile.TemporaryDirectory(prefix="tacit-bench-") as name:
         folder = Path(name) / "folder"
         token = places.make(folder)
@@ -110,7 +110,7 @@ def _first_answer(running: Running, token: str, path: Path) -> Path:
 
 def _memory(folder: Path, token: str, quick: bool) -> Iterator[Result]:
     """Compare what a server holds after many requests with what it holds after a tenth of them."""
-    few, many = (400, 2_000) if quick else (10_000, 100_000)
+    few, many = (300, 1_500) if quick else (10_000, 100_000)
     with places.served(folder) as running:
         caller = Caller(running.port, token)
         caller.measure("/v1/queries", _body("cached"), 8, requests=few)
@@ -122,7 +122,7 @@ def _memory(folder: Path, token: str, quick: bool) -> Iterator[Result]:
 
 
 def _kills(folder: Path, token: str, quick: bool) -> Iterator[Result]:
-    found = killed(folder, token, 3 if quick else 10)
+    found = killed(folder, token, 2 if quick else 10)
     yield Result("killed workers: questions asked", found["asked"], "")
     for name, words in (("lost", "lost"), ("twice", "answered twice"), ("mischarged", "charged other than once")):
         yield Result(f"killed workers: questions {words}", found[name], "", goal=0)
