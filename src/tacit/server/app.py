@@ -10,12 +10,11 @@ One application serves one folder. Questions run in threads; the event loop only
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from tacit.curator import Curator
@@ -31,6 +30,7 @@ from tacit.server.releases import Releases, Shown
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
 from tacit.server.turns import Turns
+from tacit.server.watch import Watch
 from tacit.version import __version__
 
 STOP_S: Final = 20.0
@@ -78,39 +78,10 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         app.include_router(router)
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)
     failures.install(app)
-    _watch(app, metrics)
+    app.add_middleware(Watch, metrics=metrics)
     app.add_middleware(Bodies, limits=settings.limits, has_tls=settings.is_encrypted)
     return app
 
 
 async def _page() -> str:
     return PAGE
-
-
-def _watch(app: FastAPI, metrics: Metrics) -> None:
-    """Count every request, and write a line about it."""
-
-    @app.middleware("http")
-    async def _watched(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        started_s = time.perf_counter()
-        try:
-            response = await call(request)
-        except Exception as error:
-            response = failures.response_of_unforeseen(error)
-        route: Any = request.scope.get("route")
-        path = getattr(route, "path", "none")
-        taken_s = time.perf_counter() - started_s
-        metrics.requests.labels(path, str(response.status_code)).inc()
-        metrics.seconds.labels(path).observe(taken_s)
-        if (code := response.headers.get(failures.CODE_HEADER)) is not None:
-            metrics.refusals.labels(code).inc()
-        note(
-            "request",
-            method=request.method,
-            route=path,
-            status=response.status_code,
-            code=code,
-            ms=round(1000 * taken_s, 1),
-            who=next(iter(getattr(request.state, "seen", ())), None),
-        )
-        return response

@@ -70,10 +70,10 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     """
     server = who.server
     own_key = None if key is None else await run_in_threadpool(lambda: f"{who.name}/{key}")
-    planned, kept = await run_in_threadpool(_planned, who, question, own_key)
+    planned, kept = await run_in_threadpool(_planned, who, question, request, own_key)
     if kept is not None:
         server.metrics.released.labels("no").inc()
-        return await run_in_threadpool(_response, request, kept)
+        return kept
     limits = server.settings.limits
     timeout_s = min(question.timeout_s or limits.question_s, limits.question_s)
     wait_s = limits.wait_s if question.wait_s is None else min(question.wait_s, limits.wait_s)
@@ -89,10 +89,13 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     return await run_in_threadpool(_response, request, found)
 
 
-def _planned(who: Caller, question: QuestionAsked, key: str | None) -> tuple[Planned, Document | None]:
+def _planned(
+    who: Caller, question: QuestionAsked, request: Request, key: str | None
+) -> tuple[Planned, Response | None]:
     """Plan a question, and return its answer if it was released before."""
     planned = Planned.of(who, question, Action.QUESTION_ASK, key)
-    return planned, planned.kept(question.level)
+    kept = planned.kept(question.level)
+    return planned, None if kept is None else _response(request, kept)
 
 
 def _answered(server: Server, planned: Planned, level: float, timeout_s: float) -> Document:
