@@ -3,7 +3,7 @@
 Passwords are chosen by people and get the library's own parameters. Tokens are random in full, so nobody finds one by
 guessing, however fast; they get parameters that take a few milliseconds and 1 MiB, for they are checked often. Hashes
 are made in few threads of their own, because each thread that ever made one keeps its memory. A hash that belongs to
-nobody (`nobodys_password`) takes as long to check as a real one, so that the time does not tell whether a name is known.
+nobody (`nobodys_password`) takes as long to check as a real one, so the time does not tell whether a name is known.
 """
 
 from __future__ import annotations
