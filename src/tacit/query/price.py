@@ -31,6 +31,8 @@ from tacit.query.disjoint import families
 from tacit.query.learn import BINS, SCALE, WEIGHT
 from tacit.query.measures import Measure
 
+WANTED_MAX: Final = 1e18
+"""The largest price that is computed with; far above any budget."""
 LEVEL: Final = 0.95
 LEARNING: Final = 0.5
 """The weight of learning one pair of bounds, beside 1 for a measure."""
@@ -62,7 +64,10 @@ class Target:
         given = [name for name in ("epsilon", "rho", "error") if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput("a question is asked for epsilon=, rho= or error=: exactly one of them", name="epsilon")
-        object.__setattr__(self, given[0], float(positive(given[0], getattr(self, given[0]))))
+        wanted = float(positive(given[0], getattr(self, given[0])))
+        if wanted > WANTED_MAX:
+            raise OutOfRange(f"{given[0]} is at most {WANTED_MAX:g}; no budget is as large", name=given[0])
+        object.__setattr__(self, given[0], wanted)
         if self.delta is not None:
             delta = float(positive("delta", self.delta))
             if delta >= 1:

@@ -114,3 +114,10 @@ def test_disjoint_conditions_share_one_part_where_rows_are_added_up_as_they_are(
     assert Measured(plan.event).pure <= 1
     parts = planned(sql, Target(epsilon=1), delta=0.0)
     assert sum(float(noise.epsilon) for noise in parts.price.noises) <= 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["epsilon", "rho", "error"])
+@pytest.mark.parametrize("price", [1e19, 1e300])
+def test_a_price_beyond_every_budget_is_refused_before_anything_is_computed(name: str, price: float) -> None:
+    with pytest.raises(OutOfRange, match="at most 1e"):
+        Target(**{name: price})
