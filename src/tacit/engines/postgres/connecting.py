@@ -35,10 +35,13 @@ SETTINGS: Final = {
     "statement_timeout": "0",
     "jit": "off",
     "enable_nestloop": "off",
+    "work_mem": "64MB",
+    "hash_mem_multiplier": "8",
 }
 """Compiling expressions takes longer than it saves: statements differ, and run for seconds at most. Of columns that are
 cast and clamped the planner knows nothing, expects one row where there are thousands, and would join by loops over
-whole tables; statements read all rows anyway, and joining by hashes takes the same time whatever it expects."""
+whole tables; statements read all rows anyway, and joining by hashes takes the same time whatever it expects. Whether a
+value is in a list of millions is looked up in a hash if that has room, and otherwise each row reads the whole list."""
 
 
 def driver() -> Any:
