@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
+from tacit.curator.sources import format_of
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotPermitted
 from tacit.privacy.tables import Column, Kind, Table
@@ -16,13 +17,14 @@ from tacit.server.access import Action, Resource
 from tacit.server.asking import limits_of
 from tacit.server.documents import ColumnAsked, TableAsked, UnitAsked
 from tacit.server.listings import TableGiven
-from tacit.server.place import Server, Who, of_table
+from tacit.server.place import Caller, Who, of_table
 from tacit.server.wire import read, written
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
-ELSEWHERE: Final = ("://", "spark:", "env:", "service:", "#")
-"""What an address in a database has in it, and a file's name has not."""
+ELSEWHERE: Final = ("://", "spark:", "env:", "service:", "#", "~", "*", "?", "[")
+"""What an address in a database, a name that stands for several files or one from a home folder has in it."""
+FORMS: Final = ("csv", "parquet")
 
 
 @router.get("", response_model=list[TableGiven])
@@ -46,11 +48,11 @@ def add(who: Who, asked: TableAsked) -> Any:
     who.require(Action.CATALOG_WRITE, Resource(dataset=asked.dataset or asked.name, table=asked.name))
     if known is not None:
         who.require(Action.CATALOG_WRITE, of_table(known))
-    _check_source(who.server, asked.source, is_owner=who.may(Action.PEOPLE_WRITE))
+    source = _source(who, asked)
     with warnings.catch_warnings(record=True):
         table = curator.add_table(
             asked.name,
-            asked.source,
+            source,
             unit=_unit(asked.unit),
             public=asked.public,
             columns={name: _column(name, one) for name, one in asked.columns.items() if _states(one)},
@@ -71,20 +73,34 @@ def remove(who: Who, name: str) -> None:
     who.server.curator.remove_table(table.name)
 
 
-def _check_source(server: Server, source: str, *, is_owner: bool) -> None:
-    """Let only owners name databases, and everybody else only files in the folders that are meant for it."""
-    if any(sign in source for sign in ELSEWHERE):
-        if not is_owner:
-            raise NotPermitted("only an owner registers tables of a database, whose account the server would use")
-        return
-    folder = server.settings.folder.resolve()
-    places = [folder, *(place.resolve() for place in server.settings.sources)]
-    path = Path(source)
-    resolved = (path if path.is_absolute() else folder / path).resolve()
-    if not any(resolved.is_relative_to(place) for place in places):
-        raise NotPermitted(
-            "files are registered from the curator's folder, or from one that the setting `sources` names"
+def _source(who: Caller, asked: TableAsked) -> str:
+    """Return where the rows are, as the caller may say it: anywhere for an owner, otherwise only files meant for it.
+
+    Those lie in the curator's folder itself or below one of the setting `sources`, their names say what they hold, and
+    they are not the rows of a table that is somebody else's. So nobody reads by a table of hers what she may not read.
+    """
+    if who.may(Action.PEOPLE_WRITE):
+        return asked.source
+    server, folder = who.server, who.server.settings.folder.resolve()
+    if any(sign in asked.source for sign in ELSEWHERE):
+        raise _refused(who, asked, "only an owner registers databases, several files at once, and files by shorthand")
+    resolved = (folder / asked.source).resolve()
+    meant = resolved.parent == folder or any(resolved.is_relative_to(one.resolve()) for one in server.settings.sources)
+    if not meant or format_of(str(resolved), None) not in FORMS or asked.format not in (None, *FORMS):
+        raise _refused(
+            who, asked, "CSV and Parquet files of the curator's folder, or of the setting `sources`, can be registered"
         )
+    catalog = server.curator.catalog
+    for table in catalog.tables.values():
+        used = catalog.source(table.name)
+        if used.form in FORMS and Path(used.place).resolve() == resolved:
+            who.require(Action.CATALOG_WRITE, of_table(table))
+    return str(resolved)
+
+
+def _refused(who: Caller, asked: TableAsked, what: str) -> NotPermitted:
+    who.record(Action.CATALOG_WRITE, Resource(dataset=asked.dataset or asked.name, table=asked.name))
+    return NotPermitted(f"{what}; ask an owner to register this one")
 
 
 def _unit(asked: str | UnitAsked | None) -> str | Unit | None:
