@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 from tacit.accounting.bounds import Cost
@@ -63,12 +64,16 @@ def as_csv(document: Document) -> bytes:
     return out.getvalue().encode()
 
 
+def require_arrow() -> None:
+    """Refuse answers as Arrow where they cannot be made."""
+    if find_spec("pyarrow") is None:
+        raise Unavailable("answers as Arrow need pyarrow on the server; ask for JSON or CSV")
+
+
 def as_arrow(document: Document) -> bytes:
     """Return the rows of an answer as a stream of Arrow."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise Unavailable("answers as Arrow need pyarrow on the server; ask for JSON or CSV") from None
+    import pyarrow as pa
+
     kinds = {
         "boolean": pa.bool_(),
         "integer": pa.int64(),

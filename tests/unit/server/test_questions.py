@@ -57,6 +57,16 @@ def test_csv_and_arrow_hold_the_rows_of_json(clinic_place: Clinic) -> None:
     assert pa.ipc.open_stream(packed.content).read_all().to_pylist() == rows
 
 
+def test_arrow_that_cannot_be_made_is_refused_before_anything_is_charged(
+    clinic_place: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.server.releases.find_spec", lambda _name: None)
+    before = spent(clinic_place)
+    refused = ask(clinic_place, epsilon=0.275, headers={"Accept": "application/vnd.apache.arrow.stream"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (501, "T600")
+    assert spent(clinic_place) == before
+
+
 def test_a_key_is_charged_once_and_belongs_to_one_person(clinic_place: Clinic) -> None:
     before = spent(clinic_place)
     answers = [ask(clinic_place, epsilon=0.28, headers={"Idempotency-Key": "k1"}).json() for _ in range(3)]

@@ -13,7 +13,7 @@ from tacit.server.access import Action
 from tacit.server.asking import Planned, more_like_this
 from tacit.server.documents import Accepted, LineGiven, PreviewGiven, QuestionAsked, ReleaseGiven
 from tacit.server.place import Caller, Server, Who
-from tacit.server.releases import Document, as_arrow, as_csv, release_document
+from tacit.server.releases import Document, as_arrow, as_csv, release_document, require_arrow
 from tacit.server.timing import class_of
 
 router = APIRouter(prefix="/v1", tags=["questions"])
@@ -69,6 +69,8 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     The same question again is answered from what was released, at no cost.
     """
     server = who.server
+    if _wanted(request) == ARROW:
+        require_arrow()  # before anything is charged
     own_key = None if key is None else await run_in_threadpool(lambda: f"{who.name}/{key}")
     planned, kept = await run_in_threadpool(_planned, who, question, request, own_key)
     if kept is not None:
@@ -105,9 +107,14 @@ def _answered(server: Server, planned: Planned, level: float, timeout_s: float) 
     return document
 
 
+def _wanted(request: Request) -> str:
+    """Return the form that the caller wants the answer in."""
+    return request.headers.get("Accept", "").split(",")[0].partition(";")[0].strip().lower()
+
+
 def _response(request: Request, document: Document) -> Response:
     """Return an answer in the form that the caller wants."""
-    wanted = request.headers.get("Accept", "").split(",")[0].partition(";")[0].strip().lower()
+    wanted = _wanted(request)
     if wanted in FORMS:
         cost = json.dumps(document["cost"])
         return Response(FORMS[wanted](document), 200, {"X-Tacit-Cost": cost}, wanted)
