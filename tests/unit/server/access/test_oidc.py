@@ -81,7 +81,7 @@ def test_states_nonces_and_verifiers_are_new_each_time(provider: Provider) -> No
         {"iat": int(time.time()) + 3600},
         {"sub": None},
     ],
-    ids=str,
+    ids=lambda lie: "-".join(f"{name} {type(value).__name__}" for name, value in lie.items()),
 )
 def test_an_id_token_that_does_not_hold_for_this_login_names_nobody(provider: Provider, lie: dict[str, Any]) -> None:
     provider.claims = lie
