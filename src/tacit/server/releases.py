@@ -147,17 +147,9 @@ class Releases:
         person, datasets, document = rows[0]
         return person, json.loads(datasets), json.loads(document)
 
-    def listed(self, person: str | None, limit: int, before_us: int | None = None) -> list[tuple[list[str], Document]]:
+    def listed(self, person: str | None, limit: int) -> list[tuple[list[str], Document]]:
         """Return which answers were paid for, the newest first, each with its data sets; the answers are left out."""
-        conditions: list[str] = []
-        values: list[Any] = []
-        if person is not None:
-            conditions.append("person = ?")
-            values.append(person)
-        if before_us is not None:
-            conditions.append("asked_at_us < ?")
-            values.append(before_us)
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
         rows = self._database.read(
             f"SELECT permit, person, datasets, asked_at_us, document FROM releases{where} "
             "ORDER BY asked_at_us DESC LIMIT ?",

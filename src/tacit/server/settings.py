@@ -48,8 +48,6 @@ class Limits(_Strict):
     """How long a request waits for its answer before it becomes a job."""
     rows: int = Field(default=100_000, ge=1, le=10_000_000)
     """How many rows one answer shows at most."""
-    records: int = Field(default=1_000, ge=1, le=100_000)
-    """How many records of the ledger or the audit are shown at once."""
 
     @property
     def places(self) -> Places:

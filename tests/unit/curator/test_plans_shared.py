@@ -14,7 +14,7 @@ from tacit.query import Plan, Settings, Target
 from tacit.query.explain import explain
 
 QUESTIONS = (
-    "SELECT sex, COUNT(*) AS n, AVG(age) AS a, MEDIAN(age) AS m FROM visits GROUP BY sex HAVING COUNT(*) > 3 ORDER BY n",
+    "SELECT sex, COUNT(*) AS n, AVG(age) AS a, MEDIAN(age) AS m FROM visits GROUP BY sex HAVING COUNT(*) > 3",
     "SELECT AVG(t) AS a FROM (SELECT patient, SUM(age) AS t FROM visits GROUP BY patient) AS s",
     "WITH old AS (SELECT * FROM visits WHERE age > 40) SELECT COUNT(DISTINCT patient) AS n FROM old WHERE sex IN ('F')",
 )

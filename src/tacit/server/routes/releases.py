@@ -20,7 +20,8 @@ router = APIRouter(prefix="/v1/releases", tags=["releases"])
 def listed(who: Who, dataset: str | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> Any:
     """Return which answers were paid for, the newest first: one's own, or all on data sets that one keeps."""
     who.require_somewhere(Action.RELEASE_READ)
-    found = who.server.releases.listed(None, 10 * limit)
+    others = any(who.may(Action.RELEASE_READ, Resource(one.dataset, one.table)) for one in who.actor.grants)
+    found = who.server.releases.listed(None, 10 * limit) if others else who.server.releases.listed(who.name, limit)
     return [
         document
         for datasets, document in found
