@@ -1,9 +1,16 @@
 """What an event's cost is worth to somebody who attacks one person.
 
-Promise: every number here holds against any attacker who knows everything but the one person's data, since it follows
-from the event's privacy curve by the hypothesis-testing reading of differential privacy (Wasserman, Zhou 2010; Kairouz,
-Oh, Viswanath 2015): for every test of "with" against "without", FPR + e^epsilon FNR >= 1 - delta, at every point of
-the curve.
+Promise: every number here holds against any attacker who knows everything but the one person's data.
+
+- Rates follow from the privacy curve by the hypothesis-testing reading of differential privacy (Wasserman, Zhou 2010;
+  Kairouz, Oh, Viswanath 2015): for every test of "with" against "without", FPR + e^epsilon FNR >= 1 - delta, at every
+  point of the curve.
+- A posterior is bounded for certain by pure epsilon alone: Bayes' rule multiplies the odds by the likelihood ratio,
+  which lies within e^(±epsilon) (Kasiviswanathan, Smith 2014). (epsilon, delta) does not bound posteriors "except with
+  probability delta": randomized response at epsilon 1 is (0.5, 0.3)-private, and its likelihood ratio is e^(±1) always.
+- What the curve says of posteriors is how likely they are to be large (`posterior_chance`) and their mean
+  (`expected_posterior`). Both are derived at the functions, for the worst mechanism that has the curve, whatever is
+  done with its output afterwards.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -18,12 +26,20 @@ import numpy as np
 from tacit.accounting.bounds import Bound
 from tacit.accounting.curves import deltas
 from tacit.accounting.curves import epsilon as epsilon_at
+from tacit.accounting.pure import pure_epsilon
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import exact, inside_unit_interval
+from tacit.privacy.relations import Relation
 
 CURVE_POINTS: Final = 49
+TAIL_POINTS: Final = 17
+SURE: Final = 0.9
+"""The belief of which `Meaning.sentence` says how likely it is."""
+
+SLACK: Final = 1e-12
+"""What is added to an expected posterior for the rounding of its sum."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +50,66 @@ class Meaning:
     delta: float
     epsilon: Bound
 
-    def posterior(self, prior: float) -> tuple[float, float]:
-        """Return between which beliefs a prior belief ends, except with probability delta: odds move by e^±epsilon."""
-        belief = float(inside_unit_interval("prior", prior))
-        odds = math.log(belief) - math.log1p(-belief)
-        return _share(odds - self.epsilon.upper), _share(odds + self.epsilon.upper)
+    @cached_property
+    def pure_epsilon(self) -> float:
+        """The epsilon that bounds every likelihood ratio, or infinity."""
+        return pure_epsilon(self.event)
 
-    def textbook_posterior(self, prior: float) -> tuple[float, float]:
-        """Return prior times e^-epsilon and e^epsilon, at most 1: the simpler and wider bound of the textbooks."""
-        belief = float(inside_unit_interval("prior", prior))
-        return belief * math.exp(-self.epsilon.upper), math.exp(min(0.0, math.log(belief) + self.epsilon.upper))
+    def posterior(self, prior: float) -> tuple[float, float]:
+        """Return between which beliefs a prior belief ends for certain: pure epsilon moves the odds by e^±epsilon.
+
+        (0, 1) where the event is not purely private: single answers may then be conclusive, however rarely.
+        """
+        odds = _odds(float(inside_unit_interval("prior", prior)))
+        return _share(odds - self.pure_epsilon), _share(odds + self.pure_epsilon)
+
+    def posterior_chance(self, prior: float, level: float) -> float:
+        """Return the greatest chance that the belief in the truth ends above `level`, about a person for whom it holds.
+
+        The belief ends above the level where the likelihood ratio is above e^t, t the difference of the two log-odds.
+        Let S be these outputs: Q(S) <= e^-t P(S), so at every point of the curve with epsilon < t
+        delta >= P(S) - e^epsilon Q(S) >= P(S) (1 - e^(epsilon - t)). Below 0 the curve is that of the neighbours
+        exchanged: delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon)).
+        """
+        rise = _odds(float(inside_unit_interval("level", level))) - _odds(float(inside_unit_interval("prior", prior)))
+        if rise > self.pure_epsilon:
+            return 0.0
+        points = [(-epsilon, -math.expm1(-epsilon) + math.exp(-epsilon) * delta) for epsilon, delta in self._long_curve]
+        points += self._long_curve
+        chances = [delta / -math.expm1(epsilon - rise) for epsilon, delta in points if epsilon < rise]
+        return min([1.0, *chances])
+
+    def expected_posterior(self, prior: float) -> float:
+        """Return the greatest mean belief in the truth after the answers, about a person for whom it holds.
+
+        With the likelihood ratio r = P / Q, prior p and c = 1 - p the mean under P is E_Q[g(r)], g(r) = p r^2 / (p r +
+        c): convex, g(1) = p, g' rising from 0 to 1. So it is p + the integral of the curve over dg': of
+        E_Q[(r - y)+] = delta(ln y) above y = 1 and of E_Q[(y - r)+] = y delta(-ln y) below. Both are convex in y, and
+        are replaced by chords between upper bounds: the integral of a + b y over dg' is a g' + b k, k = y g' - g =
+        p c y^2 / (p y + c)^2.
+        """
+        share = float(inside_unit_interval("prior", prior))
+        above = [(math.exp(epsilon), delta) for epsilon, delta in self._long_curve if epsilon < 700]
+        below = [(0.0, 0.0), *((1 / ratio, delta / ratio) for ratio, delta in reversed(above))]
+        rest = above[-1][1] * (1 - _slope(share, above[-1][0]))
+        mean = share + sum(_chord(share, *ends) for line in (above, below) for ends in pairwise(line)) + rest
+        return min(mean + SLACK, self.posterior(share)[1])
+
+    @property
+    def posterior_factor(self) -> float:
+        """By what factor the beliefs with and without a person's data can differ, for any prior: e^(2 pure epsilon).
+
+        Bayes' rule has the likelihood of the answers in its numerator and their mean likelihood in its denominator;
+        leaving the person out moves each of them by a factor of at most e^epsilon (Kasiviswanathan, Smith 2014).
+        """
+        return math.exp(2 * self.pure_epsilon) if self.pure_epsilon < 354 else math.inf
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """Return how many of the people who are in the data an attacker finds at most, at a rate of false alarms."""
         rate = float(exact("false_positive_rate", false_positive_rate))
         if not 0 <= rate <= 1:
             raise OutOfRange("a rate lies between 0 and 1", name="false_positive_rate", value=false_positive_rate)
-        points = [(0.0, 1.0), *self.curve]
+        points = [(0.0, 1.0), *self._long_curve]
         forward = min(math.exp(min(epsilon, 700.0)) * rate + delta for epsilon, delta in points)
         backward = min(1 - math.exp(-epsilon) * (1 - delta - rate) for epsilon, delta in points)
         return min(1.0, forward, backward)
@@ -62,7 +121,7 @@ class Meaning:
 
     @property
     def risk_factor(self) -> float:
-        """By what factor taking part can make any harm more likely, but for delta: e^epsilon."""
+        """e^epsilon: taking part makes any harm likelier by at most this factor, plus delta."""
         return math.exp(self.epsilon.upper) if self.epsilon.upper < 709 else math.inf
 
     @cached_property
@@ -75,16 +134,43 @@ class Meaning:
         *below, last = deltas(self.event, epsilons)
         return tuple(zip(epsilons, (*below, min(last, self.delta)), strict=True))
 
+    @cached_property
+    def _long_curve(self) -> tuple[tuple[float, float], ...]:
+        """The curve, and points beyond the epsilon asked for: what is rare still moves posteriors."""
+        top = self.epsilon.upper
+        end = min(self.pure_epsilon, 2 * top + 2)
+        if not top < end < math.inf:
+            return self.curve
+        epsilons = np.linspace(top, end, TAIL_POINTS).tolist()[1:]
+        found = deltas(self.event, epsilons)
+        return (*self.curve, *zip(epsilons, (min(one, self.delta) for one in found), strict=True))
+
     @property
     def sentence(self) -> str:
         """The meaning in plain words, with figures rounded towards claiming less."""
-        low, high = self.posterior(0.5)
-        found = self.true_positive_rate(0.01)
-        chance = f", but for a chance of {at_most(self.delta, 2)}" if self.delta else ""
+        if self.advantage == 1:
+            return "Whoever sees the answers may become certain about a person."
+        found = _percent_up(self.true_positive_rate(0.01))
+        if self.event.relation is Relation.ADD_REMOVE:
+            belief, truth = "that a person is in the data", "who is"
+            attack = f"an attack that wrongly accuses 1 in 100 finds at most {found} of those who are"
+        else:
+            belief, truth = "that a person's record is the one of two that are possible", "for whom it is true"
+            attack = f"an attack that wrongly suspects 1 in 100 finds at most {found} of those who have that record"
+        if self.pure_epsilon <= self.epsilon.upper < math.inf:
+            low, high = self.posterior(0.5)
+            return (
+                f"Whoever thinks it as likely as not {belief} will think it between {_percent_down(low)} and "
+                f"{_percent_up(high)} likely after seeing the answers, whatever they are; {attack}."
+            )
+        chance = self.posterior_chance(0.5, SURE)
+        limit = f"more than {SURE:.0%} likely with a chance of at most {at_most(chance, 2)}"
+        if not chance:
+            limit = f"never more than {_percent_up(self.posterior(0.5)[1])} likely"
         return (
-            "Whoever thinks it as likely as not that a person is in the data will think it between "
-            f"{_percent_down(low)} and {_percent_up(high)} likely after seeing the answers{chance}; "
-            f"an attack that wrongly accuses 1 in 100 finds at most {_percent_up(found)} of those who are."
+            f"Whoever thinks it as likely as not {belief} will think it at most "
+            f"{_percent_up(self.expected_posterior(0.5))} likely on average after seeing the answers about a person "
+            f"{truth}, and {limit}; {attack}."
         )
 
 
@@ -105,12 +191,37 @@ def delta_warning(delta: float, units: int) -> str | None:
     return None
 
 
+def _odds(share: float) -> float:
+    """Return the logarithm of the odds of a probability."""
+    return math.log(share) - math.log1p(-share)
+
+
 def _share(odds: float) -> float:
+    """Return the probability that a logarithm of odds stands for."""
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
 
 
+def _slope(prior: float, ratio: float) -> float:
+    """Return g' of `Meaning.expected_posterior` at a likelihood ratio."""
+    seen = prior * ratio / (prior * ratio + 1 - prior)
+    return seen * (2 - seen)
+
+
+def _chord(prior: float, start: tuple[float, float], end: tuple[float, float]) -> float:
+    """Return the integral over dg' of the line through two points (ratio, value)."""
+    (low, at_low), (high, at_high) = start, end
+    rise = (at_high - at_low) / (high - low) if high > low else 0.0
+
+    def moment(ratio: float) -> float:
+        seen = ratio / (prior * ratio + 1 - prior)
+        return prior * (1 - prior) * seen * seen
+
+    steps = _slope(prior, high) - _slope(prior, low)
+    return (at_low - rise * low) * steps + rise * (moment(high) - moment(low))
+
+
 def _percent_up(share: float) -> str:
-    return f"{math.ceil(1000 * share) / 10:g}%"
+    return f"{math.ceil(1000 * min(share, 1.0)) / 10:g}%"
 
 
 def _percent_down(share: float) -> str:

@@ -183,8 +183,8 @@ def rows_html(
 def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
     """Return in plain language what an answer protects, how, and what it cost."""
     sentences = [
-        f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed: nobody can tell "
-        f"well whether {plan.bounding.relation.in_words}.",
+        f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed; between "
+        f"neighbouring data sets {plan.bounding.relation.in_words}.",
         f"Counted are at most {plan.bounding.in_words}; what a unit has beyond that is left out.",
     ]
     for index, measure in enumerate(plan.measures):
@@ -194,8 +194,9 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
     if plan.domains is None and plan.price.selection is not None:
         shown = plan.price.selection.threshold
         sentences.append(f"Groups are shown from about {shown:,} units on, because their keys are not public.")
-    spent = f"epsilon {at_most(cost.epsilon)}" + (f", delta {at_most(cost.delta)}" if cost.delta else "")
-    sentences.append(f"It cost {spent}." if cost.epsilon else "It cost nothing: the same answer was released before.")
+    sentences.append(
+        f"It cost {cost.in_words}." if cost.epsilon else "It cost nothing: the same answer was released before."
+    )
     if simulated:
         sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
     return " ".join(sentences)

@@ -82,14 +82,13 @@ class Answer:
     @property
     def card(self) -> str:
         """What was released, in plain language."""
-        cost = f"epsilon {at_most(self.cost.epsilon)}" + (
-            f", delta {at_most(self.cost.delta)}" if self.cost.delta else ""
-        )
         sentences = [
             f"The {self.label}.",
             self._protected,
             *(f"{line[0].upper()}{line[1:]}." for line in self.plan.lines),
-            f"It cost {cost}." if self.cost.epsilon else "It cost nothing: the same answer was released before.",
+            f"It cost {self.cost.in_words}."
+            if self.cost.epsilon
+            else "It cost nothing: the same answer was released before.",
         ]
         if self.simulated:
             sentences.append("The noise can be replayed: this is a simulation and protects nobody.")

@@ -279,11 +279,11 @@ def protected(budget: Budget, per_unit: int, *, by_unit: bool) -> str:
     """Return who is protected, in a sentence."""
     what = budget.cap.relation.in_words
     if not by_unit:
-        return f"Protected is each row: nobody can tell well whether {what}, a unit being one row."
-    rows = "one row of it is" if per_unit == 1 else f"{per_unit} rows of it are"
+        return f"Protected is each row as a unit; between neighbouring data sets {what}."
+    rows = "one row is" if per_unit == 1 else f"{per_unit} rows are"
     return (
-        "Protected is each unit with everything it contributed: "
-        f"nobody can tell well whether {what}; at most {rows} counted."
+        f"Protected is each unit with everything it contributed, of which at most {rows} counted; "
+        f"between neighbouring data sets {what}."
     )
 
 

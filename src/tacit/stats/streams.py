@@ -246,11 +246,10 @@ class RunningCount:
         """What is released, in plain language."""
         steps = int(self._header["steps_per_unit"])
         whom = "one step" if steps == 1 else f"{steps} steps"
-        delta = f", delta {at_most(self.cost.delta)}" if self.cost.delta else ""
         return (
             f"Running {self.kind} over {self.horizon} steps. Protected is whoever is in at most {whom}, with at most "
             f"{self._per_step} in each. Measured by {self._header['how']}, with {self._header['law']} noise. "
-            f"All totals together cost epsilon {at_most(self.cost.epsilon)}{delta}, charged at the start."
+            f"All totals together, charged at the start, cost {self.cost.in_words}."
         ) + (" The noise can be replayed: this is a simulation and protects nobody." if self.simulated else "")
 
     @property

@@ -47,13 +47,6 @@ def test_a_target_must_be_positive(epsilon: float) -> None:
         accounting.calibrate(events.Gaussian, epsilon, 1e-6)
 
 
-def test_the_textbook_prior_stays_within_its_factor() -> None:
-    meaning = accounting.meaning(events.Laplace(0.3), 0)
-    assert meaning.textbook_posterior(0.4) == pytest.approx((0.4 * math.exp(-0.3), 0.4 * math.exp(0.3)))
-    low, high = meaning.posterior(0.4)
-    assert 0.4 * math.exp(-0.3) <= low < 0.4 < high <= 0.4 * math.exp(0.3)
-
-
 def test_true_positives_keep_to_the_curve_and_rise_with_false_ones() -> None:
     meaning = accounting.meaning(Repeated(events.Laplace(0.2), 10), 1e-5)
     rates = [meaning.true_positive_rate(rate) for rate in np.linspace(0, 1, 21)]

@@ -55,7 +55,7 @@ class TestEpsilonAndDelta:
         bound = accounting.delta(parse("100 x laplace(0.1)"), 3)
         assert found["delta"] == {"lower": bound.lower, "upper": bound.upper, "method": bound.method}
         assert found["epsilon"] == 3
-        assert "between 4.7% and 95.3%" in found["meaning"]
+        assert "more than 90% likely with a chance of at most 0.0" in found["meaning"]
 
     def test_people_see_the_ends_rounded_outwards(self, capsys: pytest.CaptureFixture[str]) -> None:
         shown = facts(capsys, "epsilon", "--delta", "1e-5", PLAN)
@@ -234,7 +234,8 @@ class TestMeaning:
         found = answer(capsys, "meaning", "--delta", "1e-6", "gaussian(1.5)", "--prior", "0.4")
         worth = accounting.meaning(parse("gaussian(1.5)"), 1e-6)
         low, high = worth.posterior(0.4)
-        assert found["posteriors"] == [{"prior": 0.4, "lower": low, "upper": high}]
+        expected = worth.expected_posterior(0.4)
+        assert found["posteriors"] == [{"prior": 0.4, "lower": low, "upper": high, "expected": expected}]
         assert [one["false_positive_rate"] for one in found["true_positive_rates"]] == [0.001, 0.01, 0.1]
         assert all(
             one["upper"] == worth.true_positive_rate(one["false_positive_rate"]) for one in found["true_positive_rates"]
@@ -252,14 +253,23 @@ class TestMeaning:
         assert [label for label in shown if label.startswith("FPR")] == ["FPR 0.001", "FPR 0.01", "FPR 0.1"]
 
     def test_people_see_bounds_rounded_towards_claiming_less(self, capsys: pytest.CaptureFixture[str]) -> None:
-        shown = facts(capsys, "meaning", "--delta", "1e-6", "gaussian(1.5)", "--prior", "0.4")
-        worth = accounting.meaning(parse("gaussian(1.5)"), 1e-6)
-        low, high = map(float, re.findall(r"[\d.]+", shown["prior 0.4"]))
+        shown = facts(capsys, "meaning", "--delta", "1e-6", "10 x laplace(0.15)", "--prior", "0.4")
+        worth = accounting.meaning(parse("10 x laplace(0.15)"), 1e-6)
+        low, high, mean = map(float, re.findall(r"[\d.]+", shown["prior 0.4"]))
         assert low <= worth.posterior(0.4)[0]
         assert high >= worth.posterior(0.4)[1]
+        assert mean >= worth.expected_posterior(0.4)
+        assert float(shown["posterior factor"].split()[2].rstrip(",")) >= worth.posterior_factor
         assert float(shown["FPR 0.1"].split()[-1]) >= worth.true_positive_rate(0.1)
         assert float(shown["advantage"].split()[2].rstrip(",")) >= worth.advantage
         assert float(shown["risk factor"].split()[2].rstrip(",")) >= worth.risk_factor
+
+    def test_noise_that_is_not_purely_private_bounds_no_single_posterior(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        shown = facts(capsys, "meaning", "--delta", "1e-6", "gaussian(1.5)", "--prior", "0.4")
+        assert shown["prior 0.4"].startswith("may become 0 or 1; at most 0.")
+        assert "posterior factor" not in shown
 
     def test_a_factor_that_no_double_holds_is_infinite(self, capsys: pytest.CaptureFixture[str]) -> None:
         asked = ["meaning", "--delta", "0", "pure(1000)"]

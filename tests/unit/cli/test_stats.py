@@ -147,7 +147,7 @@ def test_a_question_about_a_file_is_paid_again_and_again_and_says_so(
         assert (code, len(out.splitlines())) == (0, 1)
         assert "nothing remembers this charge" in err
         assert "tacit table add visits" in err
-        assert "It cost epsilon 1." in err
+        assert "It cost epsilon 1: every answer is at most 2.72 times as likely" in err
 
 
 def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:

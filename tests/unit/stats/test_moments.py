@@ -100,7 +100,7 @@ def test_of_a_unit_no_more_rows_are_counted_than_was_said() -> None:
     units = np.repeat([1, 2, 3], [50, 2, 1])
     answer = stats.count(np.ones(53), unit=units, rows_per_unit=5, epsilon=EXACT, budget=budget())
     assert answer.value == 5 + 2 + 1
-    assert "at most 5 rows of it are counted" in answer.card
+    assert "at most 5 rows are counted" in answer.card
 
 
 def test_rows_of_a_unit_are_chosen_anew_by_chance_alone() -> None:

@@ -97,26 +97,36 @@ class MeaningAnswer:
         yield from _bound_facts("epsilon", meaning.epsilon)
         for prior in self.priors:
             low, high = meaning.posterior(prior)
-            yield Fact(f"prior {exactly(prior)}", f"becomes {at_least(low)} to {at_most(high)}")
+            always = f"becomes {at_least(low)} to {at_most(high)}" if high < 1 else "may become 0 or 1"
+            mean = f"at most {at_most(meaning.expected_posterior(prior))} on average if it is true"
+            yield Fact(f"prior {exactly(prior)}", f"{always}; {mean}")
         for rate in FALSE_POSITIVE_RATES:
             found = at_most(meaning.true_positive_rate(rate))
             yield Fact(f"FPR {exactly(rate)}", f"TPR at most {found}")
         yield Fact("advantage", f"at most {at_most(meaning.advantage)}, TPR less FPR of any attack")
-        yield Fact("risk factor", f"at most {at_most(meaning.risk_factor)}, by which any harm becomes likelier")
+        plus = f", plus {exactly(meaning.delta)}" if meaning.delta else ""
+        yield Fact("risk factor", f"at most {at_most(meaning.risk_factor)}, by which any harm becomes likelier{plus}")
+        if math.isfinite(meaning.posterior_factor):
+            factor = at_most(meaning.posterior_factor)
+            yield Fact("posterior factor", f"at most {factor}, between beliefs with and without a person's data")
         yield Fact("meaning", meaning.sentence)
 
     def to_dict(self) -> dict[str, Any]:
         meaning = self.meaning
-        posteriors = [(prior, *meaning.posterior(prior)) for prior in self.priors]
+        posteriors = [(prior, *meaning.posterior(prior), meaning.expected_posterior(prior)) for prior in self.priors]
         found = [(rate, meaning.true_positive_rate(rate)) for rate in FALSE_POSITIVE_RATES]
         return {
             **plan_object(meaning.event),
             "delta": meaning.delta,
             "epsilon": bound_object(meaning.epsilon),
-            "posteriors": [{"prior": prior, "lower": low, "upper": high} for prior, low, high in posteriors],
+            "posteriors": [
+                {"prior": prior, "lower": low, "upper": high, "expected": expected}
+                for prior, low, high, expected in posteriors
+            ],
             "true_positive_rates": [{"false_positive_rate": rate, "upper": upper} for rate, upper in found],
             "advantage": meaning.advantage,
             "risk_factor": _finite(meaning.risk_factor),
+            "posterior_factor": _finite(meaning.posterior_factor),
             "curve": [{"epsilon": epsilon, "delta": delta} for epsilon, delta in meaning.curve],
             "meaning": meaning.sentence,
         }
