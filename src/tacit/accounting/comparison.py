@@ -1,12 +1,13 @@
 """What each accountant says of the same event, side by side.
 
 Every one of them is a true bound on its own; `curves.epsilon` takes the best. Here they can be looked at: to see what a
-tighter accountant is worth, or to find the number that another tool reports.
+tighter accountant is worth, or to find the number that another tool or a textbook reports.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from tacit.accounting.bounds import Bound
 from tacit.accounting.composition import Plan
@@ -14,8 +15,9 @@ from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilo
 from tacit.accounting.curves import check_supported
 from tacit.accounting.measures import concentrated, gaussian_mu
 from tacit.accounting.parts import parts
-from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.pure import pure_epsilon, summed
 from tacit.accounting.renyi import ORDERS, curve
+from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import inside_unit_interval
 
@@ -29,7 +31,8 @@ def compare(event: Event, delta: float) -> tuple[Bound, ...]:
     plan = Plan.of(event)
     return (
         Bound(0.0, pure_epsilon(event), "sum of pure epsilons"),
-        Bound(0.0, advanced_epsilon(event, target), "advanced composition"),
+        Bound(0.0, advanced_epsilon(event, target), "advanced composition of pure epsilons"),
+        *_classical(event, target),
         Bound(0.0, epsilon_of_rho(rho, target - given) if given < target else math.inf, "zero-concentrated"),
         Bound(0.0, min(epsilon_of_renyi(order, value, target) for order, value in orders), "Rényi"),
         Bound(0.0, epsilon_of_mu(gaussian_mu(event), target), "Gaussian"),
@@ -44,11 +47,42 @@ def advanced_epsilon(event: Event, delta: float) -> float:
     so by Hoeffding's inequality their sum exceeds its mean by sqrt(2 ln(1 / delta) sum epsilon_i^2) with probability
     delta at most (Dwork, Rothblum, Vadhan 2010, with the mean of randomized response).
     """
-    means = squares = 0.0
-    for part, count in parts(event).items():
-        epsilon = pure_epsilon(part)
-        if math.isinf(epsilon):
-            return math.inf
-        means += count * epsilon * math.tanh(epsilon / 2)
-        squares += count * epsilon**2
+    epsilons = [(count, pure_epsilon(part)) for part, count in parts(event).items()]
+    means = summed([(count, epsilon * math.tanh(epsilon / 2)) for count, epsilon in epsilons])
+    squares = summed([(count, epsilon * epsilon) for count, epsilon in epsilons])
     return (means + math.sqrt(-2 * math.log(delta) * squares)) * (1 + 2.0**-45)
+
+
+def _classical(event: Event, delta: float) -> Iterator[Bound]:
+    """Yield what the textbooks' chain of theorems gives for a number of equal, possibly sampled, Gaussian releases."""
+    inside = parts(event)
+    part, count = next(iter(inside.items()))
+    noise, rate = (part.event, part.rate) if isinstance(part, events.Sampled) else (part, 1.0)
+    if len(inside) > 1 or not isinstance(noise, events.Gaussian):
+        return
+    one, whole = classical_epsilons(noise.sigma, rate, count, delta)
+    chain = "classical Gaussian" + (", sampled" if rate < 1 else "") + (", advanced composition" if count > 1 else "")
+    if one < 1:
+        yield Bound(0.0, whole, chain)
+    else:
+        flaw = f"{whole:.4g} is no bound, since a release has epsilon {one:.3g} and the theorem needs one below 1"
+        yield Bound(0.0, math.inf, f"{chain}: {flaw}")
+
+
+def classical_epsilons(sigma: float, rate: float, count: int, delta: float) -> tuple[float, float]:
+    """Return the epsilon of one release before sampling, and of all by the classical chain: a bound if that is below 1.
+
+    Gaussian noise of sigma = sqrt(2 ln(1.25 / delta_0)) / epsilon_0 is (epsilon_0, delta_0)-private for epsilon_0 < 1
+    (Dwork, Roth 2014, theorem A.1); on a Poisson sample it is (2 rate epsilon_0, rate delta_0)-private, for
+    ln(1 + rate (e^x - 1)) <= 2 rate x where x <= 1; and `count` such releases are (epsilon, delta)-private by advanced
+    composition (Dwork, Rothblum, Vadhan 2010): epsilon = sqrt(2 count ln(1 / delta')) epsilon_1 + count epsilon_1
+    (e^epsilon_1 - 1), delta = count delta_1 + delta'. Here delta' is a half of delta, and the releases share the rest.
+    """
+    shared = delta / 2 if count > 1 else delta
+    one = math.sqrt(max(0.0, 2 * (math.log(1.25 * rate) + math.log(count) - math.log(shared)))) / sigma
+    each = 2 * rate * one if rate < 1 else one
+    if count == 1:
+        return one, each
+    if each > 700:
+        return one, math.inf
+    return one, math.sqrt(-2 * count * math.log(delta / 2)) * each + count * each * math.expm1(each)

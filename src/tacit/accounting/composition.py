@@ -33,6 +33,9 @@ from tacit.privacy.events import Event
 Counted: TypeAlias = list[tuple[Pair, int]]
 
 WAYS_MAX: Final = 64
+COUNT_MAX: Final = 2**46
+"""How many parts a lattice can compose: the errors of the transform grow with them."""
+
 WIDTH: Final = 0.007
 """How far apart the two bounds on epsilon may be, relatively, as far as the lattice decides it."""
 
@@ -58,9 +61,11 @@ class Plan:
 
     @classmethod
     def of(cls, event: Event) -> Plan | None:
-        """Take an event apart, or return None where some part has no pair."""
+        """Take an event apart, or return None where some part has no pair or there are too many of them."""
         ways = _ways(event)
-        if ways is None or not all(_pairs(way, addition=False, lower=False) for way in ways):
+        if ways is None or max(sum(way.values()) for way in ways) > COUNT_MAX:
+            return None
+        if not all(_pairs(way, addition=False, lower=False) for way in ways):
             return None
         certain = attained(event)
         return cls(ways, (_ways(certain) or []) if certain is not None else [])

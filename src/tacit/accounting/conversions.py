@@ -10,10 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from tacit.accounting.gaussian import log_delta, sigma_for
-
-CURVE_PRECISION: Final = 2.0**-30
-"""What the logarithm of the Gaussian curve may be off by."""
+from tacit.accounting.gaussian import Side, log_delta, sigma_for
+from tacit.privacy.numbers import TINY
 
 UP: Final = 1 + 2.0**-45
 """What an upper bound is multiplied with, more than the rounding errors of the formulas here."""
@@ -39,7 +37,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         return 0.0
     if math.isinf(rho):
         return math.inf
-    return min(_golden(lambda log: _epsilon_at(math.exp(log) + 1, rho, delta), *_order_range(rho, delta)), 1e300)
+    return _golden(lambda log: _epsilon_at(math.exp(log) + 1, rho, delta), *_order_range(rho, delta))
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:
@@ -52,8 +50,9 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
         return (order - 1) * (order * rho - epsilon + math.log1p(-1 / order)) - math.log(order)
 
     left = max(epsilon - rho, 0.0)
-    guess = math.log((left + math.sqrt(left * left + 8 * rho)) / (4 * rho))
-    return math.exp(min(0.0, _golden(log_delta_at, guess - 2, guess + 1) + 1e-9))
+    best = (left + math.hypot(left, math.sqrt(8) * math.sqrt(rho))) / 4 / rho
+    guess = min(max(math.log(best) if 0 < best < math.inf else math.copysign(math.inf, best - 1), -20.0), 600.0)
+    return max(math.exp(min(0.0, _golden(log_delta_at, guess - 2, guess + 1) + 1e-9)), TINY)
 
 
 def rho_for(epsilon: float, delta: float) -> float:
@@ -71,25 +70,25 @@ def rho_for(epsilon: float, delta: float) -> float:
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """Return the epsilon at `delta` of mu-Gaussian privacy, from its closed form."""
-    return _epsilons_of_mu(mu, math.log(delta) - CURVE_PRECISION)[1] * (1 + 2.0**-33)
+    return _epsilons_of_mu(mu, math.log(delta), 1)[1]
 
 
 def least_epsilon_of_mu(mu: float, delta: float) -> float:
     """Return an epsilon below which Gaussian noise of mu is not (epsilon, delta)-private for certain."""
-    return _epsilons_of_mu(mu, math.log(delta) + CURVE_PRECISION)[0] * (1 - 2.0**-33)
+    return _epsilons_of_mu(mu, math.log(delta), -1)[0]
 
 
-def _epsilons_of_mu(mu: float, log_target: float) -> tuple[float, float]:
-    """Return neighbouring numbers between which the logarithm of delta passes a target."""
+def _epsilons_of_mu(mu: float, log_target: float, side: Side) -> tuple[float, float]:
+    """Return neighbouring numbers between which a bound on the logarithm of delta passes a target."""
     if mu == 0 or math.isinf(mu):
         return mu, mu
-    sigma = 1 / mu
-    if log_delta(sigma, 0.0) <= log_target:
+    if log_delta(mu, 0.0, side) <= log_target:
         return 0.0, 0.0
-    low, high = 0.0, epsilon_of_rho(mu * mu / 2, math.exp(log_target)) * UP + 1e-300
-    while high - low > 2.0**-46 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_delta(sigma, middle) > log_target else (low, middle)
+    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * log_target) + mu * 2.0**-20 + 1e-300
+    while math.isfinite(high) and log_delta(mu, high, side) > log_target:
+        high *= 2
+    while high - low > 2.0**-46 * high and low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if log_delta(mu, middle, side) > log_target else (low, middle)
     return low, high
 
 
@@ -104,7 +103,8 @@ def _epsilon_at(order: float, rho: float, delta: float) -> float:
 
 def _order_range(rho: float, delta: float) -> tuple[float, float]:
     """Return logarithms of order - 1 between which the best order lies, or nearly: the minimum is near their middle."""
-    guess = math.log(max(math.sqrt(max(-math.log(delta), 1e-9) / rho), 1e-9))
+    guess = (math.log(max(-math.log(delta), 1e-9)) - math.log(rho)) / 2
+    guess = min(max(guess, -20.0), 600.0)
     return guess - 1.5, guess + 0.5
 
 

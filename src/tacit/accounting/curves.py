@@ -7,7 +7,7 @@ where those know more or there is no pair. An upper bound is the least of all th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -21,16 +21,16 @@ from tacit.accounting.conversions import (
     epsilon_of_rho,
     least_epsilon_of_mu,
 )
-from tacit.accounting.gaussian import log_delta, precision
+from tacit.accounting.gaussian import Side, log_delta, total_mu
 from tacit.accounting.measures import concentrated
 from tacit.accounting.parts import attained, parts
-from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.pure import pure_epsilon, summed
 from tacit.accounting.renyi import ORDERS, Floats, curve
 from tacit.accounting.shuffling import shuffled_delta, shuffled_epsilon
 from tacit.privacy import events
 from tacit.privacy.errors import UnknownEvent
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import inside_unit_interval, not_negative
+from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative
 from tacit.privacy.relations import Relation
 
 
@@ -59,8 +59,9 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
         bounds.append(Bound(0.0, closed, "closed form of shuffling"))
     plan = Plan.of(event)
     if plan is not None:
-        bounds.append(Bound(*plan.epsilon(target, width), "privacy loss distribution"))
-    if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
+        found = _unless_it_fails(lambda: plan.epsilon(target, width), math.inf)
+        bounds.append(Bound(*found, "privacy loss distribution"))
+    if plan is None or not plan.is_exact or not _is_tight(bounds[-1], width):
         bounds += _by_moments(event, target)
     best = min(bounds, key=lambda bound: bound.upper)
     return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
@@ -75,13 +76,12 @@ def delta(event: Event, epsilon: float) -> Bound:
     mu = gaussian_mu_exactly(event)
     if mu is not None:
         least = _attained_mu(event)
-        lower = math.exp(log_delta(1 / least, target)) * (1 - 2.0**-28) if least else 0.0
-        upper = math.exp(log_delta(1 / mu, target)) * (1 + 2.0**-28)
-        return Bound(lower, min(upper, 1.0), "closed form of Gaussian noise")
+        lower = math.exp(log_delta(least, target, -1)) if least else 0.0
+        return Bound(lower, max(math.exp(log_delta(mu, target, 1)), TINY), "closed form of Gaussian noise")
     bounds = _closed_deltas(_sums(event), _shuffled(event), target)
     plan = Plan.of(event)
     if plan is not None:
-        bounds.append(Bound(*plan.delta(target), "privacy loss distribution"))
+        bounds.append(Bound(*_unless_it_fails(lambda: plan.delta(target), 1.0), "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
         bounds += _deltas_by_moments(concentrated(event), curve(event), target)
     best = min(bounds, key=lambda bound: bound.upper)
@@ -103,6 +103,16 @@ def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
     return list(accumulate(found, min))  # delta never rises with epsilon, so what holds at one holds at all above it
 
 
+def _unless_it_fails(solve: Callable[[], tuple[float, float]], most: float) -> tuple[float, float]:
+    """Return two bounds, or none where a lattice's arithmetic fails, as it may for parameters of absurd size."""
+    try:
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            low, high = solve()
+    except (ArithmeticError, ValueError):
+        return 0.0, most
+    return (low, high) if 0 <= low <= high else (0.0, most)
+
+
 def check_supported(event: Event) -> None:
     """Refuse an event that no accountant can bound, naming the part."""
     if not isinstance(event, Event):
@@ -121,31 +131,29 @@ def check_supported(event: Event) -> None:
             check_supported(part)
 
 
-def gaussian_mu_exactly(event: Event) -> float | None:
-    """Return mu where every part is Gaussian noise, rounded up."""
-    inside = parts(event)
-    if not all(isinstance(part, events.Gaussian) for part in inside):
-        return None
-    squares = (count * precision(part.sigma) for part, count in inside.items() if isinstance(part, events.Gaussian))
-    return math.sqrt(math.fsum(squares)) * (1 + 2.0**-50)
+def gaussian_mu_exactly(event: Event, side: Side = 1) -> float | None:
+    """Return mu where every part is Gaussian noise, rounded up or down."""
+    noises = [(part.sigma, count) for part, count in parts(event).items() if isinstance(part, events.Gaussian)]
+    return total_mu(noises, side) if len(noises) == len(parts(event)) else None
 
 
 def _attained_mu(event: Event) -> float:
     """Return mu of those parts that are Gaussian noise and nothing less, where all parts are bounded by such noise."""
     certain = attained(event)
-    return (gaussian_mu_exactly(certain) or 0.0) if certain is not None else 0.0
+    return (gaussian_mu_exactly(certain, -1) or 0.0) if certain is not None else 0.0
 
 
 def _sums(event: Event) -> tuple[float, float]:
     """Return the sums of epsilons and of deltas: basic composition (Dwork and others 2006)."""
-    epsilon = delta = 0.0
+    epsilons: list[tuple[int, float]] = []
+    deltas: list[tuple[int, float]] = []
     for part, count in parts(event).items():
         if isinstance(part, events.Approximate):
-            epsilon, delta = epsilon + count * part.epsilon, delta + count * part.delta
+            epsilons.append((count, part.epsilon))
+            deltas.append((count, part.delta))
         else:
-            epsilon += count * pure_epsilon(part)
-    several = sum(parts(event).values()) > 1
-    return (epsilon * (1 + 2.0**-40), delta * (1 + 2.0**-40)) if several else (epsilon, delta)
+            epsilons.append((count, pure_epsilon(part)))
+    return summed(epsilons), summed(deltas)
 
 
 def _shuffled(event: Event) -> events.Shuffled | None:
@@ -174,8 +182,8 @@ def _deltas_by_moments(approximate: tuple[float, float], values: Floats, epsilon
     ]
 
 
-def _is_tight(bound: Bound) -> bool:
-    return bound.upper <= 1.1 * bound.lower or bound.upper == 0
+def _is_tight(bound: Bound, width: float = WIDTH) -> bool:
+    return bound.upper <= (1.1 + 2 * width) * bound.lower or bound.upper == 0
 
 
 def _by_moments(event: Event, delta: float) -> list[Bound]:
@@ -195,5 +203,6 @@ def _delta_by_renyi(values: Floats, epsilon: float) -> float:
     if not finite.any():
         return 1.0
     orders, values = ORDERS[finite], values[finite]
-    logs = (orders - 1) * (values - epsilon + np.log1p(-1 / orders)) - np.log(orders)
+    with np.errstate(over="ignore"):
+        logs = (orders - 1) * (values - epsilon + np.log1p(-1 / orders)) - np.log(orders)
     return float(min(1.0, np.exp(min(0.0, float(logs.min()) + 1e-9))))

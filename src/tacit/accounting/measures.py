@@ -7,17 +7,19 @@ under full adaptivity when its own quantity is summed up (rho and delta, Rényi 
 from __future__ import annotations
 
 import math
+import sys
 from statistics import NormalDist
 
 import numpy as np
 
 from tacit.accounting import renyi as renyi_curves
-from tacit.accounting.gaussian import precision
+from tacit.accounting.gaussian import precision, total_mu
 from tacit.accounting.parts import parts
-from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.pure import pure_epsilon, summed
 from tacit.accounting.special import erfinv
 from tacit.privacy import events
 from tacit.privacy.events import Event
+from tacit.privacy.numbers import TINY
 from tacit.privacy.relations import Relation
 
 __all__ = ["concentrated", "gaussian_mu", "pure_epsilon", "renyi"]
@@ -28,9 +30,9 @@ _UP = 1 + 2.0**-48
 def concentrated(event: Event) -> tuple[float, float]:
     """Return (rho, delta): the event is delta-approximately rho-zero-concentrated private."""
     costs = [(count, *_part_concentrated(part)) for part, count in parts(event).items()]
-    rho = math.fsum(count * part_rho for count, part_rho, _ in costs)
-    delta = math.fsum(count * part_delta for count, _, part_delta in costs)
-    return (rho * _UP, delta * _UP) if delta < 1 else (math.inf, 0.0)
+    rho = summed([(count, part_rho) for count, part_rho, _ in costs])
+    delta = summed([(count, part_delta) for count, _, part_delta in costs])
+    return (rho, delta) if delta < 1 else (math.inf, 0.0)
 
 
 def renyi(event: Event, order: float) -> float:
@@ -40,8 +42,11 @@ def renyi(event: Event, order: float) -> float:
 
 def gaussian_mu(event: Event) -> float:
     """Return a mu for which the event is mu-Gaussian private: it tells no more than N(0, 1) against N(mu, 1)."""
-    squares = (count * (mu := _part_mu(part)) * mu for part, count in parts(event).items())
-    return math.sqrt(math.fsum(squares)) * _UP
+    each = [(_part_mu(part), count) for part, count in parts(event).items()]
+    if any(math.isinf(mu) for mu, _ in each):
+        return math.inf
+    noises = [(min(1 / mu, sys.float_info.max) * (1 - 2.0**-50), count) for mu, count in each if mu]
+    return total_mu(noises, 1) if noises else 0.0
 
 
 def rho_of_pure(epsilon: float) -> float:
@@ -51,7 +56,9 @@ def rho_of_pure(epsilon: float) -> float:
     inequality of Kearns and Saul (1998) for two values, sub-Gaussian with variance proxy 2 epsilon tanh(epsilon / 2);
     so the divergence of order a is at most a epsilon tanh(epsilon / 2). It is below epsilon^2 / 2 (Bun, Steinke 2016).
     """
-    return epsilon * math.tanh(epsilon / 2) * _UP if math.isfinite(epsilon) else math.inf
+    if epsilon in (0, math.inf):
+        return epsilon
+    return max(epsilon * math.tanh(epsilon / 2) * _UP, TINY)
 
 
 def _part_concentrated(event: Event) -> tuple[float, float]:
@@ -61,7 +68,7 @@ def _part_concentrated(event: Event) -> tuple[float, float]:
         case events.ZeroConcentrated(rho=rho):
             return rho, 0.0
         case events.Exponential(epsilon=epsilon):
-            return min(epsilon**2 / 8 * _UP, rho_of_pure(epsilon)), 0.0
+            return min(epsilon * epsilon / 8 * _UP + (TINY if epsilon else 0.0), rho_of_pure(epsilon)), 0.0
         case events.Approximate(epsilon=epsilon, delta=delta):
             return rho_of_pure(epsilon), delta
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
@@ -70,7 +77,7 @@ def _part_concentrated(event: Event) -> tuple[float, float]:
         case events.Grouped(inner, size):
             rho, delta = concentrated(inner)
             of_pure = rho_of_pure(pure_epsilon(event))
-            return (min(size * size * rho, of_pure), 0.0) if delta == 0 else (of_pure, 0.0)
+            return (min(summed([(size * size, rho)]), of_pure), 0.0) if delta == 0 else (of_pure, 0.0)
         case _:
             return rho_of_pure(pure_epsilon(event)), 0.0
 
@@ -78,13 +85,13 @@ def _part_concentrated(event: Event) -> tuple[float, float]:
 def _part_mu(event: Event) -> float:
     match event:
         case events.Gaussian(sigma=sigma):
-            return 1 / sigma
+            return 1 / sigma * _UP
         case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity):
             return smoothed_mu(sigma, sensitivity)
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(gaussian_mu(one) for one in several)
         case events.Grouped(inner, size):
-            return size * gaussian_mu(inner)
+            return summed([(size, gaussian_mu(inner))])
         case _:
             return mu_of_pure(pure_epsilon(event))
 
@@ -96,6 +103,8 @@ def mu_of_pure(epsilon: float) -> float:
     """
     if math.isinf(epsilon) or epsilon > 30:
         return math.inf
+    if epsilon < 1e-100:  # sqrt(pi / 2) epsilon, beyond what the functions below resolve
+        return max(1.2533141373155003 * epsilon * (1 + 2.0**-40), TINY if epsilon else 0.0)
     if epsilon < 1:
         return 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2))) * (1 + 2.0**-40)
     return -2 * NormalDist().inv_cdf(1 / (1 + math.exp(epsilon))) * (1 + 2.0**-40)
@@ -107,6 +116,6 @@ def smoothed_mu(sigma: float, sensitivity: float) -> float:
     As in `tacit.mechanisms.gaussian`, with r = 2: the factor differs from 1 by less than 10^-33 a coordinate.
     """
     if sigma * sensitivity > 1e100:
-        return 1 / sigma * _UP
+        return max(1 / sigma * _UP, TINY)
     variance = (sigma * sensitivity) ** 2 - 4
     return sensitivity / math.sqrt(variance) * _UP if variance > 0 else math.inf

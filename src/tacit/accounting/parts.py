@@ -8,12 +8,15 @@ apart (sampling, parallel composition, selection, groups of these) stays one par
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping
+from fractions import Fraction
 
-from tacit.accounting.gaussian import precision
+from tacit.accounting.gaussian import total_mu
 from tacit.privacy import events
 from tacit.privacy.events import Event
+from tacit.privacy.numbers import TINY, rounded_down, rounded_up
 from tacit.privacy.relations import Relation
 
 
@@ -43,7 +46,7 @@ def _collect(event: Event, count: int, counts: Counter[Event]) -> None:
 def _collect_sampled(rate: float, inner: Event, count: int, counts: Counter[Event]) -> None:
     """Count a Poisson sample; a sample of a sample is one at the product of their rates."""
     while isinstance(inner, events.Sampled):
-        rate, inner = min(1.0, rate * inner.rate * (1 + 2**-50)), simplest(inner.event)
+        rate, inner = min(1.0, max(rate * inner.rate * (1 + 2**-50), TINY)), simplest(inner.event)
     if rate == 1:
         _collect(inner, count, counts)
     else:
@@ -55,13 +58,22 @@ def simplest(event: Event) -> Event:
     match event:
         case events.NoisyMax(sigma=sigma):
             return events.Gaussian(_down(sigma / math.sqrt(2)), under=event.relation)
-        case events.TreeAggregation(sigma=sigma, leaves=leaves):
-            levels = (leaves - 1).bit_length() + 1
-            return events.Gaussian(_down(sigma / math.sqrt(levels)), under=event.relation)
+        case events.TreeAggregation(sigma=sigma):
+            return events.Gaussian(_down(sigma / math.sqrt(_nodes_moved(event))), under=event.relation)
         case events.Repeated() | events.Composed() | events.Grouped():
             return _as_one(event)
         case _:
             return event
+
+
+def _nodes_moved(event: events.TreeAggregation) -> int:
+    """Return how many nodes of a tree one unit moves at most, each by the sensitivity of a leaf or less.
+
+    Added or removed, it moves the nodes from its leaf to the root. Replaced, it may leave one leaf and enter another:
+    two such paths, which have the root in common at least, and there the two moves come to an exchange.
+    """
+    levels = (event.leaves - 1).bit_length() + 1
+    return levels if event.relation is Relation.ADD_REMOVE else 2 * levels - 1
 
 
 def attained(event: Event) -> Event | None:
@@ -84,6 +96,8 @@ def _is_attained(event: Event) -> bool:
     match event:
         case events.NoisyMax():
             return False
+        case events.TreeAggregation():
+            return event.relation is Relation.ADD_REMOVE
         case events.Grouped(inner, size):
             noise = events.Pure | events.DiscreteLaplace | events.Gaussian
             return _is_attained(inner) and (size == 1 or all(isinstance(part, noise) for part in parts(inner)))
@@ -108,27 +122,37 @@ def grouped(event: Event, size: int) -> Event:
         return event
     relation = event.relation
     match event:
-        case events.DiscreteLaplace(epsilon=epsilon, steps=steps):
-            return events.DiscreteLaplace(size * epsilon, size * steps, under=relation)
-        case events.Laplace(epsilon=epsilon):
-            return events.Laplace(size * epsilon, under=relation)
-        case events.Exponential(epsilon=epsilon):
-            return events.Exponential(size * epsilon, under=relation)
-        case events.Pure(epsilon=epsilon) | events.RandomizedResponse(epsilon=epsilon):
-            return events.DiscreteLaplace(size * epsilon, size, under=relation)
+        case events.DiscreteLaplace(steps=steps) if (epsilon := _times(size, event.epsilon)) < math.inf:
+            return events.DiscreteLaplace(epsilon, size * steps, under=relation)
+        case events.Laplace() if (epsilon := _times(size, event.epsilon)) < math.inf:
+            return events.Laplace(epsilon, under=relation)
+        case events.Exponential() if (epsilon := _times(size, event.epsilon)) < math.inf:
+            return events.Exponential(epsilon, under=relation)
+        case events.Pure() | events.RandomizedResponse() if (epsilon := _times(size, event.epsilon)) < math.inf:
+            return events.DiscreteLaplace(epsilon, size, under=relation)
         case events.Gaussian(sigma=sigma):
-            return events.Gaussian(_down(sigma / size), under=relation)
-        case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity, scalar=scalar):
-            return events.DiscreteGaussian(_down(sigma / size), size * sensitivity, scalar, under=relation)
-        case events.ZeroConcentrated(rho=rho):
-            return events.ZeroConcentrated(size * (size * rho), under=relation)
-        case events.Approximate(epsilon=epsilon, delta=delta) if delta:
-            most = min(size * epsilon, 700.0)
-            growth = math.expm1(most) / math.expm1(most / size) if epsilon else float(size)
+            return events.Gaussian(_over(sigma, size), under=relation)
+        case events.DiscreteGaussian(sigma=sigma, scalar=scalar) if _times(size, event.sensitivity) < math.inf:
+            wider = _times(size, event.sensitivity)
+            return events.DiscreteGaussian(_over(sigma, size), wider, scalar, under=relation)
+        case events.ZeroConcentrated() if (rho := _times(size * size, event.rho)) < math.inf:
+            return events.ZeroConcentrated(rho, under=relation)
+        case events.Approximate(epsilon=epsilon, delta=delta) if delta and _times(size, epsilon) < 700:
+            growth = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon else _times(size, 1.0)
             grown = delta * growth * (1 + 2**-40)
-            if grown < 1 and most < 700:
-                return events.Approximate(size * epsilon, grown, under=relation)
+            if grown < 1:
+                return events.Approximate(_times(size, epsilon), max(grown, TINY), under=relation)
     return events.Grouped(event, size)
+
+
+def _times(size: int, cost: float) -> float:
+    """Return a multiple rounded up, infinity where that is too large for a float."""
+    return rounded_up(size * Fraction(cost))
+
+
+def _over(sigma: float, size: int) -> float:
+    """Return a share rounded down, and never to nothing."""
+    return max(rounded_down(Fraction(sigma) / size), TINY)
 
 
 def replaced(event: Event) -> Event:
@@ -142,11 +166,10 @@ def _as_one(event: Event) -> Event:
     if len(inside) == 1 and next(iter(inside.values())) == 1:
         return next(iter(inside))
     if all(isinstance(part, events.Gaussian) for part in inside):
-        noise = {part.sigma: count for part, count in inside.items() if isinstance(part, events.Gaussian)}
-        total = sum(count * precision(sigma) for sigma, count in noise.items())
-        return events.Gaussian(_down(1 / math.sqrt(total)), under=event.relation)
+        mu = total_mu([(part.sigma, count) for part, count in inside.items() if isinstance(part, events.Gaussian)], 1)
+        return events.Gaussian(_down(min(1 / mu, sys.float_info.max)), under=event.relation)
     return event
 
 
 def _down(number: float) -> float:
-    return number * (1 - 2**-50)
+    return max(number * (1 - 2**-50), TINY)

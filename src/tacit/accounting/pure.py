@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from tacit.privacy import events
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import rounded_up
+from tacit.privacy.numbers import TINY, rounded_up
 from tacit.privacy.relations import Relation
 
 
@@ -31,13 +31,13 @@ def pure_epsilon(event: Event) -> float:
         case events.Approximate(epsilon=epsilon, delta=delta):
             return epsilon if delta == 0 else math.inf
         case events.Repeated(inner, count):
-            return _summed([(count, pure_epsilon(inner))])
+            return summed([(count, pure_epsilon(inner))])
         case events.Composed(several):
-            return _summed([(1, pure_epsilon(one)) for one in several])
+            return summed([(1, pure_epsilon(one)) for one in several])
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(pure_epsilon(one) for one in several)
         case events.Grouped(inner, size):
-            return _summed([(size, pure_epsilon(inner))])
+            return summed([(size, pure_epsilon(inner))])
         case events.Selected(inner, shape, _):
             return _up((2 + shape) * pure_epsilon(inner))
         case events.Sampled(rate, inner) if rate == 1 or event.relation is Relation.ADD_REMOVE:
@@ -51,14 +51,17 @@ def pure_epsilon(event: Event) -> float:
 
 def amplified(rate: float, epsilon: float) -> float:
     """Return ln(1 + rate (e^epsilon - 1)): a pure epsilon after sampling (Balle, Barthe, Gaboardi 2018)."""
-    if rate == 1 or math.isinf(epsilon):
+    if rate == 1 or epsilon in (0, math.inf):
         return epsilon
-    if epsilon > 700:
-        return _up(epsilon + math.log(rate))
-    return _up(math.log1p(rate * math.expm1(epsilon)))
+    if epsilon > 700:  # e^epsilon may be no float: ln(1 + rate e^epsilon) is the same and a little more
+        power = epsilon + math.log(rate) + 2.0**-40  # more than the rounding of the two
+        number = max(power, 0.0) + math.log1p(math.exp(-abs(power)))
+    else:
+        number = math.log1p(rate * math.expm1(epsilon))
+    return min(epsilon, max(_up(number), TINY))
 
 
-def _summed(parts: Sequence[tuple[int, float]]) -> float:
+def summed(parts: Sequence[tuple[int, float]]) -> float:
     """Return the sum of multiples, exactly, rounded up once: shares of an epsilon add up to no more than it."""
     if any(math.isinf(epsilon) for _, epsilon in parts):
         return math.inf
@@ -66,4 +69,4 @@ def _summed(parts: Sequence[tuple[int, float]]) -> float:
 
 
 def _up(number: float) -> float:
-    return number * (1 + 2**-50) if number else number
+    return math.nextafter(number * (1 + 2**-50), math.inf) if number else number

@@ -10,6 +10,7 @@ bounded range at its worst split (derived in `_bounded_range`); sampled Gaussian
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from tacit.accounting.pure import pure_epsilon
 from tacit.accounting.special import log_ndtr, logsumexp
 from tacit.privacy import events
 from tacit.privacy.events import Event
+from tacit.privacy.numbers import TINY, rounded_up
 from tacit.privacy.relations import Relation
 
 Floats = NDArray[np.float64]
@@ -37,9 +39,12 @@ def curve(event: Event, orders: Floats = ORDERS) -> Floats:
     """Return a bound on the Rényi divergence of an event at each order."""
     total = np.zeros_like(orders)
     inside = parts(event)
-    for part, count in inside.items():
-        total = total + count * _part_curve(part, orders)
-    return total * (1 + 2.0**-51 * len(inside))
+    with np.errstate(all="ignore"):  # what overflows or has no value is no bound, which is said at the end
+        for part, count in inside.items():
+            values = _part_curve(part, orders)
+            total = total + np.where(values == 0, 0.0, rounded_up(Fraction(count)) * values)
+        total = total * (1 + 2.0**-51 * len(inside))
+    return np.where(total >= 0, total, np.inf)
 
 
 def _part_curve(event: Event, orders: Floats) -> Floats:
@@ -49,7 +54,7 @@ def _part_curve(event: Event, orders: Floats) -> Floats:
         case events.Exponential(epsilon=epsilon):
             return _bounded_range(epsilon, orders)
         case events.Gaussian(sigma=sigma) | events.DiscreteGaussian(sigma=sigma):
-            return orders * (precision(sigma) / 2) * UP
+            return np.maximum(orders * (precision(sigma) / 2) * UP, TINY)
         case events.ZeroConcentrated(rho=rho):
             return orders * rho * UP
         case events.Sampled(rate, events.Gaussian(sigma=sigma)) if event.relation is Relation.ADD_REMOVE:
@@ -114,7 +119,7 @@ def _bounded_range(epsilon: float, orders: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         moments = np.logaddexp(np.log(high) + power * peak, np.log1p(-high) + power * (peak - epsilon))
     exact = moments / power + _rounding(epsilon, orders)
-    return np.asarray(np.minimum(np.minimum(exact, orders * epsilon**2 / 8), epsilon) * UP + 1e-300)
+    return np.asarray(np.minimum(np.fmin(exact, orders * (epsilon * epsilon / 8)), epsilon) * UP + 1e-300)
 
 
 def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
@@ -123,7 +128,7 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
     E[(1 - q + q e^((2x - 1) / (2 sigma^2)))^a] over x ~ N(0, sigma^2) by the trapezoidal rule: the integrand is
     analytic in a strip of half-width pi sigma^2, so a step of a sixth of that leaves an error below e^-37.
     """
-    whole = orders * (precision(sigma) / 2) * UP
+    whole = np.maximum(orders * (precision(sigma) / 2) * UP, TINY)
     if not 1e-6 <= sigma <= 1e100:
         return whole
     step = min(sigma / 6, math.pi * sigma**2 / 6)

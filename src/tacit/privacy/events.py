@@ -217,7 +217,9 @@ class NoisyMax(SimpleEvent):
 class TreeAggregation(SimpleEvent):
     """Every node of a binary tree over `leaves` leaves, of which each unit touches one, with Gaussian noise.
 
-    `sigma` is the deviation of one node's noise over the L2 sensitivity of one leaf.
+    `sigma` is the deviation of one node's noise over the L2 sensitivity of one leaf: how far one unit moves it at most
+    when it is added to the leaf, removed from it or, under replace-one, exchanged within it. A replaced unit may also
+    leave one leaf for another.
     """
 
     kind = "tree-aggregation"

@@ -18,6 +18,8 @@ from tacit.privacy.errors import NotFinite, NotPositive, OutOfRange, TooLarge, W
 Real: TypeAlias = int | float | Fraction
 
 MAGNITUDE_MAX: Final = 2**1000
+TINY: Final = math.ulp(0.0)
+"""The least positive float: a cost that is positive is never rounded down to 0."""
 
 
 def exact(name: str, value: object) -> Fraction:

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from tacit import accounting
 from tacit.accounting import conversions, measures, renyi
 from tacit.accounting.gaussian import log_delta, sigma_for, sigma_for_rho
 from tacit.privacy import events
@@ -91,14 +92,28 @@ def test_the_conversion_of_rho_is_nearly_the_best_over_all_orders(rho: float, de
     assert conversions.epsilon_of_rho(rho, delta) <= best * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("sigma", [0.05, 1.0, 50.0, 1e6])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 20.0])
-def test_the_gaussian_curve_is_precise_in_the_logarithm(sigma: float, epsilon: float) -> None:
-    if epsilon * sigma > 30:
-        epsilon = 20 / sigma
+@pytest.mark.parametrize("mu", [1e-9, 1e-6, 1e-4, 0.02, 1.0, 20.0, 1e3, 1e5, 1e8, 1e12])
+@pytest.mark.parametrize("place", [-8.0, -5.0, -3.0, 0.0, 1.0, 5.0, 20.0])
+def test_the_gaussian_curve_is_enclosed_and_precise_in_the_logarithm(mu: float, place: float) -> None:
+    epsilon = max(0.0, mu * mu / 2 + mu * place)
     with mpmath.workdps(400):
-        exact = float(mpmath.log(truth.gaussian_delta(1 / mpmath.mpf(sigma), epsilon)))
-    assert log_delta(sigma, epsilon) == pytest.approx(exact, abs=2e-9)
+        exact = mpmath.log(truth.gaussian_delta(mpmath.mpf(mu), mpmath.mpf(epsilon)))
+        low, high = log_delta(mu, epsilon, -1), log_delta(mu, epsilon, 1)
+        assert low <= exact <= high
+    assert high - low <= 1e-8 + 2e-14 * max(mu, 1 / mu if epsilon else 0.0) * max(abs(place), 1.0)
+
+
+@pytest.mark.parametrize("mu", [3e4, 1.7e5, 2.3e7, 4.1e9])
+@pytest.mark.parametrize("place", [-2.0, 0.0, 3.0])
+def test_bounds_on_delta_enclose_it_where_mu_is_large(mu: float, place: float) -> None:
+    event, at = events.Gaussian(1 / mu), mu * mu / 2 + mu * place
+    bound = accounting.delta(event, at)
+    with mpmath.workdps(60):
+        exact = truth.gaussian_delta(1 / mpmath.mpf(event.sigma), mpmath.mpf(at))
+        assert bound.lower <= exact <= bound.upper
+        found = accounting.epsilon(event, 0.3)
+        assert truth.gaussian_delta(1 / mpmath.mpf(event.sigma), mpmath.mpf(found.lower)) >= mpmath.mpf(0.3)
+        assert truth.gaussian_delta(1 / mpmath.mpf(event.sigma), mpmath.mpf(found.upper)) <= mpmath.mpf(0.3)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-6), (0.5, 1e-5), (1.0, 1e-30), (100.0, 1e-10)])

@@ -128,3 +128,30 @@ def test_a_delta_outside_its_range_is_refused(delta: float) -> None:
 def test_what_is_no_event_is_refused() -> None:
     with pytest.raises(UnknownEvent):
         accounting.epsilon("laplace", 1e-6)  # type: ignore[arg-type]
+
+
+def test_the_classical_chain_of_textbooks_is_the_worst_of_the_true_bounds() -> None:
+    event = events.Repeated(events.Sampled(0.01, events.Gaussian(6.0)), 1000)
+    bounds = {bound.method: bound.upper for bound in accounting.compare(event, 1e-5)}
+    chain = bounds["classical Gaussian, sampled, advanced composition"]
+    one = math.sqrt(2 * math.log(1.25 / (1e-5 / 2 / 1000 / 0.01))) / 6
+    assert one < 1
+    each = 2 * 0.01 * one
+    assert chain == pytest.approx(math.sqrt(2000 * math.log(2e5)) * each + 1000 * each * math.expm1(each))
+    assert bounds["privacy loss distribution"] < bounds["Rényi"] < chain
+
+
+def test_the_classical_chain_is_no_bound_where_a_release_has_an_epsilon_of_one_or_more() -> None:
+    event = events.Repeated(events.Sampled(0.01, events.Gaussian(1.0)), 1000)
+    (chain,) = [bound for bound in accounting.compare(event, 1e-5) if bound.method.startswith("classical")]
+    assert chain.upper == math.inf
+    assert "is no bound, since a release has epsilon 5.43" in chain.method
+
+
+def test_one_classical_gaussian_is_the_textbook_formula() -> None:
+    (chain,) = [one for one in accounting.compare(events.Gaussian(6.0), 1e-5) if one.method == "classical Gaussian"]
+    assert chain.upper == pytest.approx(math.sqrt(2 * math.log(1.25e5)) / 6)
+
+
+def test_no_classical_chain_is_shown_for_other_noise() -> None:
+    assert not [one for one in accounting.compare(events.Laplace(0.1), 1e-5) if one.method.startswith("classical")]

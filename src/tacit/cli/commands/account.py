@@ -185,7 +185,8 @@ def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[flo
 def compare_command(screen: Screen, plan: Event, delta: float) -> None:
     """Show all accountants side by side.
 
-    Every one of them is a true bound; the other commands take the best.
+    Every one of them is a true bound; the other commands take the best. For Gaussian releases the chain of theorems
+    that textbooks teach is among them, with a note where its condition fails.
     """
     from tacit.accounting import compare
     from tacit.cli.accounting.answers import bound_object, plan_object
