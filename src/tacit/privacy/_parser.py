@@ -19,12 +19,14 @@ EXCERPT_LENGTH: Final = 24
 ANY_NUMBER: Final = "? stands for any number above 0"
 
 _TOKEN: Final = re.compile(
+    r"[ \t\r\n]*(?:"
     r"(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[A-Za-z](?:[A-Za-z0-9_]|-(?=[A-Za-z]))*)"
-    r"|(?P<sign>[()+,=/?])",
-    re.ASCII,
+    r"|(?P<sign>[()+,=/?])"
+    r"|(?P<end>\Z)"
+    r"|(?P<unknown>.))",
+    re.ASCII | re.DOTALL,
 )
-_BLANK: Final = re.compile(r"[ \t\r\n]*")
 _TRUTHS: Final = {"true": True, "false": False}
 
 
@@ -180,6 +182,9 @@ class Parser:
 
     def _decimal(self) -> Fraction:
         token = self._token
+        if len(token.text) < 16 and token.text.isdecimal():
+            self._advance()
+            return Fraction(int(token.text))
         exponent = re.split("[eE]", token.text)[1:]
         too_far = exponent and (len(exponent[0]) > 9 or abs(int(exponent[0])) > EXPONENT_MAX)
         if too_far or len(token.text) > NUMBER_LENGTH_MAX:
@@ -221,16 +226,14 @@ class Parser:
         self._token = self._token_from(self._token.position + len(self._token.text))
 
     def _token_from(self, position: int) -> _Token:
-        blank = _BLANK.match(self._text, position)
-        start = blank.end() if blank else position
-        if start == len(self._text):
-            return _Token("end", "", start)
-        found = _TOKEN.match(self._text, start)
-        if found is None:
-            unknown = self._text[start]
-            hint = "is written x, as in 10 x laplace(0.1)" if unknown in "*×" else "has no meaning in an event"
-            raise self._refusal(f"{unknown!r} {hint}", start)
-        return _Token(str(found.lastgroup), found[0], start)
+        found = _TOKEN.match(self._text, position)
+        assert found is not None, "some group matches at every position"
+        kind = str(found.lastgroup)
+        text, start = found[kind], found.start(kind)
+        if kind == "unknown":
+            hint = "is written x, as in 10 x laplace(0.1)" if text in "*×" else "has no meaning in an event"
+            raise self._refusal(f"{text!r} {hint}", start)
+        return _Token(kind, text, start)
 
     def _unexpected(self, wanted: str) -> NotationError:
         return self._refusal(f"expected {wanted}", self._token.position)
