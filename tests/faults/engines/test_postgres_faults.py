@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -28,6 +31,7 @@ from tacit.privacy.errors import (
 )
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import ForeignKey, Unit
+from tests.style.rules import ROOT
 from tests.support import postgres_server
 from tests.support.postgres_server import execute
 
@@ -120,6 +124,17 @@ def test_connections_that_were_closed_between_questions_are_made_anew(engine: Po
             engine.version("events")
         execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tacit'")
         assert ask(engine) == 200
+
+
+def test_a_forked_child_has_sessions_of_its_own_and_leaves_its_parents_alone() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.faults.engines.forks"]
+    done = subprocess.run(
+        [*command, postgres_server.place()], capture_output=True, text=True, check=False, cwd=ROOT, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    said = json.loads(done.stdout)
+    assert len(set(said["parent"])) == 1, "the parent keeps its session"
+    assert not set(said["parent"]) & set(said["children"])
 
 
 def test_a_server_that_dies_in_the_middle_says_so(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ time in UTC and writes doubles in full. The address is read when a connection is
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from contextlib import suppress
 from typing import Any, Final
 
@@ -60,8 +62,10 @@ class Connections:
         places.check(place)
         self._place = place
         self._idle: list[Any] = []
+        self._made: set[Any] = set()  # those that are not closed, lent ones too
         self._lock = threading.Lock()
         self._closed = False
+        weakref.finalize(self, _drop_forgotten, self._made, os.getpid())
 
     def taken(self) -> Any:
         """Return a connection that no other statement uses; whoever takes it gives it back, or drops it."""
@@ -69,7 +73,11 @@ class Connections:
             self._closed = False
             if self._idle:
                 return self._idle.pop()
-        return connected(self._place)
+        connection = connected(self._place)
+        with self._lock:
+            self._made.difference_update([one for one in self._made if one.closed])
+            self._made.add(connection)
+        return connection
 
     def give_back(self, connection: Any) -> None:
         """Keep a connection for later, if it is at rest."""
@@ -123,6 +131,16 @@ def connected(place: str) -> Any:
             drop(connection)
         raise error  # here and not above, so that it does not carry the driver's error along
     return connection
+
+
+def _drop_forgotten(connections: set[Any], process: int) -> None:
+    """Close the connections of an engine that was forgotten; they only read, so nothing is lost and nothing is said.
+
+    A forked child leaves them alone: to close one there tells the server to end its parent's session.
+    """
+    if os.getpid() == process:
+        for connection in connections:
+            drop(connection)
 
 
 def drop(connection: Any) -> None:

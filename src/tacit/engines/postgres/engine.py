@@ -6,7 +6,9 @@ connection is lent to each statement, in a read-only transaction (`snapshots`).
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -41,6 +43,9 @@ class _Registered:
     """The rows of which it is known that foreign keys lead to one of them, and that keys tell them apart."""
 
 
+_engines: Final[weakref.WeakSet[PostgresEngine]] = weakref.WeakSet()
+
+
 class PostgresEngine:
     """A PostgreSQL database at `place`: an address without a password, env:NAME, file:PATH or service:NAME.
 
@@ -51,11 +56,25 @@ class PostgresEngine:
     def __init__(self, place: str, salt: int) -> None:
         self.place: Final = place
         self._salt = salt
-        self._connections, self._runs = Connections(place), Runs()
-        self._snapshots = Snapshots(self._connections, self._runs)
         self._tables: dict[str, _Registered] = {}
+        self._left_behind: list[Any] = []
+        self._begin()
+        _engines.add(self)
+
+    def _begin(self) -> None:
+        """Begin without connections and with open locks."""
         self._lock = threading.Lock()
-        self._versions = Versions(salt)
+        self._connections, self._runs = Connections(self.place), Runs()
+        self._snapshots = Snapshots(self._connections, self._runs)
+        self._versions = Versions(self._salt)
+
+    def begin_in_child(self) -> None:
+        """Begin anew in a forked child, which keeps its parent's connections from the collector and never uses them.
+
+        On one connection the answers to parent and child would be mixed up, each read with the noise of the other.
+        """
+        self._left_behind += [self._connections, self._snapshots]
+        self._begin()
 
     def __repr__(self) -> str:
         return f"PostgresEngine({self.place!r})"
@@ -209,3 +228,11 @@ def _definition(table: Table) -> tuple[object, ...]:
         None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
         table.limits.rows_per_unit,
     )
+
+
+def _begin_in_child() -> None:
+    for engine in list(_engines):
+        engine.begin_in_child()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
