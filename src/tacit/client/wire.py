@@ -13,8 +13,9 @@ import math
 import secrets
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -96,6 +97,9 @@ class Wire:
             follow_redirects=False,
             trust_env=not _is_here(httpx.URL(self.url).host),  # what stays on this machine goes through no proxy
         )
+        if self._is_own:
+            # A client that was forgotten holds nothing that could be lost; its sockets close without a warning.
+            weakref.finalize(self, _close_forgotten, self._http)
 
     def get(self, *path: str, query: Mapping[str, object] | None = None) -> Any:
         """Read a document."""
@@ -264,6 +268,11 @@ class Refused(Broken):
 
 class _TooLong(httpx.HTTPError):
     """An answer passed the limit."""
+
+
+def _close_forgotten(http: httpx.Client) -> None:
+    with suppress(Exception):
+        http.close()
 
 
 def _read_all(answer: httpx.Response) -> bytes:

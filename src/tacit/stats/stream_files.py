@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import struct
+import weakref
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ class StateFile:
         except OSError:
             os.close(self._file)
             raise InvalidInput(f"another process goes on with {path}; stop it first", name="path", value=path) from None
+        # One that was forgotten gives its lock back when it is collected, and can be opened again.
+        self._closing = weakref.finalize(self, os.close, self._file)
         self._size = os.fstat(self._file).st_size
 
     @classmethod
@@ -156,7 +159,7 @@ class StateFile:
 
     def close(self) -> None:
         """Give the lock back."""
-        os.close(self._file)
+        self._closing()
 
 
 def taken(path: Path) -> InvalidInput:
