@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -43,7 +44,11 @@ class Curator:
         """Open the folder, and make it if it is missing."""
         self.folder: Final = Path(folder)
         self.ledger: Final = Ledger.open(self.folder if store is None else store)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)  # a store in a database makes none
+        except BaseException:
+            self.ledger.close()
+            raise
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._engines: dict[Home, Engine] = {}
@@ -252,11 +257,12 @@ class Curator:
     def close(self) -> None:
         """Let go of the folder."""
         with self._lock:
-            for engine in self._engines.values():
-                engine.close()
-            self._engines.clear()
+            engines, self._engines = self._engines, {}
             self._shown.clear()
-        self.ledger.close()
+        with ExitStack() as closing:  # one that fails keeps none of the others open
+            closing.callback(self.ledger.close)
+            for engine in engines.values():
+                closing.callback(engine.close)
 
     def _opened(self, home: Home) -> Engine:
         """Return an engine, opening it if it is not."""

@@ -132,7 +132,11 @@ class PostgresDatabase(PostgresSchema, Database):
 def open_database(folder: Path, dsn: str | None = None) -> Database:
     """Open the database of a folder, or of a connection string; what is missing is made."""
     database = SqliteDatabase(Path(folder)) if dsn is None else PostgresDatabase(dsn)
-    database.open()
+    try:
+        database.open()
+    except BaseException:
+        database.close()
+        raise
     return database
 
 

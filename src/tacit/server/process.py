@@ -10,7 +10,7 @@ import os
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -87,19 +87,20 @@ def opened_app(settings: Settings) -> FastAPI:
 
     Paced.headers_s = settings.limits.headers_s
     store = PostgresStore.from_environment() if settings.postgres else None
-    curator = Curator(settings.folder, store=store)
-    database = _database(settings)
-    app = create_app(curator, Access(database), settings)
+    with ExitStack() as opened:
+        curator = opened.enter_context(Curator(settings.folder, store=store))
+        database = opened.enter_context(closing(_database(settings)))
+        app = create_app(curator, Access(database), settings)
+        until_stopped = opened.pop_all()
     inner: Any = app.router.lifespan_context
 
     @asynccontextmanager
-    async def closing(one: FastAPI) -> AsyncIterator[None]:
-        async with inner(one):
-            yield
-        curator.close()
-        database.close()
+    async def lifespan(one: FastAPI) -> AsyncIterator[None]:
+        with until_stopped:
+            async with inner(one):
+                yield
 
-    app.router.lifespan_context = closing
+    app.router.lifespan_context = lifespan
     return app
 
 

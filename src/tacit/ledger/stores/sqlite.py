@@ -9,7 +9,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,10 +75,9 @@ class SqliteStore(SqliteFile, Store):
         with self._reader.held(), self._translated():
             try:
                 touch_private(beside)
-                copy = sqlite3.connect(beside)
-                self._reader.connected().backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-                copy.close()
+                with closing(sqlite3.connect(beside)) as copy:
+                    self._reader.connected().backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")
                 sync(beside)
                 os.replace(beside, path)
                 sync(path.parent)
