@@ -196,7 +196,7 @@ def _for_rho(items: Items, rho: float, delta: float) -> Price:
 
     (Exponential: Cesar, Rogers 2021, lemma 3.1 and Bun, Steinke 2016; the ledger prices the event itself.)
     """
-    total = sum(_weights(items))
+    total = math.fsum(_weights(items))
     groups = items.bounding.groups_touched
     part = rho * (1 - 2.0**-40) / total
     shares = _Shares(
@@ -205,7 +205,7 @@ def _for_rho(items: Items, rho: float, delta: float) -> Price:
         Fraction(math.sqrt(2 * part / groups)) if items.selects_keys else None,
         tuple(Fraction(math.sqrt(2 * part * LEARNING)) for _ in range(items.learnt)),
     )
-    noises = _gaussians(items, part * sum(items.family_weights)) if items.measures else ()
+    noises = _gaussians(items, part * math.fsum(items.family_weights)) if items.measures else ()
     return _assembled(items, noises, shares, delta, repeated=True)
 
 
@@ -242,7 +242,7 @@ def _shares(items: Items, epsilon: Fraction) -> _Shares:
 
 def _gaussians(items: Items, rho: float) -> tuple[Gaussian, ...]:
     weights = items.family_weights
-    total = sum(weights)
+    total = math.fsum(weights)  # the same in every version of Python, as is the event
     return tuple(
         Gaussian(
             items.bounding.l2(measure),
@@ -256,7 +256,7 @@ def _gaussians(items: Items, rho: float) -> tuple[Gaussian, ...]:
 def _narrower(one: Sequence[Laplace | Gaussian], other: Sequence[Laplace | Gaussian]) -> bool:
     """Whether the first noises have the narrower intervals, on (geometric) average."""
     pairs = zip(one, other, strict=True)
-    return sum(math.log(_width(a) / _width(b)) for a, b in pairs) < 0
+    return math.fsum(math.log(_width(a) / _width(b)) for a, b in pairs) < 0
 
 
 def _width(noise: Laplace | Gaussian) -> float:

@@ -36,7 +36,7 @@ def is_better(apart: Price, together: Price, domains: Sequence[Domain], sets: Se
     finest = math.prod(len(one.values) for one in domains)
     summed = len(sets) * finest / sum(cells)  # how many finest groups are added up for a number, on average
     pairs = zip(apart.noises, together.noises, strict=True)
-    return sum(math.log(_variance(one) / (_variance(other) * summed)) for one, other in pairs) < 0
+    return math.fsum(math.log(_variance(one) / (_variance(other) * summed)) for one, other in pairs) < 0
 
 
 def part(grouping: Grouping, kept: Sequence[int]) -> Grouping:

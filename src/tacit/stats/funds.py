@@ -113,7 +113,7 @@ class Funds:
         return laplace
 
     def _gaussians(self, reaches: Sequence[int], weights: Sequence[float], rho: float) -> tuple[Noise, ...]:
-        total = sum(weights)
+        total = math.fsum(weights)  # the same in every version of Python, as is the event
         return tuple(
             Gaussian(reach, sigma=sigma_for_rho(rho * weight / total), relation=self.relation)
             for reach, weight in zip(reaches, weights, strict=True)
@@ -131,4 +131,4 @@ def half_width(noise: Noise, level: float = LEVEL) -> float:
 
 def _narrower(one: Sequence[Noise], other: Sequence[Noise]) -> bool:
     pairs = zip(one, other, strict=True)
-    return sum(math.log(half_width(a) / half_width(b)) for a, b in pairs) < 0
+    return math.fsum(math.log(half_width(a) / half_width(b)) for a, b in pairs) < 0

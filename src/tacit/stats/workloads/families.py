@@ -10,6 +10,7 @@ V = W'W times a few vectors, and the energy sum over queries q and blocks B of q
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -145,7 +146,7 @@ def mean_diagonal(families: tuple[Family, ...]) -> Numbers:
 
 def mean_energy(families: tuple[Family, ...], size: int) -> float:
     """Return the energy of the same V."""
-    return sum(family.energy(size) / family.count for family in families)
+    return math.fsum(family.energy(size) / family.count for family in families)
 
 
 def _blocks(cells: int, size: int) -> tuple[Numbers, Numbers]:

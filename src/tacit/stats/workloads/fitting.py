@@ -16,6 +16,7 @@ Rastogi 2015). `error` is that figure, the mean over queries. Candidates:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -119,7 +120,7 @@ def _hierarchies(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
     if max(order[0]) + 1 != cells:
         order.insert(0, tuple(range(cells)))
     tree = _nested(order)
-    weights = [sum(1 / one.count for one in levels if one.groups == groups) for groups in order]
+    weights = [math.fsum(1 / one.count for one in levels if one.groups == groups) for groups in order]
 
     def error(precisions: Numbers) -> tuple[float, Numbers]:
         return _hierarchy_error(tree, weights, precisions)

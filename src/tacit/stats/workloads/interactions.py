@@ -61,7 +61,7 @@ def weight(sizes: Sizes, sets: Mapping[Set, float], columns: Set) -> float:
     """Return by how much one unit of v_R moves the weighted sum, over tables, of the mean variance of a cell."""
     inside = set(columns)
     p = kept_share(sizes, columns)
-    return sum(
+    return math.fsum(
         wanted * p / cells(sizes, (one for one in table if one not in inside)) ** 2
         for table, wanted in sets.items()
         if inside <= set(table)
@@ -70,7 +70,7 @@ def weight(sizes: Sizes, sets: Mapping[Set, float], columns: Set) -> float:
 
 def cell_variance(sizes: Sizes, variances: Mapping[Set, float], table: Set) -> float:
     """Return the variance of a cell of a table, given v of each interaction."""
-    return sum(
+    return math.fsum(
         variances[one] * kept_share(sizes, one) / cells(sizes, (column for column in table if column not in one)) ** 2
         for one in subsets(table)
     )
@@ -107,7 +107,7 @@ def known_variances(sizes: Sizes, variances: Mapping[Set, float], wanted: Sequen
     found = {}
     for one in wanted:
         inside = set(one)
-        precision = sum(
+        precision = math.fsum(
             1 / (spread * cells(sizes, (column for column in table if column not in inside)))
             for table, spread in variances.items()
             if inside <= set(table)
@@ -128,7 +128,7 @@ def kurtosis(sizes: Sizes, variances: Mapping[Set, float], known: Mapping[Set, f
         times = cells(sizes, (one for one in measured if one not in table))
         for equal in subsets(common):
             count = times * math.prod(sizes[one] - 1 for one in common if one not in equal)
-            share = sum(
+            share = math.fsum(
                 known[one]
                 / (spread * cells(sizes, (column for column in measured if column not in one)))
                 / cells(sizes, (column for column in table if column not in one))

@@ -54,7 +54,7 @@ def interactions_for(sizes: Sizes, sets: tuple[Set, ...]) -> Shares:
         for one in closure(sets)
         if kept_share(sizes, one)
     }
-    total = sum(roots.values())
+    total = math.fsum(roots.values())
     return Shares(tuple((one, root / total) for one, root in roots.items()), total**2)
 
 
@@ -123,4 +123,4 @@ def expected(sizes: Sizes, sets: Sequence[Set], shares: Shares) -> float:
     variances = {one: 1 / share**2 for one, share in shares.shares}
     known = known_variances(sizes, variances, closure(sets))
     asked = dict.fromkeys(sets, 1 / len(sets))
-    return sum(weight(sizes, asked, one) * known[one] for one in known)
+    return math.fsum(weight(sizes, asked, one) * known[one] for one in known)

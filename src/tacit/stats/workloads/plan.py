@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,7 +137,7 @@ def planned(workloads: Sequence[Workload], cuts: dict[str, Cut], funds: Funds, p
     power = {"Laplace": 1 / 3, "Gaussian": 1 / 2}
 
     def error(law: Law) -> float:
-        return float(sum(draft.error(law) ** power[law] for draft in drafts) ** (1 / power[law]))
+        return float(math.fsum(draft.error(law) ** power[law] for draft in drafts) ** (1 / power[law]))
 
     purse = cheapest(Purse.ways(funds, per_unit), error)
     purses = purse.parted([draft.error(purse.law) ** power[purse.law] for draft in drafts])

@@ -59,7 +59,7 @@ class Purse:
         """Part the purse in proportion to weights."""
         if self.law == "Laplace":
             return tuple(replace(self, funds=one) for one in self.funds.shares(*weights))
-        total = sum(weights)
+        total = math.fsum(weights)  # the same in every version of Python, as is the event
         return tuple(replace(self, rho=self.rho * (weight / total) * _KEPT) for weight in weights)
 
     def noise(self, length: Real = 1) -> Noise:
