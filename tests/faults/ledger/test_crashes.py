@@ -29,9 +29,10 @@ def test_a_power_cut_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path:
     disk = Disk(tmp_path / "ledger", look)
     client = begin(disk.store(), seed)
     disk.is_watched = True
-    client.work(STEPS)
-    disk.is_watched = False
-    check(client.ledger, client, unacknowledged_max=0)
+    with client.ledger:
+        client.work(STEPS)
+        disk.is_watched = False
+        check(client.ledger, client, unacknowledged_max=0)
     assert sum("COMMIT" in statement for statement in boundaries) >= 2 * STEPS / 2
     assert sum("INSERT INTO journal" in statement for statement in boundaries) >= STEPS
 
@@ -97,13 +98,14 @@ def test_a_log_that_was_torn_off_anywhere_leaves_an_earlier_ledger_that_is_whole
     chance = random.Random(seed)
     disk = Disk(tmp_path / "ledger")
     client = begin(disk.store(), seed)
-    client.work(STEPS)
-    final = {record.number: record.hash for record in client.ledger.history()}
-    image = disk.image(tmp_path / "image")
+    with client.ledger:
+        client.work(STEPS)
+        final = {record.number: record.hash for record in client.ledger.history()}
+        image = disk.image(tmp_path / "image")
     log = (image / FILES[1]).read_bytes()
     seen = set()
     for cut in sorted({0, 1, 31, 32, len(log), *(chance.randrange(len(log)) for _ in range(40))}):
-        torn = disk.image(tmp_path / f"torn-{cut}")
+        torn = Disk(image).image(tmp_path / f"torn-{cut}")
         (torn / FILES[1]).write_bytes(log[:cut])
         with Ledger.open(Disk(torn).store()) as recovered:
             head = recovered.verify(full=True).head
@@ -117,8 +119,9 @@ def test_a_simulation_is_replayed_from_its_seed(tmp_path: Path) -> None:
     heads = set()
     for run in range(2):
         client = begin(Disk(tmp_path / str(run)).store(), 7)
-        client.work(STEPS)
-        heads.add(client.ledger.head())
+        with client.ledger:
+            client.work(STEPS)
+            heads.add(client.ledger.head())
     assert len(heads) == 1
 
 

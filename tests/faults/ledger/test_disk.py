@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def connecting(change: Callable[[sqlite3.Connection], None] | None = None, mode:
 def test_a_full_disk_is_said_and_what_was_recorded_stays(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=100.0)
-        pages = sqlite3.connect(tmp_path / "ledger.sqlite").execute("PRAGMA page_count").fetchone()[0]
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
 
     def limit(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA max_page_count = {pages + 3}")
@@ -119,7 +121,9 @@ def test_no_error_of_the_store_is_without_a_code(tmp_path: Path) -> None:
 
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
-        ledger._store._writer.connection = Broken()  # type: ignore[attr-defined]
+        slot = ledger._store._writer  # type: ignore[attr-defined]
+        slot.drop()
+        slot._open.append(Broken())
         with pytest.raises(TacitError, match="nothing was released") as found:
             ledger.reserve("visits", events.Laplace(0.1))
         assert found.value.code == "T510"

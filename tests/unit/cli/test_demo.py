@@ -155,7 +155,9 @@ def test_the_python_that_is_shown_runs(
     facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(facts["python"], {})
+    program: dict[str, Any] = {}
+    exec(facts["python"], program)
+    program["curator"].close()
     assert "'ward': 'eyes'" in capsys.readouterr().out
     with Curator(tmp_path / "my-clinic") as curator:
         assert curator.budget("visits", "ana").spent().epsilon == 0.5

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_verify_says_what_is_whole_and_the_head_can_be_held_against_it_later(
 
 
 def test_a_changed_record_is_found_and_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with sqlite3.connect(folder / "ledger.sqlite") as connection:
+    with closing(sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)) as connection:
         connection.execute("UPDATE journal SET body = replace(body, '0.25', '0.05') WHERE number = 3")
     assert run(["ledger", "verify", "--folder", str(folder), "--full"]) == 4
     assert "T500 the journal is damaged: record 3" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,8 @@ def test_a_ledger_of_every_version_is_brought_to_the_newest(tmp_path: Path, plan
     with Ledger.open(SqliteStore(tmp_path / "clinic", migrations=planted)) as ledger:
         assert ledger.verify(full=True).head.number == 2
         ledger.reserve("visits", events.Laplace(0.1))
-    applied = sqlite3.connect(tmp_path / "clinic" / "ledger.sqlite").execute("SELECT version, name FROM migrations")
+    with closing(sqlite3.connect(tmp_path / "clinic" / "ledger.sqlite")) as connection:
+        applied = connection.execute("SELECT version, name FROM migrations").fetchall()
     assert [name for _, name in applied][-1] == "planted"
 
 

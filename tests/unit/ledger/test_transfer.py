@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,15 @@ from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, Le
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    ledger = Ledger.open(tmp_path / "clinic")
-    ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
-    ledger.create_cap("visits", "ana", epsilon=1.0)
-    ledger.commit(ledger.reserve("visits", events.Laplace(0.1), analyst="ana"), b"\x00\xff", "SELECT 1", "1")
-    ledger.commit(ledger.reserve("visits", events.Laplace(0.1)), b"\x00\xff", "SELECT 2", "1")
-    ledger.reserve("visits", events.Gaussian(50), key="k")
-    ledger.file_request("ana", "visits", events.Laplace(0.5), "more")
-    return ledger
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "clinic") as ledger:
+        ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
+        ledger.create_cap("visits", "ana", epsilon=1.0)
+        ledger.commit(ledger.reserve("visits", events.Laplace(0.1), analyst="ana"), b"\x00\xff", "SELECT 1", "1")
+        ledger.commit(ledger.reserve("visits", events.Laplace(0.1)), b"\x00\xff", "SELECT 2", "1")
+        ledger.reserve("visits", events.Gaussian(50), key="k")
+        ledger.file_request("ana", "visits", events.Laplace(0.5), "more")
+        yield ledger
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +52,14 @@ QUESTIONS: dict[str, Callable[..., stats.Answer]] = {
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     place = tmp_path_factory.mktemp("registered")
     FRAME.to_parquet(place / "visits.parquet")
-    curator = tacit.Curator(place / "clinic")
-    curator.add_table("visits", Path(place / "visits.parquet"), unit="patient", columns={})
-    with pytest.warns(UserWarning, match="epsilon"):
-        curator.set_budget("visits", epsilon=1e6, delta=1e-3)
-    return curator.table("visits")
+    with tacit.Curator(place / "clinic") as curator:
+        curator.add_table("visits", Path(place / "visits.parquet"), unit="patient", columns={})
+        with pytest.warns(UserWarning, match="epsilon"):
+            curator.set_budget("visits", epsilon=1e6, delta=1e-3)
+        yield curator.table("visits")
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

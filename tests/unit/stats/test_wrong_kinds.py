@@ -5,7 +5,7 @@ An engine would cast them row by row, and fail for some rows and not for others:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
@@ -68,11 +68,11 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def curator(tmp_path_factory: pytest.TempPathFactory) -> tacit.Curator:
-    curator = tacit.Curator(tmp_path_factory.mktemp("clinic"))
-    curator.add_table("visits", FRAME, unit="unit", columns={}, limits=tacit.Limits(rows_per_unit=1))
-    curator.set_budget("visits", 10.0, 1e-6)
-    return curator
+def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tacit.Curator]:
+    with tacit.Curator(tmp_path_factory.mktemp("clinic")) as curator:
+        curator.add_table("visits", FRAME, unit="unit", columns={}, limits=tacit.Limits(rows_per_unit=1))
+        curator.set_budget("visits", 10.0, 1e-6)
+        yield curator
 
 
 @pytest.mark.parametrize("name", REFUSED)
