@@ -1,8 +1,8 @@
 # Two commands are all that a newcomer needs: `make demo` and `make test`.
-# Both build .venv when it is missing and install again only when pyproject.toml or constraints.txt has changed.
+# Both build .venv (VENV=... names another) when it is missing and install again only when pyproject.toml or constraints.txt has changed.
 
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq install --constraint constraints.txt
 WHAT_IS_INSTALLED := pyproject.toml constraints.txt
