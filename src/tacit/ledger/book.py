@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final, Self, TextIO, TypeAlias, TypeVar
 
 from tacit.ledger import transfer
+from tacit.ledger.batches import Batches
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.texts import name, note
@@ -49,6 +50,7 @@ class Book:
 
     def __init__(self, store: Store, *, clock: Clock = system_clock, token: Token = system_token) -> None:
         self._store: Final = store
+        self._batches: Final = Batches(store)
         self._clock = clock
         self._token = token
         self._damage: LedgerCorrupt | None = None
@@ -176,9 +178,10 @@ class Book:
         return self._read(lambda rows: rows.content(sha256))
 
     def _change(self, action: Callable[[Work], Done]) -> Done:
-        """Do something in one transaction that holds the write lock; all of it is on disk when this returns."""
-        with self._watched(), self._store.transaction() as rows:
-            return action(Work(rows, self._clock()))
+        """Do something in a transaction that holds the write lock; all of it is on disk when this returns."""
+        with self._watched():
+            done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock())))
+            return done
 
     def _view(self, action: Callable[[Work], Done]) -> Done:
         """Read something as it is at one moment."""

@@ -62,6 +62,12 @@ class Transaction(Rows, Protocol):
     def clear_caches(self) -> None:
         """Remove every row but those of the journal and the contents."""
 
+    def savepoint(self) -> object:
+        """Return what `undo_to` needs to forget all changes from here on."""
+
+    def undo_to(self, savepoint: object) -> None:
+        """Forget every change that was made since a savepoint."""
+
 
 class Store(Protocol):
     """A place for one ledger."""

@@ -1,0 +1,222 @@
+"""Changes that threads ask for at the same time: one transaction, each change by itself, nothing said too early."""
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.ledger import Ledger, SqliteStore
+from tacit.ledger.batches import BATCH_MAX
+from tacit.privacy import events
+from tacit.privacy.errors import (
+    BudgetExceeded,
+    LedgerCorrupt,
+    LedgerFull,
+    LedgerUnavailable,
+    NotPermitted,
+    TacitError,
+)
+
+
+class Disk:
+    """SQLite connections that count transactions and can fail at a statement."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.fails_at: Callable[[str], BaseException | None] = lambda statement: None
+
+    def connect(self, *arguments: Any, **settings: Any) -> Any:
+        disk, real = self, sqlite3.connect(*arguments, **settings)
+
+        class Connection:
+            def execute(self, statement: str, values: Any = ()) -> Any:
+                disk.statements.append(statement)
+                if (error := disk.fails_at(statement)) is not None:
+                    raise error
+                return real.execute(statement, values)
+
+            def close(self) -> None:
+                real.close()
+
+        return Connection()
+
+
+@contextmanager
+def opened(folder: Path, disk: Disk | None = None) -> Any:
+    with Ledger.open(SqliteStore(folder, connect=(disk or Disk()).connect)) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        ledger.create_budget("labs", epsilon=0.05)
+        yield ledger
+
+
+def together(ledger: Ledger, *calls: Callable[[], Any]) -> list[Any]:
+    """Let threads ask for changes that wait for one another, and return what each got: a value or an error."""
+    found: list[Any] = [None] * len(calls)
+
+    def run(number: int) -> None:
+        try:
+            found[number] = calls[number]()
+        except BaseException as error:
+            found[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
+    with ledger._batches._turn:
+        for number, thread in enumerate(threads):
+            thread.start()
+            deadline = time.monotonic() + 30
+            while len(ledger._batches._waiting) <= number and time.monotonic() < deadline:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a thread hangs"
+    return found
+
+
+def reserving(ledger: Ledger, epsilon: float = 0.1, **settings: Any) -> Callable[[], Any]:
+    return lambda: ledger.reserve("visits", events.Laplace(epsilon), **settings)
+
+
+def test_changes_that_wait_together_are_written_in_one_transaction(tmp_path: Path) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+        disk.statements.clear()
+        permits = together(ledger, *[reserving(ledger)] * 8)
+        assert disk.statements.count("BEGIN IMMEDIATE") == 1
+        assert len({permit.id for permit in permits}) == 8
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.8)
+        ledger.verify(full=True)
+
+
+def test_a_long_queue_is_written_in_several_batches_and_nobody_is_forgotten(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        permits = together(ledger, *[reserving(ledger, 1e-3)] * (BATCH_MAX + 5))
+        assert len({permit.id for permit in permits}) == BATCH_MAX + 5
+        ledger.verify(full=True)
+
+
+def test_the_last_drop_goes_to_one_of_those_who_wait(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        found = together(ledger, *[reserving(ledger, 0.4)] * 5)
+        assert sorted(type(one).__name__ for one in found) == ["BudgetExceeded"] * 3 + ["Permit"] * 2
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.8)
+        ledger.verify(full=True)
+
+
+def test_a_change_that_raises_is_undone_alone_also_when_it_was_half_done(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        half = together(
+            ledger,
+            reserving(ledger),
+            lambda: ledger.reserve_all(["visits", "labs"], events.Laplace(0.1)),  # labs has only half of it
+            reserving(ledger, analyst="nobody"),
+            reserving(ledger),
+        )
+        assert isinstance(half[1], BudgetExceeded)
+        assert isinstance(half[2], NotPermitted)
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.2)
+        assert ledger.budget("labs").spent().epsilon == 0
+        assert {one.permit.id for one in ledger.reservations()} == {half[0].id, half[3].id}
+        ledger.verify(full=True)
+
+
+def test_one_key_in_one_batch_is_charged_once(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        first, second = together(ledger, *[reserving(ledger, key="request-1")] * 2)
+        assert first.id == second.id
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1)
+        ledger.verify(full=True)
+
+
+def test_the_first_of_two_answers_in_one_batch_stays_the_answer(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        one, other = (ledger.reserve("visits", events.Laplace(0.1)) for _ in range(2))
+        together(
+            ledger,
+            lambda: ledger.commit(one, b"first", plan="p", data_version="v"),
+            lambda: ledger.commit(other, b"second", plan="p", data_version="v"),
+        )
+        assert ledger.released("p", "v") == b"first"
+        ledger.verify(full=True)
+
+
+def test_requests_of_one_batch_count_one_another(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        ledger.create_cap("visits", "ana", epsilon=0.5)
+        asked = together(
+            ledger, *[lambda: ledger.file_request("ana", "visits", events.Laplace(0.1), "why")] * (BATCH_MAX - 1)
+        )
+        assert len({one.id for one in asked}) == BATCH_MAX - 1
+        assert len(ledger.requests(only_open=True)) == BATCH_MAX - 1
+
+
+@pytest.mark.parametrize("at", ["INSERT INTO journal", "COMMIT"])
+def test_a_failing_disk_fails_everybody_in_the_batch_and_charges_nobody(tmp_path: Path, at: str) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+
+        def full(statement: str) -> BaseException | None:
+            if not statement.startswith(at):
+                return None
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            return error
+
+        disk.fails_at = full
+        found = together(ledger, *[reserving(ledger)] * 3)
+        disk.fails_at = lambda statement: None
+        assert [type(one) for one in found] == [LedgerFull] * 3
+        assert ledger.budget("visits").spent().epsilon == 0
+        assert ledger.reserve("visits", events.Laplace(0.1)).id
+        ledger.verify(full=True)
+
+
+def test_an_interrupted_writer_leaves_nobody_waiting_and_tells_nobody_of_success(tmp_path: Path) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+        disk.fails_at = lambda statement: KeyboardInterrupt() if statement.startswith("INSERT INTO journal") else None
+        found = together(ledger, *[reserving(ledger)] * 3)
+        disk.fails_at = lambda statement: None
+        assert isinstance(found[0], KeyboardInterrupt)
+        assert all(isinstance(one, LedgerUnavailable) for one in found[1:])
+        assert ledger.budget("visits").spent().epsilon == 0
+        ledger.verify(full=True)
+
+
+def test_damage_stops_the_whole_batch(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        with sqlite3.connect(tmp_path / "ledger.sqlite") as connection:
+            connection.execute("UPDATE scopes SET totals = replace(totals, '0', '1') WHERE dataset = 'labs'")
+        connection.close()
+        found = together(
+            ledger, reserving(ledger), lambda: ledger.reserve("labs", events.Laplace(0.01)), reserving(ledger)
+        )
+        assert all(isinstance(one, LedgerCorrupt) for one in found)
+        with pytest.raises(TacitError):
+            ledger.reserve("visits", events.Laplace(0.1))
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        with ledger._batches._turn:  # as if another thread was writing when the process forked
+            child = os.fork()
+            if child == 0:
+                try:
+                    ledger.reserve("visits", events.Laplace(0.1))
+                    os._exit(0)
+                except BaseException:
+                    os._exit(1)
+        deadline = time.monotonic() + 30
+        while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if status == (0, 0):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert status == (child, 0)
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1)
