@@ -10,7 +10,7 @@ TESTS ?=
 DEMO ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format docs bench clean
+.PHONY: help demo test soak format docs bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,9 @@ test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/un
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist loadfile $(TESTS)
+
+soak: $(VENV)/.test ## the long forms of checks, which take minutes; TESTS=tests/conformance runs a part of them
+	$(BIN)/pytest --quiet -m soak --numprocesses auto --maxprocesses 4 $(TESTS)
 
 format: $(VENV)/.test ## put every file into the common form
 	@$(BIN)/ruff check --fix --exit-zero --quiet

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,30 +29,38 @@ from tacit.privacy.numbers import inside_unit_interval
 INTEGERS: Final = Grid(Fraction(1))
 
 
-class Noise:
-    """A law on a lattice of `grid`; with `rounds_to` set, drawn finer by that many bits and rounded to whole steps."""
+Steps = TypeVar("Steps", int, NDArray[np.int64])
 
-    def __init__(self, law: Law, grid: Grid = INTEGERS, rounds_to: int = 0) -> None:
+
+class Noise:
+    """Noise on the multiples of `grid`, drawn on a lattice finer by the odd factor 2 half + 1 and rounded to nearest.
+
+    Why rounding the noise is post-processing: let f = 2h + 1 be the factor and R(x) = floor((x + h) / f). R takes every
+    whole number from exactly f neighbouring lattice points, symmetric around f times that number and never a tie, and
+    R(f v + x) = v + R(x) for whole v. So value + R(noise) = R(f value + noise) is a function of the value, written on
+    the fine lattice, with noise of the law: what the law promises for the fine lattice holds for the sum. Rounding that
+    looks at the noise alone, such as half away from zero, has no such form: it gives the cells around the value other
+    numbers of lattice points, and so shows where the value is.
+    """
+
+    def __init__(self, law: Law, grid: Grid = INTEGERS, half: int = 0) -> None:
         self.law: Final = law
         self.grid: Final = grid
-        self.rounds_to: Final = rounds_to
+        self.half: Final = half
+        self.fineness: Final = 2 * half + 1
         self._sampler = prepared(law)
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:
         """Return `count` independent noises, in steps."""
-        drawn = self._sampler.draw(count, source)
-        if not self.rounds_to:
-            return drawn
-        sizes = np.abs(drawn) + (1 << self.rounds_to - 1) >> self.rounds_to
-        return np.where(drawn < 0, -sizes, sizes)
+        return self.rounded(self._sampler.draw(count, source))
 
     def draw_one(self, source: Source) -> int:
         """Return one noise, in steps."""
-        drawn = self._sampler.draw_one(source)
-        if not self.rounds_to:
-            return drawn
-        size = abs(drawn) + (1 << self.rounds_to - 1) >> self.rounds_to
-        return -size if drawn < 0 else size
+        return self.rounded(self._sampler.draw_one(source))
+
+    def rounded(self, drawn: Steps) -> Steps:
+        """Return the steps nearest to lattice points."""
+        return (drawn + self.half) // self.fineness if self.half else drawn
 
 
 @dataclass(frozen=True, slots=True)

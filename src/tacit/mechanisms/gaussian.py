@@ -9,7 +9,9 @@ Summing over the lattice is integrating, up to a factor 1 ± e, e = 2 * sum_k ex
 Peikert 2010, theorem 3.1), so Z - x has the discrete Gaussian law of variance s^2 + r^2 up to a factor within
 1 ± 4 e. With r = 4 steps e is below 10^-136: below what any accountant resolves, also for 10^12 coordinates. So a
 variance of (sigma * steps apart)^2 + r^2 is noise made from the continuous one, whatever direction in L2 moves.
-Integers are released from a finer grid and rounded, which is post-processing.
+The argument needs r = 4 steps of the lattice on which the noise is drawn and nothing of s. Integers are drawn on a
+lattice finer by an odd factor, so that r is small beside s, and rounded to the nearest, which is post-processing
+(`additive.Noise`).
 
 Promise of `DiscreteGaussian`: the discrete Gaussian law on the integers itself, which is rho-zero-concentrated for the
 same rho (Canonne, Kamath, Steinke 2020, theorem 15); its privacy curve is its own, and the event says so.
@@ -36,6 +38,8 @@ from tacit.privacy.numbers import Real, exact, plain, positive, rounded_down
 
 SMOOTHING_VARIANCE: Final = 16
 """r^2 of the module's docstring, in steps."""
+
+FINENESS_MAX: Final = 2**50 + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,8 @@ class Gaussian(Additive):
 
     def _integer_noise(self) -> Noise:
         deviation = Fraction(self.sigma or 0) * Fraction(self.sensitivity)
-        bits = max(1, 10 - (deviation.numerator // deviation.denominator).bit_length())
-        return Noise(GaussianLaw((deviation * 2**bits) ** 2 + SMOOTHING_VARIANCE), rounds_to=bits)
+        fineness = fineness_for(deviation)
+        return Noise(GaussianLaw((deviation * fineness) ** 2 + SMOOTHING_VARIANCE), half=fineness // 2)
 
     def _grid_noise(self, dimension: int) -> Noise:
         sensitivity, sigma = Fraction(self.sensitivity), Fraction(self.sigma or 0)
@@ -86,8 +90,7 @@ class Gaussian(Additive):
 
     def _half_width(self, level: float, noise: Noise) -> int:
         assert isinstance(noise.law, GaussianLaw)
-        steps = gaussian_half_width(noise.law.variance, level)
-        return steps + (1 << noise.rounds_to - 1) >> noise.rounds_to if noise.rounds_to else steps
+        return noise.rounded(gaussian_half_width(noise.law.variance, level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,16 @@ class DiscreteGaussian(Gaussian):
 
     def _grid_noise(self, dimension: int) -> Noise:
         raise WrongType("discrete Gaussian noise is for integers; use Gaussian for floats", name="value")
+
+
+def fineness_for(deviation: Fraction) -> int:
+    """Return the least odd factor that makes a deviation 512 steps or more; 1 where it is that already.
+
+    The smoothing then widens the noise by less than one part in 30,000. Factors end at 2^50 + 1: noise that needs a
+    greater one is all but surely 0 after rounding, and a sampler's int64 holds the lattice points.
+    """
+    least = -(-512 // deviation)
+    return min(int(least) | 1, FINENESS_MAX)
 
 
 def gaussian_half_width(variance: Fraction, level: float) -> int:

@@ -13,8 +13,9 @@ from scipy import stats
 
 from tacit.accounting.gaussian import log_delta
 from tacit.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace
+from tacit.mechanisms.additive import Noise
 from tacit.mechanisms.simulation import SeededSource
-from tests.statistical.evidence import FALSE_ALARM, accept, binomial_p
+from tests.statistical.evidence import FALSE_ALARM, Refuted, accept, binomial_p
 
 DRAWS = 100_000
 
@@ -69,6 +70,26 @@ def test_gaussian_noise_is_calibrated_to_the_analytic_curve(epsilon: float, delt
     accept(stats.kstest(released, stats.norm(scale=2 * sigma).cdf).pvalue)
     with pytest.raises(AssertionError):
         accept(stats.kstest(released, stats.norm(scale=sigma).cdf).pvalue)
+
+
+def zeros_p(sigma: float, rounded: Any = None) -> float:
+    """How likely zeros as many or as few as were drawn are under a deviation of 300."""
+    draws = 1_000_000
+    with pytest.MonkeyPatch.context() as patch:
+        if rounded is not None:
+            patch.setattr(Noise, "rounded", rounded)
+        released = Gaussian(1, sigma=sigma).release(np.zeros(draws, dtype=np.int64), source=SeededSource(27))
+    chance = stats.norm.cdf(0.5 / 300) - stats.norm.cdf(-0.5 / 300)
+    return binomial_p(int(np.count_nonzero(released == 0)), draws, chance)
+
+
+def test_zero_is_as_likely_as_its_neighbours_in_integer_noise() -> None:
+    accept(zeros_p(300))
+    for wrong in (150, 600):
+        with pytest.raises(Refuted):
+            accept(zeros_p(wrong))
+    with pytest.raises(Refuted):  # half away from zero: the cell at 0 gets one lattice point fewer
+        accept(zeros_p(300, lambda _, drawn: np.sign(drawn) * ((np.abs(drawn) + 1) // 2)))
 
 
 def test_gaussian_noise_on_integers_is_the_rounded_normal_law() -> None:

@@ -17,7 +17,7 @@ from typing import Final, Literal
 from tacit.accounting.conversions import rho_for
 from tacit.accounting.gaussian import sigma_for_rho
 from tacit.mechanisms import Gaussian, Laplace
-from tacit.mechanisms.gaussian import SMOOTHING_VARIANCE
+from tacit.mechanisms.gaussian import SMOOTHING_VARIANCE, fineness_for
 from tacit.privacy.numbers import Real
 from tacit.stats.funds import Funds, Noise
 
@@ -87,5 +87,5 @@ def variance(noise: Noise) -> float:
             return _LEAST
         return max(1 / (math.cosh(inverse) - 1), _LEAST) if inverse > 1e-6 else 2 / inverse**2
     deviation = Fraction(noise.sigma or 0) * Fraction(noise.sensitivity)
-    bits = max(1, 10 - (deviation.numerator // deviation.denominator).bit_length())
-    return float(deviation**2) + SMOOTHING_VARIANCE / 4.0**bits + 1 / 12
+    fineness = fineness_for(deviation)
+    return float(deviation**2) + SMOOTHING_VARIANCE / fineness**2 + (1 - 1 / fineness**2) / 12

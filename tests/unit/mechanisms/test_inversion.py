@@ -1,0 +1,92 @@
+"""The sampler's proposals, without drawing: every integer is proposed once, and weighs what the law says.
+
+On both sides of every change of the block size up to 2^12, and at wide ones. That a coin with a given exponent is
+exact is the business of `test_coins`, that a wheel chooses by its weights that of `test_wheel`.
+"""
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from tacit.mechanisms import inversion
+from tacit.mechanisms.inversion import Inversion
+from tacit.mechanisms.laws import GaussianLaw, LaplaceLaw
+from tacit.mechanisms.randomness import SYSTEM
+
+BELOW = 1 - Fraction(1, 2**30)
+SCALES = [Fraction(1, 3), Fraction(3), *(2**power * side for power in range(7, 13) for side in (BELOW, 1)), 2**45]
+LAWS: list[Any] = [
+    law
+    for scale in map(Fraction, SCALES)
+    for two_sided in (True, False)
+    for law in (LaplaceLaw(scale, two_sided), GaussianLaw(scale**2, two_sided))
+]
+
+
+def offsets_of(law: Any) -> list[int]:
+    """All offsets within a block, or those at its ends and in its middle where they are many."""
+    width = 1 << law.block_bits
+    some = {0, 1, 2, width // 2 - 1, width // 2, width - 2, width - 1}
+    return list(range(width)) if width <= 64 else sorted(some)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_every_integer_is_proposed_once_with_the_weight_of_the_law(law: Any, monkeypatch: Any) -> None:
+    sampler, offsets, blocks = Inversion(law), offsets_of(law), 4
+    enclosed = sampler._block_weights(96).items
+    rises: list[Fraction] = []
+
+    def kept(_: float, exact_rise: Any, __: Any) -> bool:
+        rises.append(exact_rise())
+        return True
+
+    monkeypatch.setattr(inversion, "exponential_coin", kept)
+    proposed = []
+    for block in range(blocks):
+        for offset in offsets:
+            monkeypatch.setattr(sampler._wheel, "draw_one", lambda _, block=block: block)
+            monkeypatch.setattr(inversion, "bits", lambda _, __, offset=offset: offset)
+            rises.clear()
+            drawn = sampler.draw_one(SYSTEM)
+            proposed.append(drawn)
+            weight = enclosed[block]
+            with mpmath.workprec(200):
+                exponent = law.exponent(abs(drawn)) - sum(rises, Fraction(0))
+                exact = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator) * 2**96
+            assert weight.low <= exact <= weight.high
+    width = 1 << law.block_bits
+    sides = 2 if law.two_sided else 1
+    expected = {start + offset for start in range(0, blocks // sides * width, width) for offset in offsets}
+    if law.two_sided:
+        expected |= {-1 - number for number in expected}
+    assert len(proposed) == len(set(proposed))
+    assert set(proposed) == expected
+    if width <= 64:
+        assert all(second - first == 1 for first, second in pairwise(sorted(proposed)))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_vectors_propose_what_single_draws_do_and_keep_without_a_coin_only_what_is_surely_kept(
+    law: Any, monkeypatch: Any
+) -> None:
+    sampler, offsets = Inversion(law), offsets_of(law)
+    blocks = np.repeat(np.arange(4), len(offsets))
+    places = np.tile(np.array(offsets, dtype=np.int64), 4)
+    monkeypatch.setattr(sampler._wheel, "draw", lambda *_: blocks)
+    monkeypatch.setattr(sampler, "_offsets", lambda *_: (places, np.full(len(places), 2**16 - 1, dtype=np.uint16)))
+    monkeypatch.setattr(sampler, "_settle", lambda innermost, *_: np.ones(len(innermost), dtype=bool))
+    vector = sampler._draw_chunk(len(blocks), SYSTEM).tolist()
+    monkeypatch.setattr(inversion, "exponential_coin", lambda *_: True)
+    for block, offset, drawn in zip(blocks.tolist(), places.tolist(), vector, strict=True):
+        monkeypatch.setattr(sampler._wheel, "draw_one", lambda _, block=block: block)
+        monkeypatch.setattr(inversion, "bits", lambda _, __, offset=offset: offset)
+        assert sampler.draw_one(SYSTEM) == drawn
+    if law.block_bits:
+        farthest = (1 << law.block_bits) - 1
+        for innermost, sure in zip(sampler._likely[:200].tolist(), sampler._surely_kept[:200].tolist(), strict=True):
+            rise = law.exponent(abs(innermost) + farthest) - law.exponent(abs(innermost))
+            assert sure <= mpmath.exp(-mpmath.mpf(rise.numerator) / rise.denominator) * 2**sampler._prefix_bits
