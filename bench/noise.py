@@ -35,7 +35,7 @@ def run(quick: bool) -> Iterator[Result]:
 
     cases: list[tuple[str, Any, Any, Callable[[], Any]]] = [
         ("discrete Laplace, int", Geometric(1, 1 / SCALE), integers, lambda: generator.laplace(0, SCALE, size)),
-        ("Laplace, float", Laplace(1, 1 / SCALE), floats, lambda: generator.laplace(0, SCALE, size)),
+        ("Laplace, float", Laplace(1.0, 1 / SCALE), floats, lambda: generator.laplace(0, SCALE, size)),
         (
             "discrete Gaussian, int",
             DiscreteGaussian(1, sigma=SCALE),
@@ -43,7 +43,7 @@ def run(quick: bool) -> Iterator[Result]:
             lambda: generator.normal(0, SCALE, size),
         ),
         ("Gaussian, int", Gaussian(1, sigma=SCALE), integers, lambda: generator.normal(0, SCALE, size)),
-        ("Gaussian, float", Gaussian(1, sigma=SCALE), floats, lambda: generator.normal(0, SCALE, size)),
+        ("Gaussian, float", Gaussian(1.0, sigma=SCALE), floats, lambda: generator.normal(0, SCALE, size)),
     ]
     for name, mechanism, values, unsafe in cases:
         ours, numpys = _rates(size, repeats, partial(mechanism.release, values), unsafe)
@@ -55,9 +55,9 @@ def run(quick: bool) -> Iterator[Result]:
 
     for name, mechanism, value in (
         ("Laplace, one int", Laplace(1, 1 / SCALE), 5),
-        ("Laplace, one float", Laplace(1, 1 / SCALE), 5.0),
+        ("Laplace, one float", Laplace(1.0, 1 / SCALE), 5.0),
         ("Gaussian, one int", Gaussian(1, sigma=SCALE), 5),
-        ("Gaussian, one float", Gaussian(1, sigma=SCALE), 5.0),
+        ("Gaussian, one float", Gaussian(1.0, sigma=SCALE), 5.0),
     ):
         theirs = opendp[name] if opendp else None
         yield Result(name, _scalar_us(mechanism, value, repeats), "µs", {"opendp": theirs}, goal=SCALAR_GOAL_US)

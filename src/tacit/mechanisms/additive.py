@@ -1,17 +1,20 @@
-"""Noise added to numbers: integers on the integers, floats on a public grid.
+"""Noise added to numbers: integers on the integers, real numbers on a public grid.
 
-Integers in give integers out, floats give floats that are multiples of the grid; a scalar gives a scalar, an array an
-array of its shape. Lists are taken for arrays. NaN, infinity and values beyond the grid's range are refused.
+Integers in give integers out, real numbers give floats that are multiples of the grid; a scalar gives a scalar, an
+array an array of its shape. Lists are taken for arrays. Which of the two a value is, is declared and does not depend on
+the value (`values`): numpy's arrays and scalars declare by their dtype, and for Python numbers and lists the mechanism
+declares, by the type of its sensitivity. `Laplace(1, ...)` is for integers and refuses floats; `Laplace(1.0, ...)`
+releases ints as floats. A `grid` declares real numbers.
+NaN, infinity and values beyond the grid's range are refused.
 """
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +25,8 @@ from tacit.mechanisms.laws import Law
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import numbers_of
-from tacit.privacy.errors import NotFinite
+from tacit.mechanisms.values import declared_numbers, only_integers, require_exact, require_finite
+from tacit.privacy.errors import WrongType
 from tacit.privacy.numbers import inside_unit_interval
 
 INTEGERS: Final = Grid(Fraction(1))
@@ -67,7 +70,8 @@ class Noise:
 class Additive(Mechanism):
     """A mechanism that adds independent noise to each number."""
 
-    _zero: ClassVar[int | float] = 0.0
+    integers: bool = field(default=False, init=False, repr=False)
+    """Whether Python numbers and lists are released as integers; part of what makes two mechanisms equal."""
 
     @abstractmethod
     def _integer_noise(self) -> Noise:
@@ -83,59 +87,66 @@ class Additive(Mechanism):
 
     def release(self, value: Any, *, source: Source = SYSTEM) -> Any:
         """Return `value` with noise."""
-        released = self._release(value, source)
+        number = self._read(value)
+        released: Any
+        if not isinstance(number, np.ndarray):
+            released = self._release_one(number, source)
+        elif not number.ndim:
+            released = np.asarray(self._release_one(number.item(), source))
+            released = released if source.simulated else released[()]
+        else:
+            noise = self._noise_for(number)
+            is_whole = number.dtype == np.int64
+            steps = number if is_whole else noise.grid.encode(number)
+            steps = steps + noise.draw(number.size, source).reshape(number.shape)
+            released = steps if is_whole else noise.grid.decode(steps)
         return marked(released) if source.simulated else released
 
-    def _release(self, value: Any, source: Source) -> Any:
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value.item()
-        if isinstance(value, int | np.integer) and not isinstance(value, bool):
-            return int(value) + _noise(self, None).draw_one(source)
-        if isinstance(value, float | np.floating):
-            noise = _noise(self, 1)
-            return noise.grid.decode_one(noise.grid.encode_one(_finite(float(value))) + noise.draw_one(source))
-        array = numbers_of(value)
-        if array.dtype == np.int64:
-            return array + _noise(self, None).draw(array.size, source).reshape(array.shape)
-        noise = _noise(self, max(1, array.size))
-        steps = noise.grid.encode(array)
-        steps += noise.draw(array.size, source).reshape(array.shape)
-        return noise.grid.decode(steps)
+    def _release_one(self, number: int | float, source: Source) -> int | float:
+        """Release an int or a float; the same as for arrays without their cost."""
+        noise = self._noise_for(number)
+        if isinstance(number, int):
+            return number + noise.draw_one(source)
+        return noise.grid.decode_one(noise.grid.encode_one(number) + noise.draw_one(source))
+
+    def _noise_for(self, number: Any) -> Noise:
+        """Return the noise for numbers as `_read` returns them."""
+        if isinstance(number, np.ndarray):
+            return _noise(self, None if number.dtype == np.int64 else max(1, number.size))
+        return _noise(self, None if isinstance(number, int) else 1)
 
     def interval(self, level: float, value: Any = None) -> Interval:
         """Return where the value without noise lies, for each released number by itself, with probability `level`.
 
         `value` is what was released; without it the interval is around zero, that is, of the noise.
-        Around integers the interval is of integers; around floats it covers the rounding to the grid as well.
+        Around integers the interval is of integers; around real numbers it covers the rounding to the grid as well.
         """
         share = float(inside_unit_interval("level", level))
-        if value is None:
-            value = self._zero
-        if isinstance(value, int | np.integer) and not isinstance(value, bool):
-            width = self._half_width(share, _noise(self, None))
-            return Interval(int(value) - width, int(value) + width)
-        if isinstance(value, float | np.floating):
-            real_width = self._real_half_width(share, 1)
-            return Interval(float(value) - real_width, float(value) + real_width)
-        array = numbers_of(value)
-        if array.dtype == np.int64:
-            width = self._half_width(share, _noise(self, None))
-            return Interval(array - width, array + width)
-        real_width = self._real_half_width(share, max(1, array.size))
-        return Interval(array - real_width, array + real_width)
+        number = self._read(0 if value is None else value)
+        noise = self._noise_for(number)
+        steps = self._half_width(share, noise)
+        is_whole = np.asarray(number).dtype.kind != "f"
+        width = steps if is_whole else float((steps + Fraction(1, 2)) * noise.grid.step)
+        return Interval(number - width, number + width)
 
-    def _real_half_width(self, level: float, dimension: int) -> float:
-        noise = _noise(self, dimension)
-        return float((self._half_width(level, noise) + Fraction(1, 2)) * noise.grid.step)
+    def _read(self, value: Any) -> Any:
+        """Return numbers as is declared: an int or a float for a Python number, an array for anything else."""
+        if not isinstance(value, int | float) or isinstance(value, bool | np.generic):
+            return declared_numbers(value, integers=self.integers, refusal=self._only_integers)
+        if self.integers:
+            if not isinstance(value, int):
+                raise self._only_integers()
+            return int(value)
+        if isinstance(value, int):
+            require_exact(abs(value))
+        return require_finite(float(value))
+
+    def _only_integers(self) -> WrongType:
+        """Return the refusal of floats, where the mechanism declares integers."""
+        return only_integers(self.sensitivity)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=256)
 def _noise(mechanism: Additive, dimension: int | None) -> Noise:
     """Return a mechanism's noise for integers, or for vectors of `dimension` floats, from those used lately."""
     return mechanism._integer_noise() if dimension is None else mechanism._grid_noise(dimension)
-
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise NotFinite("values must be finite: drop or replace NaN and infinity before the release", name="value")
-    return value

@@ -31,6 +31,7 @@ from tacit.accounting.gaussian import sigma_for, sigma_for_rho
 from tacit.mechanisms.additive import Additive, Noise
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.laws import GaussianLaw
+from tacit.mechanisms.values import sensitivity_of
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.events import Event
@@ -54,7 +55,8 @@ class Gaussian(Additive):
     grid: Real | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
+        object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         if self.grid is not None:
             object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
         ways = (self.epsilon is not None and self.delta is not None, self.rho is not None, self.sigma is not None)
@@ -97,12 +99,11 @@ class Gaussian(Additive):
 class DiscreteGaussian(Gaussian):
     """Discrete Gaussian noise for integers, given by rho or sigma: the law on the integers itself."""
 
-    _zero = 0
-
     def __post_init__(self) -> None:
         if self.epsilon is not None or self.delta is not None or self.grid is not None:
             raise InvalidInput("discrete Gaussian noise is given by rho or sigma alone; use Gaussian for anything else")
         Gaussian.__post_init__(self)
+        object.__setattr__(self, "integers", True)
 
     @property
     def event(self) -> Event:
@@ -116,7 +117,10 @@ class DiscreteGaussian(Gaussian):
         return Noise(GaussianLaw((Fraction(self.sigma or 0) * Fraction(self.sensitivity)) ** 2))
 
     def _grid_noise(self, dimension: int) -> Noise:
-        raise WrongType("discrete Gaussian noise is for integers; use Gaussian for floats", name="value")
+        raise self._only_integers()
+
+    def _only_integers(self) -> WrongType:
+        return WrongType("discrete Gaussian noise is for integers; use Gaussian for real numbers", name="value")
 
 
 def fineness_for(deviation: Fraction) -> int:

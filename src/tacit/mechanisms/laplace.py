@@ -16,6 +16,7 @@ from fractions import Fraction
 from tacit.mechanisms.additive import Additive, Noise
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.laws import LaplaceLaw
+from tacit.mechanisms.values import sensitivity_of
 from tacit.privacy import events
 from tacit.privacy.errors import WrongType
 from tacit.privacy.events import Event
@@ -34,7 +35,8 @@ class Laplace(Additive):
     grid: Real | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
+        object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         if self.grid is not None:
             object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
@@ -66,10 +68,8 @@ class Laplace(Additive):
 class Geometric(Laplace):
     """Two-sided geometric noise for integers whose L1 sensitivity is a whole number; the event knows that number."""
 
-    _zero = 0
-
     def __post_init__(self) -> None:
-        whole("sensitivity", self.sensitivity)
+        object.__setattr__(self, "sensitivity", whole("sensitivity", self.sensitivity))
         if self.grid is not None:
             raise WrongType("geometric noise lives on the integers and takes no grid", name="grid", value=self.grid)
         Laplace.__post_init__(self)
@@ -80,7 +80,10 @@ class Geometric(Laplace):
         return events.DiscreteLaplace(epsilon=epsilon, steps=int(self.sensitivity), under=self.relation)
 
     def _grid_noise(self, dimension: int) -> Noise:
-        raise WrongType("geometric noise is for integers; use Laplace for floats", name="value")
+        raise self._only_integers()
+
+    def _only_integers(self) -> WrongType:
+        return WrongType("geometric noise is for integers; use Laplace for real numbers", name="value")
 
 
 def laplace_half_width(scale: Fraction, level: float) -> int:

@@ -13,15 +13,16 @@ add/remove do), and half the noise is enough.
   claim 3.9; the proof's shift by 2 sensitivities is a whole number of steps here, and ties fall the same way under it).
 - `TopK` chooses k candidates one after another, each by `Exponential` with epsilon / k.
 
-Scores are taken as the exact numbers that they are; exponentials are compared with integer arithmetic where doubles
-cannot decide (`wheel`, `coins`). Chosen are indices into the scores.
+Scores are taken as the exact numbers that they are, so that no law depends on whether they come as ints or as floats
+(`ReportNoisyMax` adds noise and has to know; see there). Exponentials are compared with integer arithmetic where
+doubles cannot decide (`wheel`, `coins`). Chosen are indices into the scores.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -38,7 +39,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import select
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import permutation
-from tacit.mechanisms.values import vector_of
+from tacit.mechanisms.values import declared_numbers, only_integers, sensitivity_of, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
@@ -102,8 +103,11 @@ class Selection(Mechanism):
 
     def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
         """Return the index of the chosen candidate."""
-        chosen = self._choose(vector_of(scores, "scores"), source)
+        chosen = self._choose(self._read(scores), source)
         return marked(chosen) if source.simulated else chosen
+
+    def _read(self, scores: Any) -> NDArray[Any]:
+        return vector_of(scores, "scores")
 
     @abstractmethod
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
@@ -145,7 +149,22 @@ class PermuteAndFlip(Selection):
 
 @dataclass(frozen=True, slots=True)
 class ReportNoisyMax(Selection):
-    """The greatest score after Laplace noise; only its index is reported."""
+    """The greatest score after Laplace noise; only its index is reported.
+
+    Whether scores are integers or real numbers decides the noise, and is declared as in `additive`.
+    """
+
+    integers: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given = self.sensitivity
+        Selection.__post_init__(self)
+        object.__setattr__(self, "sensitivity", sensitivity_of(given))
+        object.__setattr__(self, "integers", isinstance(self.sensitivity, int))
+
+    def _read(self, scores: Any) -> NDArray[Any]:
+        array = declared_numbers(scores, integers=self.integers, refusal=lambda: only_integers(self.sensitivity))
+        return vector_of(array, "scores")
 
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
         if scores.dtype == np.int64:

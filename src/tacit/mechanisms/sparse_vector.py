@@ -135,4 +135,6 @@ class SparseVectorSession:
         if number.ndim:
             raise WrongType("a question's value is one number", name="value")
         near = self._grid.encode_one(float(number))
-        return round(int(number) / self._grid.step) if number.dtype == np.int64 else near  # no double in between
+        # An int is rounded without a double in between. Equal numbers of any type end on the same mark, and the noise
+        # is the same for all, so that a value's type does not show.
+        return round(int(number) / self._grid.step) if number.dtype == np.int64 else near

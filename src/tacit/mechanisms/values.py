@@ -2,18 +2,85 @@
 
 Refusals here concern the shape and kind of what the caller gave. A caller who must not learn of the data at all clamps
 and replaces beforehand, as the query engine does.
+
+What is declared decides whether numbers are released as integers or as real numbers, never the value that happens to
+come: a sum over nothing is the int 0, and a law that followed would tell that there was nothing. What has a dtype
+declares by it (`has_dtype`). Python numbers and lists of them declare nothing; there the mechanism does, by the type of
+its sensitivity (`sensitivity_of`): a whole-number type declares integers, any other real numbers.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.errors import EmptyInput, NotFinite, TooLarge, WrongType
+from tacit.privacy.numbers import Real, positive
 
 INTEGER_MAX: Final = 2**62
+EXACT_MAX: Final = 2**53
+"""Up to here every whole number is a double."""
+
+
+def sensitivity_of(value: object) -> Real:
+    """Return a sensitivity as an int if its type is one of whole numbers, else as the float or fraction that it is."""
+    number = positive("sensitivity", value)
+    if isinstance(value, Integral):
+        return int(number)
+    return float(number) if Fraction(float(number)) == number else number
+
+
+def has_dtype(value: Any) -> bool:
+    """Whether a value says by a dtype what its numbers are, as numpy's arrays and scalars do."""
+    return hasattr(value, "__array__")
+
+
+def declared_numbers(value: Any, *, integers: bool, refusal: Callable[[], WrongType]) -> NDArray[Any]:
+    """Return an array of int64 or float64, as is declared.
+
+    `integers` is what the mechanism declares for values without a dtype; `refusal` is raised for floats among them.
+    """
+    array = numbers_of(value)
+    if has_dtype(value) or (array.dtype == np.int64) == integers:
+        return array
+    if not array.size:
+        return array.astype(np.int64 if integers else np.float64)
+    if integers:
+        raise refusal()
+    require_exact(max(int(array.max()), -int(array.min())))
+    return array.astype(np.float64)
+
+
+def require_exact(magnitude: int) -> None:
+    """Refuse a whole number that is to be released as a real number, and that a double might not hold."""
+    if magnitude > EXACT_MAX:  # rounding neighbours to doubles could move them apart
+        raise TooLarge("whole numbers that are released as real numbers must lie within ±2^53", name="value")
+
+
+def require_finite(number: float) -> float:
+    """Return a float, or refuse NaN and infinity."""
+    if not math.isfinite(number):
+        raise _not_finite()
+    return number
+
+
+def _not_finite() -> NotFinite:
+    return NotFinite("values must be finite: drop or replace NaN and infinity before the release", name="value")
+
+
+def only_integers(sensitivity: Real) -> WrongType:
+    """Return the refusal of a float by a mechanism whose sensitivity declares integers."""
+    return WrongType(
+        f"this mechanism adds noise to whole numbers, because its sensitivity is the whole number {sensitivity}; "
+        f"write sensitivity={float(sensitivity)} for real numbers",
+        name="value",
+    )
 
 
 def numbers_of(value: Any) -> NDArray[Any]:
@@ -28,10 +95,14 @@ def numbers_of(value: Any) -> NDArray[Any]:
         return array.astype(np.int64)
     if array.dtype.kind != "f":
         raise WrongType(f"a value is a number or an array of numbers, not {array.dtype}", name="value")
-    with np.errstate(over="ignore"):
-        doubles = np.asarray(array, dtype=np.float64)
+    if array.dtype.itemsize > 8:  # rounding neighbours to doubles could move them apart
+        raise WrongType(f"real numbers are float64 or shorter, not {array.dtype}", name="value")
+    doubles = np.asarray(array, dtype=np.float64)
     if doubles.size and not (np.isfinite(doubles.min()) and np.isfinite(doubles.max())):
-        raise NotFinite("values must be finite: drop or replace NaN and infinity before the release", name="value")
+        raise _not_finite()
+    if not has_dtype(value) and doubles.size and max(doubles.max(), -doubles.min()) > EXACT_MAX:
+        for one in np.asarray(value, dtype=object).flat:  # numpy rounds an int for the sake of a float beside it
+            require_exact(abs(one) if isinstance(one, int) else 0)
     return doubles
 
 

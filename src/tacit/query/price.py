@@ -19,6 +19,8 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Final
 
+import numpy as np
+
 from tacit.accounting.conversions import rho_for
 from tacit.accounting.gaussian import sigma_for_rho
 from tacit.mechanisms import ApproximateBounds, Exponential, Gaussian, KeySelection, Laplace
@@ -138,7 +140,7 @@ class Price:
 
     def half_width(self, index: int, level: float = LEVEL) -> float:
         """Return the half-width of the interval of a measure, in its steps."""
-        interval = self.noises[index].interval(level, 0)
+        interval = self.noises[index].interval(level, np.int64(0))
         return float(interval.high - interval.low) / 2
 
 

@@ -116,6 +116,8 @@ class Route:
 
 ONE_INT: Final = Route("one int", int)
 ONE_FLOAT: Final = Route("one float", float)
+ONE_NUMPY_INT: Final = Route("one numpy int", np.int64)
+ONE_NUMPY_FLOAT: Final = Route("one numpy float", np.float64)
 
 
 def ints(length: int) -> Route:
@@ -126,6 +128,11 @@ def ints(length: int) -> Route:
 def floats(length: int) -> Route:
     """Return the route of float64 arrays of a length."""
     return Route(f"{length} floats", lambda value: np.full(length, value, dtype=np.float64), length)
+
+
+def listed(length: int) -> Route:
+    """Return the route of lists of a length."""
+    return Route(f"a list of {length}", lambda value: [value] * length, length)
 
 
 def law_of(mechanism: Additive, route: Route, value: Any) -> AnyLaw:

@@ -40,9 +40,9 @@ from tacit.privacy.events import from_json
 VALUES = [1.0, 2.0, 5.0, 5.5, 7.0, 8.0, 9.5, 4.0]
 
 EXAMPLES: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
-    (Laplace(1, 0.5), (VALUES,), ()),
+    (Laplace(1.0, 0.5), (VALUES,), ()),
     (Geometric(2, 0.5), ([1, 2, 3],), ()),
-    (Gaussian(1, 0.5, 1e-6), (VALUES,), ()),
+    (Gaussian(1.0, 0.5, 1e-6), (VALUES,), ()),
     (DiscreteGaussian(1, rho=0.1), ([1, 2, 3],), ()),
     (Exponential(1, 0.5), ([1, 2, 3],), (3,)),
     (PermuteAndFlip(1, 0.5), ([1, 2, 3],), (3,)),

@@ -23,6 +23,8 @@ from tacit.privacy.events import Event
 from tests.conformance.mechanisms.exact_masses import (
     ONE_FLOAT,
     ONE_INT,
+    ONE_NUMPY_FLOAT,
+    ONE_NUMPY_INT,
     Cells,
     Route,
     all_points,
@@ -33,6 +35,7 @@ from tests.conformance.mechanisms.exact_masses import (
     floats,
     ints,
     law_of,
+    listed,
     most_apart,
     require_delta,
     require_even,
@@ -116,8 +119,9 @@ def hold_integers(mechanism: Any) -> None:
     edges = np.arange(-5, 6)[:, None] * fineness + fineness // 2 + np.arange(-2, 3)
     near = np.unique([*range(-20, 21), *edges.ravel().tolist()])
     for value in (0, -(10**6)):
-        one, many = ONE_INT.released(mechanism, value, near), ints(len(near)).released(mechanism, value, near)
-        assert one == many, "one number is released as in an array"
+        expected = ints(len(near)).released(mechanism, value, near)
+        for route in (ONE_INT, ONE_NUMPY_INT, listed(len(near))):
+            assert route.released(mechanism, value, near) == expected, f"{route.name} as in an array"
 
 
 def gaussians(deviations: Iterable[Fraction], kind: type[Gaussian] = Gaussian) -> list[Gaussian]:
@@ -152,7 +156,7 @@ def test_integers_keep_the_curve_at_every_scale(mechanism: Any) -> None:
 
 
 def cells_apart(mechanism: Any, move: int) -> tuple[Cells, Cells]:
-    law = law_of(mechanism, ONE_INT, 0)
+    law = law_of(mechanism, ints(1), 0)
     points = all_points(law, move * mechanism._integer_noise().fineness, 60_000)
     assert points is not None
     return cells_of(mechanism, ints(len(points)), 0, points), cells_of(mechanism, ints(len(points)), move, points)
@@ -185,7 +189,10 @@ def hold_floats(mechanism: Any, length: int) -> None:
     sensitivity = Fraction(mechanism.sensitivity)
     hold(mechanism, route, *most_apart(step, sensitivity), step)
     if length < 2:
+        for same in (floats(1), listed(1), ONE_NUMPY_FLOAT, ONE_INT):
+            assert same.released(mechanism, 0.0, np.arange(-3, 4)) == route.released(mechanism, 0.0, np.arange(-3, 4))
         return
+    assert listed(length).released(mechanism, 0.0, np.arange(-3, 4)) == route.released(mechanism, 0.0, np.arange(-3, 4))
     each = sensitivity / length
     if isinstance(mechanism, Gaussian):
         each = sensitivity / Fraction(math.nextafter(math.sqrt(length), math.inf))

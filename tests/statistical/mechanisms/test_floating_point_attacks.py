@@ -94,11 +94,11 @@ def median(value: float, seed: int) -> NDArray[np.float64]:
 
 SOUND: dict[str, tuple[Release, float, float]] = {
     "Laplace": (each(Laplace(1, 1)), 1.0, 0.0),
-    "Laplace, one by one": (one_by_one(Laplace(1, 1)), 1.0, 0.0),
+    "Laplace, one by one": (one_by_one(Laplace(1.0, 1)), 1.0, 0.0),
     "Laplace, small epsilon": (each(Laplace(1, 0.01)), 0.01, 0.0),
     "Laplace on a given grid": (each(Laplace(1, 1, grid=2**-10)), 1.0, 0.0),
     "Gaussian": (each(Gaussian(1, 1, 1e-3)), 1.0, 1e-3),
-    "Gaussian, one by one": (one_by_one(Gaussian(1, 1, 1e-3)), 1.0, 1e-3),
+    "Gaussian, one by one": (one_by_one(Gaussian(1.0, 1, 1e-3)), 1.0, 1e-3),
     "smooth sensitivity": (smooth, 1.0, 0.0),
     "smooth median": (median, 1.0, 0.0),
 }

@@ -158,7 +158,7 @@ def test_the_shortfall_stays_within_its_interval(kind: type[Selection]) -> None:
 def test_a_hopeless_candidate_is_never_taken_and_a_lone_one_always(kind: type[Selection]) -> None:
     source = SeededSource(14)
     assert all(kind(1, 1).release([0, 10**6], source=source) == 1 for _ in range(200))
-    assert all(kind(1, 1).release([7.5], source=source) == 0 for _ in range(20))
+    assert all(kind(1.0, 1).release([7.5], source=source) == 0 for _ in range(20))
 
 
 @kinds

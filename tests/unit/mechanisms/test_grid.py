@@ -53,7 +53,7 @@ def test_rounding_widens_the_noise_by_less_than_one_part_in_two_thousand() -> No
 
 
 def test_the_grid_depends_on_public_parameters_alone() -> None:
-    mechanism = Laplace(1, 0.5)
+    mechanism = Laplace(1.0, 0.5)
     assert mechanism.grid is None
     released = [mechanism.release(value) for value in (0.0, 1e-9, 123.456, 1e9)]
     step = float(mechanism._grid_noise(1).grid.step)

@@ -38,7 +38,7 @@ def test_parameters_that_are_not_numbers_are_refused(bad: Any) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, [1.0, math.nan], np.array([math.inf])])
 def test_values_that_are_not_finite_are_refused(value: Any) -> None:
-    for mechanism in (Laplace(1, 1), Gaussian(1, sigma=1)):
+    for mechanism in (Laplace(1.0, 1), Gaussian(1.0, sigma=1)):
         with pytest.raises(NotFinite):
             mechanism.release(value)
 
@@ -125,12 +125,12 @@ def test_mechanisms_are_frozen() -> None:
 
 def test_a_value_at_the_end_of_a_doubles_range_is_too_large_and_not_infinite() -> None:
     with pytest.raises(TooLarge):
-        Laplace(1, 1).release([1.7e308, 1.7e308])
+        Laplace(1.0, 1).release([1.7e308, 1.7e308])
 
 
 def test_an_array_without_axes_is_released_as_a_scalar() -> None:
-    assert isinstance(Laplace(1, 1).release(np.array(5)), int)
-    assert isinstance(Laplace(1, 1).release(np.array(5.0)), float)
+    assert isinstance(Laplace(1, 1).release(np.array(5)), np.int64)
+    assert isinstance(Laplace(1, 1).release(np.array(5.0)), np.float64)
 
 
 def test_an_empty_array_is_released_as_an_empty_array() -> None:

@@ -62,8 +62,8 @@ def test_what_a_seeded_source_touched_says_so() -> None:
     source = SeededSource(1)
     released = [
         Laplace(1, 1).release(3, source=source),
-        Laplace(1, 1).release(3.0, source=source),
-        Laplace(1, 1).release([3.0, 4.0], source=source),
+        Laplace(1.0, 1).release(3.0, source=source),
+        Laplace(1.0, 1).release([3.0, 4.0], source=source),
         Exponential(1, 1).release([1, 2], source=source),
         TopK(1, 1, 1).release([1, 2], source=source),
         SmoothMedian(1, 0, 1).release([0.5], source=source),
@@ -75,7 +75,7 @@ def test_what_a_seeded_source_touched_says_so() -> None:
 
 def test_what_the_system_touched_does_not() -> None:
     assert not is_simulated(Laplace(1, 1).release(3))
-    assert type(Laplace(1, 1).release([3.0])) is np.ndarray
+    assert type(Laplace(1.0, 1).release([3.0])) is np.ndarray
 
 
 def test_a_forked_process_draws_other_noise() -> None:

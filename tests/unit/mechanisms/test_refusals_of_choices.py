@@ -196,7 +196,7 @@ SCORES: list[tuple[Any, type[TacitError]]] = [
     (None, WrongType),
     ([1.0, math.nan], NotFinite),
     ([1.0, math.inf], NotFinite),
-    (np.array(["1e4000", "0"], dtype=np.longdouble), NotFinite),
+    (np.array(["1e4000", "0"], dtype=np.longdouble), WrongType),
     ([0, 2**62 + 1], TooLarge),
 ]
 
@@ -225,7 +225,7 @@ def exhausted() -> object:
 
 
 VALUES: dict[str, tuple[Callable[[], object], type[TacitError]]] = {
-    "scores beyond the grid": (lambda: ReportNoisyMax(1, 1).release([0.0, 1e300]), TooLarge),
+    "scores beyond the grid": (lambda: ReportNoisyMax(1.0, 1).release([0.0, 1e300]), TooLarge),
     "more than there are": (lambda: TopK(1, 1, 3).release([1, 2]), OutOfRange),
     "a density of another length": (
         lambda: ExponentialDensity(1, 1, 0.0, 1.0).release(lambda points: [1.0, 2.0]),

@@ -74,7 +74,7 @@ def test_a_disjoint_histogram_has_sensitivity_1_when_one_person_is_removed() -> 
 
 
 def test_laplace_noise_of_scale_1_exceeds_7_less_than_once_in_a_thousand() -> None:
-    assert Laplace(1, 1).interval(0.999).high < 7
+    assert Laplace(1.0, 1).interval(0.999).high < 7
 
 
 def log_likelihood(heads: int, tails: int) -> Callable[[np.ndarray], np.ndarray]:
