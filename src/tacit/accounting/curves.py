@@ -15,6 +15,7 @@ import numpy as np
 from tacit.accounting.bounds import Bound
 from tacit.accounting.composition import WIDTH, Plan
 from tacit.accounting.conversions import (
+    UP,
     delta_of_rho,
     epsilon_of_mu,
     epsilon_of_renyi,
@@ -24,9 +25,11 @@ from tacit.accounting.conversions import (
 from tacit.accounting.gaussian import Side, log_delta, total_mu
 from tacit.accounting.measures import concentrated
 from tacit.accounting.parts import attained, parts
-from tacit.accounting.pure import pure_epsilon, summed
+from tacit.accounting.pure import amplified, pure_epsilon, summed
 from tacit.accounting.renyi import ORDERS, Floats, curve
+from tacit.accounting.sampling import Sample, inner_delta, inner_epsilon, sole_sample
 from tacit.accounting.shuffling import shuffled_delta, shuffled_epsilon
+from tacit.accounting.variation import total_variation
 from tacit.privacy import events
 from tacit.privacy.errors import UnknownEvent
 from tacit.privacy.events import Event
@@ -50,6 +53,10 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     if mu is not None:
         lower = least_epsilon_of_mu(_attained_mu(event), target)
         return Bound(lower, epsilon_of_mu(mu, target), "closed form of Gaussian noise")
+    if total_variation(event) <= target:
+        return Bound(0.0, 0.0, "total variation")
+    if (sample := sole_sample(event)) is not None:
+        return _sampled_epsilon(sample, target, width)
     total, given = _sums(event)
     bounds = [Bound(0.0, pure_epsilon(event), "sum of pure epsilons")]
     if given <= target:
@@ -78,7 +85,10 @@ def delta(event: Event, epsilon: float) -> Bound:
         least = _attained_mu(event)
         lower = math.exp(log_delta(least, target, -1)) if least else 0.0
         return Bound(lower, max(math.exp(log_delta(mu, target, 1)), TINY), "closed form of Gaussian noise")
+    if (sample := sole_sample(event)) is not None:
+        return _sampled_delta(sample, target)
     bounds = _closed_deltas(_sums(event), _shuffled(event), target)
+    bounds.append(Bound(0.0, total_variation(event), "total variation"))
     plan = Plan.of(event)
     if plan is not None:
         bounds.append(Bound(*_unless_it_fails(lambda: plan.delta(target), 1.0), "privacy loss distribution"))
@@ -93,13 +103,19 @@ def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
     check_supported(event)
     if gaussian_mu_exactly(event) is not None:
         return [delta(event, one).upper for one in epsilons]
+    if (sample := sole_sample(event)) is not None:
+        return [
+            one * sample.rate * UP
+            for one in deltas(sample.event, [inner_epsilon(sample.rate, one) / UP for one in epsilons])
+        ]
     plan, pure = Plan.of(event), pure_epsilon(event)
     by_lattice = [1.0] * len(epsilons) if plan is None else plan.deltas(epsilons)
     sums, report, approximate, values = _sums(event), _shuffled(event), concentrated(event), curve(event)
+    most = total_variation(event)
     found = []
     for one, least in zip(epsilons, by_lattice, strict=True):
         others = [*_closed_deltas(sums, report, one), *_deltas_by_moments(approximate, values, one)]
-        found.append(0.0 if one >= pure else min(least, *(bound.upper for bound in others)))
+        found.append(0.0 if one >= pure else min(least, most, *(bound.upper for bound in others)))
     return list(accumulate(found, min))  # delta never rises with epsilon, so what holds at one holds at all above it
 
 
@@ -135,6 +151,20 @@ def gaussian_mu_exactly(event: Event, side: Side = 1) -> float | None:
     """Return mu where every part is Gaussian noise, rounded up or down."""
     noises = [(part.sigma, count) for part, count in parts(event).items() if isinstance(part, events.Gaussian)]
     return total_mu(noises, side) if len(noises) == len(parts(event)) else None
+
+
+def _sampled_epsilon(sample: Sample, delta: float, width: float) -> Bound:
+    """Amplify what the sampled event costs at the delta that becomes `delta`."""
+    inner = epsilon(sample.event, inner_delta(sample.rate, delta), width=width)
+    lower = amplified(sample.rate, inner.lower) / UP if sample.is_attained else 0.0
+    return Bound(lower, amplified(sample.rate, inner.upper) * UP, "amplification by sampling")
+
+
+def _sampled_delta(sample: Sample, epsilon: float) -> Bound:
+    """Return the rate times the sampled event's own delta, at the epsilon that becomes `epsilon`."""
+    at = inner_epsilon(sample.rate, epsilon)
+    lower = delta(sample.event, at * UP).lower * sample.rate / UP if sample.is_attained else 0.0
+    return Bound(lower, delta(sample.event, at / UP).upper * sample.rate * UP, "amplification by sampling")
 
 
 def _attained_mu(event: Event) -> float:

@@ -151,6 +151,5 @@ def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats
     """R'(a) <= R(a) + (1 + shape) ((1 - 1/b) R(b) + ln(1/stop) / b) + ln E[runs] / (a - 1), for every order b >= 1."""
     growth = -math.expm1(shape * math.log(stop)) / shape if shape > 1e-300 else -math.log(stop)
     mean = (1 - stop) / (stop * growth)
-    inside = curve(inner, orders)
-    others = (1 - 1 / orders) * inside + math.log(1 / stop) / orders
-    return (inside + (1 + shape) * float(np.min(others)) + math.log(mean) / (orders - 1)) * UP
+    others = (1 - 1 / ORDERS) * curve(inner, ORDERS) + math.log(1 / stop) / ORDERS
+    return (curve(inner, orders) + (1 + shape) * float(np.min(others)) + math.log(mean) / (orders - 1)) * UP

@@ -128,7 +128,8 @@ def test_the_deltas_given_back_are_at_most_those_asked_for() -> None:
 
 def sampled_truth(delta: float) -> None:
     laws = [truth.Sampled(truth.Gaussian(1.0), 0.1, addition) for addition in (False, True)]
-    hold(events.Sampled(0.1, events.Gaussian(1.0)), worst(*laws), delta)
+    event = Repeated(events.Sampled(0.1, events.Gaussian(1.0)), 2)
+    hold(event, lambda at: max(truth.twice(law, law, at) for law in laws), delta)
 
 
 def test_giving_only_one_direction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

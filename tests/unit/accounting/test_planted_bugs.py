@@ -31,7 +31,7 @@ def checks() -> Iterator[Callable[[], object]]:
     yield lambda: checker.check(checker.pure(7, 0.1003), 1e-5)
     yield lambda: checker.check(checker.laplace(3, 0.437), 1e-3)
     yield lambda: checker.check(checker.gaussian(10, 3.0), 1e-6)
-    yield lambda: checker.check(checker.sampled(truth.Gaussian(1.0), events.Gaussian(1.0), 0.1), 1e-6)
+    yield lambda: checker.check(checker.sampled_twice(truth.Gaussian(1.0), events.Gaussian(1.0), 0.1), 1e-6)
     added = checker.sampled_twice(truth.Laplace(0.5), events.Laplace(0.5), 0.5)
     yield lambda: checker.check_delta(added, delta(added.event, 0.1), 0.1)
     choices = checker.Case(events.Exponential(1.0), [law.delta for law in splits(1.0, 40)])
