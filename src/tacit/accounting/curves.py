@@ -1,6 +1,6 @@
 """Epsilon at delta, and delta at epsilon: the cheapest accountant that is good enough.
 
-Closed forms first (Gaussian noise, shuffled reports, delta of zero), then privacy loss distributions, and Rényi bounds
+Closed forms first (Gaussian noise, one sampled event, delta of zero), then privacy loss distributions, and Rényi bounds
 where those know more or there is no pair. An upper bound is the least of all that apply.
 """
 
@@ -28,7 +28,6 @@ from tacit.accounting.parts import attained, parts
 from tacit.accounting.pure import amplified, pure_epsilon, summed
 from tacit.accounting.renyi import ORDERS, Floats, curve
 from tacit.accounting.sampling import Sample, inner_delta, inner_epsilon, sole_sample
-from tacit.accounting.shuffling import shuffled_delta, shuffled_epsilon
 from tacit.accounting.variation import total_variation
 from tacit.privacy import events
 from tacit.privacy.errors import UnknownEvent
@@ -61,9 +60,6 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     bounds = [Bound(0.0, pure_epsilon(event), "sum of pure epsilons")]
     if given <= target:
         bounds.append(Bound(0.0, total, "sum of epsilons and deltas"))
-    if (report := _shuffled(event)) is not None:
-        closed = shuffled_epsilon(report.epsilon, report.count, target)
-        bounds.append(Bound(0.0, closed, "closed form of shuffling"))
     plan = Plan.of(event)
     if plan is not None:
         found = _unless_it_fails(lambda: plan.epsilon(target, width), math.inf)
@@ -87,7 +83,7 @@ def delta(event: Event, epsilon: float) -> Bound:
         return Bound(lower, max(math.exp(log_delta(mu, target, 1)), TINY), "closed form of Gaussian noise")
     if (sample := sole_sample(event)) is not None:
         return _sampled_delta(sample, target)
-    bounds = _closed_deltas(_sums(event), _shuffled(event), target)
+    bounds = _closed_deltas(_sums(event), target)
     bounds.append(Bound(0.0, total_variation(event), "total variation"))
     plan = Plan.of(event)
     if plan is not None:
@@ -110,11 +106,11 @@ def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
         ]
     plan, pure = Plan.of(event), pure_epsilon(event)
     by_lattice = [1.0] * len(epsilons) if plan is None else plan.deltas(epsilons)
-    sums, report, approximate, values = _sums(event), _shuffled(event), concentrated(event), curve(event)
+    sums, approximate, values = _sums(event), concentrated(event), curve(event)
     most = total_variation(event)
     found = []
     for one, least in zip(epsilons, by_lattice, strict=True):
-        others = [*_closed_deltas(sums, report, one), *_deltas_by_moments(approximate, values, one)]
+        others = [*_closed_deltas(sums, one), *_deltas_by_moments(approximate, values, one)]
         found.append(0.0 if one >= pure else min(least, most, *(bound.upper for bound in others)))
     return list(accumulate(found, min))  # delta never rises with epsilon, so what holds at one holds at all above it
 
@@ -186,21 +182,10 @@ def _sums(event: Event) -> tuple[float, float]:
     return summed(epsilons), summed(deltas)
 
 
-def _shuffled(event: Event) -> events.Shuffled | None:
-    """Return the one batch of shuffled reports that an event is, or None."""
-    inside = parts(event)
-    part = next(iter(inside))
-    return part if isinstance(part, events.Shuffled) and sum(inside.values()) == 1 else None
-
-
-def _closed_deltas(sums: tuple[float, float], report: events.Shuffled | None, epsilon: float) -> list[Bound]:
-    """Return what sums of epsilons and deltas and the closed form of shuffling give."""
+def _closed_deltas(sums: tuple[float, float], epsilon: float) -> list[Bound]:
+    """Return what sums of epsilons and deltas give."""
     total, given = sums
-    bounds = [Bound(0.0, min(given, 1.0), "sum of epsilons and deltas")] if epsilon >= total else []
-    if report is not None:
-        closed = shuffled_delta(report.epsilon, report.count, epsilon)
-        bounds.append(Bound(0.0, closed, "closed form of shuffling"))
-    return bounds
+    return [Bound(0.0, min(given, 1.0), "sum of epsilons and deltas")] if epsilon >= total else []
 
 
 def _deltas_by_moments(approximate: tuple[float, float], values: Floats, epsilon: float) -> list[Bound]:

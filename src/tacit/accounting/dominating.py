@@ -25,6 +25,7 @@ from tacit.accounting.pairs import (
 )
 from tacit.accounting.parts import replaced, simplest
 from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.shuffling import shuffled_pair, witness_pair
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation
@@ -82,6 +83,8 @@ def _pair(event: Event, *, addition: bool, lower: bool) -> Pair | None:
             return pure_pair(epsilon)
         case events.Approximate(epsilon=epsilon, delta=delta):
             return pure_pair(epsilon, delta)
+        case events.Shuffled(epsilon=epsilon, count=count) if 0 < epsilon < LOSS_MAX:
+            return witness_pair(epsilon, count) if lower else shuffled_pair(epsilon, count)
         case events.Sampled() | events.SampledWithoutReplacement():
             return _sampled_pair(event, addition=addition, lower=lower)
         case _:

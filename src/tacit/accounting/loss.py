@@ -67,15 +67,20 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
     masses[:-1] += p - up
     masses[1:] += up
     losses, atoms = pair.atoms
+    below = float(pair.cells(np.array([-np.inf, edges[0]]))[0][0])
+    above = float(pair.cells(np.array([edges[-1], np.inf]))[0][0])
+    moved = float(doubt.sum()) + _DOUBT + below * (abs(low) + 100)
     if losses.size:
+        outside = (losses > edges[-1], losses < edges[0])
+        above += float(atoms[outside[0]].sum())
+        below += float(atoms[outside[1]].sum())
+        moved += float(atoms[outside[1]] @ (edges[0] - losses[outside[1]]))
+        losses, atoms = (values[~(outside[0] | outside[1])] for values in (losses, atoms))
         cells = np.clip(np.floor(losses / step).astype(np.int64) - start, 0, len(masses) - 2)
         up = _upward(atoms, atoms * np.exp((cells + start) * step - losses), step, _DOUBT * atoms)
         np.add.at(masses, cells, atoms - up)
         np.add.at(masses, cells + 1, up)
-    below = float(pair.cells(np.array([-np.inf, edges[0]]))[0][0])
-    above = float(pair.cells(np.array([edges[-1], np.inf]))[0][0])
     masses[0] += below
-    moved = float(doubt.sum()) + _DOUBT + below * (abs(low) + 100)
     held = np.flatnonzero(masses)
     masses = masses[held[0] : held[-1] + 1]
     return Lattice(start + int(held[0]), masses, pair.only_p, above * (1 + 1e-6), moved, count)

@@ -16,6 +16,7 @@ from tacit.accounting import renyi as renyi_curves
 from tacit.accounting.gaussian import precision, total_mu
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon, summed
+from tacit.accounting.shuffling import shuffled_rho
 from tacit.accounting.special import erfinv
 from tacit.privacy import events
 from tacit.privacy.events import Event
@@ -71,6 +72,8 @@ def _part_concentrated(event: Event) -> tuple[float, float]:
             return min(epsilon * epsilon / 8 * _UP + (TINY if epsilon else 0.0), rho_of_pure(epsilon)), 0.0
         case events.Approximate(epsilon=epsilon, delta=delta):
             return rho_of_pure(epsilon), delta
+        case events.Shuffled(epsilon=epsilon, count=count) if event.relation is Relation.REPLACE_ONE:
+            return min(shuffled_rho(epsilon, count), rho_of_pure(epsilon)), 0.0
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             each = [concentrated(one) for one in several]
             return max(rho for rho, _ in each), max(delta for _, delta in each)

@@ -142,7 +142,12 @@ class AtomPair:
         return nothing, nothing
 
     def span(self, tail: float) -> tuple[float, float]:
-        return min(self.losses), max(self.losses)
+        order = np.argsort(self.losses)
+        losses, masses = np.array(self.losses)[order], np.array(self.masses)[order]
+        last = len(losses) - 1
+        low = losses[min(int(np.searchsorted(np.cumsum(masses), tail / 2)), last)]
+        high = losses[max(last - int(np.searchsorted(np.cumsum(masses[::-1]), tail / 2)), 0)]
+        return float(max(losses[0], min(low, -high))), float(high)  # what Q alone reaches stays inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,24 @@ class ExchangedPair:
     def span(self, tail: float) -> tuple[float, float]:
         high = max(self._upper.span(tail)[1], 0.0)
         return -high, high
+
+
+def symmetric_pair(grid: Floats, losses: Floats, masses: Floats, only: float = 0.0) -> AtomPair:
+    """Return a pair on a rising grid from 0 that dominates the symmetric one with these positive losses under P.
+
+    Each atom goes to its two neighbours on the grid so that P and Q keep their totals ("connect the dots"), its mirror
+    image likewise; `only` is what either law has alone, and the rest has the loss 0. The grid ends above all losses.
+    """
+    cells = np.clip(np.searchsorted(grid, losses, side="right") - 1, 0, len(grid) - 2)
+    share = np.expm1(grid[cells] - losses) / np.expm1(grid[cells] - grid[cells + 1])
+    up = np.clip(masses * share * (1 + 2.0**-48), 0.0, masses)
+    gathered = np.bincount(cells, masses - up, len(grid)) + np.bincount(cells + 1, up, len(grid))
+    held = np.flatnonzero(gathered[1:]) + 1
+    rising, p = grid[held], gathered[held]
+    q = p * np.exp(-rising)
+    rest = max(0.0, 1 - only - float(p.sum() + q.sum()))
+    at = np.concatenate([-rising[::-1], [0.0], rising])
+    return AtomPair(tuple(at.tolist()), tuple(np.concatenate([q[::-1], [rest], p]).tolist()), only, only)
 
 
 def pure_pair(epsilon: float, delta: float = 0.0) -> AtomPair:

@@ -3,8 +3,8 @@
 Promise: `curve(event, orders)` is at least the Rényi divergence of the event between any two neighbours, at every
 order; infinity where no bound is known. Sources: Laplace and randomized response in closed form (Mironov 2017);
 bounded range at its worst split (derived in `_bounded_range`); sampled Gaussian by its one-dimensional integral
-(Mironov, Talwar, Zhang 2019, theorems 4 and 5); selection by Papernot and Steinke 2022, theorem 2; groups by Mironov
-2017, proposition 2.
+(Mironov, Talwar, Zhang 2019, theorems 4 and 5); shuffled reports by their dominating pair (`shuffling`); selection by
+Papernot and Steinke 2022, theorem 2; groups by Mironov 2017, proposition 2.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tacit.accounting.gaussian import precision
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.shuffling import EPSILON_MAX, shuffled_renyi
 from tacit.accounting.special import log_ndtr, logsumexp
 from tacit.privacy import events
 from tacit.privacy.events import Event
@@ -61,6 +62,10 @@ def _part_curve(event: Event, orders: Floats) -> Floats:
             return sampled_gaussian(rate, sigma, orders)
         case events.Selected(inner, shape, stop):
             return np.minimum(_selected(inner, shape, stop, orders), _pure(pure_epsilon(event), orders))
+        case events.Shuffled(epsilon=epsilon, count=count) if (
+            0 < epsilon < EPSILON_MAX and event.relation is Relation.REPLACE_ONE
+        ):
+            return np.minimum(shuffled_renyi(epsilon, count, orders), _pure(epsilon, orders))
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return np.asarray(np.max([curve(one, orders) for one in several], axis=0))
         case events.Grouped(inner, size):

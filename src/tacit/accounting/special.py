@@ -11,6 +11,11 @@ from types import ModuleType
 from typing import Any
 
 
+def betainc(first: Any, second: Any, point: Any) -> Any:
+    """The regularized incomplete beta function: a binomial distribution function."""
+    return _special().betainc(first, second, point)
+
+
 def erfcx(point: Any) -> Any:
     """e^(x^2) erfc(x)."""
     return _special().erfcx(point)
@@ -39,6 +44,11 @@ def log_ndtr(point: Any) -> Any:
 def logsumexp(values: Any, **settings: Any) -> Any:
     """The logarithm of a sum of exponentials."""
     return _special().logsumexp(values, **settings)
+
+
+def xlog1py(factor: Any, point: Any) -> Any:
+    """The factor times ln(1 + point), 0 where the factor is."""
+    return _special().xlog1py(factor, point)
 
 
 def rfft(values: Any, *arguments: Any, **settings: Any) -> Any:

@@ -10,7 +10,6 @@ from mpmath import mpf
 
 from tacit.accounting import delta, epsilon
 from tacit.accounting.measures import concentrated, gaussian_mu, renyi
-from tacit.accounting.shuffling import shuffled_epsilon
 from tacit.privacy import Relation, events
 from tacit.privacy.errors import UnknownEvent
 from tests.unit.accounting import checker, truth
@@ -204,23 +203,6 @@ def test_selection_is_paid_for_when_the_number_of_runs_is_geometric() -> None:
     for at in (1e-2, 1e-6):
         bound = epsilon(events.Selected(events.Pure(float(size)), 1.0, float(stop)), at)
         assert max(law.delta(bound.upper), law.turned().delta(bound.upper)) <= at
-
-
-@pytest.mark.parametrize(("size", "count", "at"), [(1.0, 10**6, 1e-6), (0.5, 10**4, 1e-4), (3.0, 10**8, 1e-9)])
-def test_shuffled_reports_have_their_closed_form(size: float, count: int, at: float) -> None:
-    growth = mpmath.exp(mpf(size))
-    root = 8 * mpmath.sqrt(growth * mpmath.log(4 / mpf(at)) / count) + 8 * growth / count
-    exact = mpmath.log(1 + (growth - 1) / (growth + 1) * root)
-    found = epsilon(events.Shuffled(size, count), at)
-    assert found.method == "closed form of shuffling"
-    assert exact <= found.upper <= exact * (1 + mpf(10) ** -9)
-    assert delta(events.Shuffled(size, count), found.upper).upper <= at * (1 + 1e-6)
-
-
-def test_shuffling_too_few_reports_for_the_theorem_only_does_no_harm() -> None:
-    most = math.log(1000 / (16 * math.log(2 / 1e-6)))
-    assert shuffled_epsilon(most * 1.0001, 1000, 1e-6) == most * 1.0001
-    assert shuffled_epsilon(most * 0.9999, 1000, 1e-6) < most
 
 
 @pytest.mark.parametrize("count", [3, 10, 1000])

@@ -335,3 +335,27 @@ def _rule() -> tuple[tuple[mpf, mpf], ...]:
         exact.append((root, 2 / ((1 - root**2) * slope**2)))
     assert math.isclose(float(sum(weight for _, weight in exact)), float(weights.sum()))
     return tuple(exact)
+
+
+def shuffled(report: Sequence[Real], other_report: Sequence[Real], others: Sequence[Sequence[Real]]) -> Finite:
+    """Return how often each report is seen, when one unit reports by the first law or by the second, and the others."""
+    return Finite(tuple(zip(*(_counted([law, *others]) for law in (report, other_report)), strict=True)))
+
+
+def _counted(laws: Sequence[Sequence[Real]]) -> list[mpf]:
+    """Return the chances of all histograms of independent draws, in a fixed order."""
+    chances = {(0,) * len(laws[0]): mpf(1)}
+    for law in laws:
+        grown: dict[tuple[int, ...], mpf] = {}
+        for seen, chance in chances.items():
+            for index, weight in enumerate(law):
+                more = (*seen[:index], seen[index] + 1, *seen[index + 1 :])
+                grown[more] = grown.get(more, mpf(0)) + chance * mpf(weight)
+        chances = grown
+    return [chances[seen] for seen in sorted(chances)]
+
+
+def clones(epsilon: Real, count: int) -> Finite:
+    """Return one report by randomized response among clones: any other unit is a fair coin, or does not take part."""
+    truth, lie = (1 / (1 + mpmath.exp(sign * mpf(epsilon))) for sign in (-1, 1))
+    return shuffled((truth, lie, 0), (lie, truth, 0), [(lie, lie, 1 - 2 * lie)] * (count - 1))
