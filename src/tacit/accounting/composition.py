@@ -10,8 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
+import numpy as np
+
+from tacit.accounting.conversions import delta_of_rho, epsilon_of_renyi, epsilon_of_rho
 from tacit.accounting.dominating import is_exact, lower_pair, upper_pair
 from tacit.accounting.loss import (
     Curve,
@@ -25,8 +29,11 @@ from tacit.accounting.loss import (
     total_variation,
     window,
 )
-from tacit.accounting.pairs import GaussianPair, Pair
+from tacit.accounting.measures import concentrated
+from tacit.accounting.pairs import Floats, GaussianPair, Pair, curve_pair
 from tacit.accounting.parts import attained, parts
+from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.renyi import ORDERS, curve, delta_of_curve
 from tacit.privacy import events
 from tacit.privacy.events import Event
 
@@ -49,6 +56,9 @@ REFOCUSED_MAX: Final = 4
 VAIN_MAX: Final = 3
 """How many curves may turn out to be imprecise at their own focus before no more are made."""
 
+PROFILE_POINTS: Final = 1024
+PROFILE_DELTAS: Final = (1e-45, 1e-30, 1e-20, 1e-12, 1e-8, 1e-5, 1e-3, 0.1)
+PROFILE_EPSILON_MAX: Final = 600.0
 STEP_MIN: Final = 1e-18
 TAIL_MIN: Final = 1e-300
 
@@ -146,11 +156,11 @@ def _pairs(way: Mapping[Event, int], *, addition: bool, lower: bool) -> Counted 
 
     None where an upper pair is not known; parts without a lower pair are left out, since more parts never cost less.
     """
-    choose = lower_pair if lower else upper_pair
     counted: Counted = []
     squared = 0.0
     for part, count in way.items():
-        pair = choose(part, addition=addition)
+        find = lower_pair if lower else _upper_pair
+        pair = find(part, addition=addition)
         if pair is None:
             if lower:
                 continue
@@ -162,6 +172,43 @@ def _pairs(way: Mapping[Event, int], *, addition: bool, lower: bool) -> Counted 
     if squared:
         counted.append((GaussianPair(math.sqrt(squared) * (1 + 2.0**-50)), 1))
     return counted
+
+
+@lru_cache(maxsize=64)
+def _profile(event: Event) -> Pair | None:
+    """Return a pair that dominates a composition, or an event of which only a curve is known, from bounds on the curve.
+
+    Those are of the lattice and of the event's rho and Rényi curve, each for both directions, so the pair is symmetric.
+    """
+    plan, (rho, given), values = Plan.of(event), concentrated(event), curve(event)
+    pure = pure_epsilon(event)
+    top = min(pure, _farthest(plan, values, rho, given))
+    if not 0 < top < PROFILE_EPSILON_MAX:
+        return None
+    epsilons = np.linspace(0, top, PROFILE_POINTS)
+    deltas = np.array(plan.deltas(epsilons.tolist()) if plan is not None else [1.0] * PROFILE_POINTS)
+    for index, epsilon in enumerate(epsilons.tolist()):
+        moments = min(delta_of_rho(rho, epsilon) + given, delta_of_curve(values, epsilon))
+        deltas[index] = 0.0 if epsilon >= pure else min(deltas[index], moments)
+    return curve_pair(epsilons, np.minimum.accumulate(deltas))
+
+
+def _farthest(plan: Plan | None, values: Floats, rho: float, given: float) -> float:
+    """Return an epsilon at which little is left of delta, where one can be found."""
+    finite = np.isfinite(values)
+    for delta in PROFILE_DELTAS:
+        found = [epsilon_of_renyi(*at, delta) for at in zip(ORDERS[finite], values[finite], strict=True)]
+        found += [epsilon_of_rho(rho, delta - given)] if given < delta else []
+        least = min((float(one) for one in found), default=math.inf)
+        if math.isinf(least) and plan is not None:
+            least = plan.epsilon(delta, 0.2)[1]
+        if math.isfinite(least):
+            return least
+    return math.inf
+
+
+def _upper_pair(part: Event, *, addition: bool) -> Pair | None:
+    return upper_pair(part, addition=addition, otherwise=_profile)
 
 
 def _epsilon(pairs: Counted, delta: float, width: float, enough: float = 0.0) -> tuple[float, float]:

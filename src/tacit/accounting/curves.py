@@ -26,7 +26,7 @@ from tacit.accounting.gaussian import Side, log_delta, total_mu
 from tacit.accounting.measures import concentrated
 from tacit.accounting.parts import attained, parts
 from tacit.accounting.pure import amplified, pure_epsilon, summed
-from tacit.accounting.renyi import ORDERS, Floats, curve
+from tacit.accounting.renyi import ORDERS, Floats, curve, delta_of_curve
 from tacit.accounting.sampling import Sample, inner_delta, inner_epsilon, sole_sample
 from tacit.accounting.variation import total_variation
 from tacit.privacy import events
@@ -193,7 +193,7 @@ def _deltas_by_moments(approximate: tuple[float, float], values: Floats, epsilon
     rho, given = approximate
     return [
         Bound(0.0, min(1.0, delta_of_rho(rho, epsilon) + given), "zero-concentrated"),
-        Bound(0.0, _delta_by_renyi(values, epsilon), "Rényi"),
+        Bound(0.0, delta_of_curve(values, epsilon), "Rényi"),
     ]
 
 
@@ -210,14 +210,3 @@ def _by_moments(event: Event, delta: float) -> list[Bound]:
     values = curve(event).tolist()
     best = min(epsilon_of_renyi(order, value, delta) for order, value in zip(ORDERS.tolist(), values, strict=True))
     return [*bounds, Bound(0.0, best, "Rényi")]
-
-
-def _delta_by_renyi(values: Floats, epsilon: float) -> float:
-    """Invert the conversion at every order: ln delta = (a - 1) (R - epsilon + ln(1 - 1/a)) - ln a."""
-    finite = np.isfinite(values)
-    if not finite.any():
-        return 1.0
-    orders, values = ORDERS[finite], values[finite]
-    with np.errstate(over="ignore"):
-        logs = (orders - 1) * (values - epsilon + np.log1p(-1 / orders)) - np.log(orders)
-    return float(min(1.0, np.exp(min(0.0, float(logs.min()) + 1e-9))))

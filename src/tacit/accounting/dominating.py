@@ -8,6 +8,8 @@ lower bound on what the event costs; None where none is known.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,10 +35,21 @@ from tacit.privacy.relations import Relation
 STEPS_MAX = 4096
 LOSS_MAX = 690.0
 
+Finder: TypeAlias = Callable[[Event], Pair | None]
 
-def upper_pair(event: Event, *, addition: bool) -> Pair | None:
-    """Return a pair that dominates one part of an event."""
-    pair = _pair(event, addition=addition, lower=False)
+
+def upper_pair(event: Event, *, addition: bool, otherwise: Finder = lambda _: None) -> Pair | None:
+    """Return a pair that dominates one part of an event.
+
+    `otherwise` finds one, the same in both directions, for what is sampled and has none of its own.
+    """
+
+    def base(inner: Event) -> Pair | None:
+        own = _pair(inner, lambda _: None, addition=False, lower=False)
+        found = otherwise(inner) if own is None else None
+        return found if found is not None else upper_pair(inner, addition=False)
+
+    pair = _pair(event, base, addition=addition, lower=False)
     epsilon = pure_epsilon(event)
     if pair is None and math.isfinite(epsilon):
         pair = pure_pair(epsilon)
@@ -45,7 +58,7 @@ def upper_pair(event: Event, *, addition: bool) -> Pair | None:
 
 def lower_pair(event: Event, *, addition: bool) -> Pair | None:
     """Return the pair of a mechanism that one part of an event describes."""
-    pair = _pair(event, addition=addition, lower=True)
+    pair = _pair(event, lambda inner: lower_pair(inner, addition=False), addition=addition, lower=True)
     return pair if pair is not None and _is_within_reach(pair) else None
 
 
@@ -60,7 +73,7 @@ def is_exact(event: Event) -> bool:
     return upper is not None and upper == lower_pair(event, addition=False)
 
 
-def _pair(event: Event, *, addition: bool, lower: bool) -> Pair | None:
+def _pair(event: Event, base: Finder, *, addition: bool, lower: bool) -> Pair | None:
     match event:
         case events.Exponential(epsilon=epsilon) if epsilon:
             return _middle_split(epsilon) if lower else BoundedRangePair(epsilon)
@@ -86,28 +99,27 @@ def _pair(event: Event, *, addition: bool, lower: bool) -> Pair | None:
         case events.Shuffled(epsilon=epsilon, count=count) if 0 < epsilon < LOSS_MAX:
             return witness_pair(epsilon, count) if lower else shuffled_pair(epsilon, count)
         case events.Sampled() | events.SampledWithoutReplacement():
-            return _sampled_pair(event, addition=addition, lower=lower)
+            return _sampled_pair(event, base, addition=addition, lower=lower)
         case _:
             return None
 
 
 def _sampled_pair(
-    event: events.Sampled | events.SampledWithoutReplacement, *, addition: bool, lower: bool
+    event: events.Sampled | events.SampledWithoutReplacement, base_of: Finder, *, addition: bool, lower: bool
 ) -> Pair | None:
     """Return the pair of what ran on a sample.
 
     Without replacement no pair of data sets reaches the dominating pair in both directions at once; what is reached,
     where all other units are alike, is that of a Poisson sample.
     """
-    choose = lower_pair if lower else upper_pair
     inner = simplest(event.event)
     if isinstance(event, events.Sampled):
-        base = choose(inner, addition=False) if event.relation is Relation.ADD_REMOVE else None
+        base = base_of(inner) if event.relation is Relation.ADD_REMOVE else None
         return SampledPair(event.rate, base, addition) if base is not None else None
     exchanged, rate = replaced(inner), event.size / event.population
     if isinstance(exchanged, events.Sampled):
         return None  # not symmetric
-    base = choose(exchanged, addition=False)
+    base = base_of(exchanged)
     if base is None or rate == 1:
         return base
     return SampledPair(rate, base, addition) if lower else ExchangedPair(rate, base)

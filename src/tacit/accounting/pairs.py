@@ -269,6 +269,37 @@ def symmetric_pair(grid: Floats, losses: Floats, masses: Floats, only: float = 0
     return AtomPair(tuple(at.tolist()), tuple(np.concatenate([q[::-1], [rest], p]).tolist()), only, only)
 
 
+def curve_pair(epsilons: Floats, deltas: Floats) -> AtomPair:
+    """Return a symmetric pair whose delta is not below a privacy curve, from upper bounds at rising epsilons from 0.
+
+    In x = e^epsilon the curve of two laws is convex, and any convex curve that falls from 1 at 0 with a slope of at
+    least -1 is that of a pair (Zhu, Dong, Wang 2022, proposition 8). A curve that is the same in both directions is 1 -
+    x + x delta(1 / x). So the chords between bounds, and between each bound and its mirror image, lie above the curve,
+    and their lower convex hull does; where it bends there is an atom. Beyond the last epsilon delta is given away.
+    """
+    growth = np.expm1(epsilons)
+    bounds = np.minimum(deltas * (1 + 2.0**-44), 1.0)
+    bounds[0] = min(bounds[0], float(((2 * bounds + growth) / (2 + growth)).min()))
+    corners = _convex_corners(growth, bounds)
+    slopes = np.append(-np.diff(bounds[corners]) / np.diff(growth[corners]), 0.0)
+    masses = np.maximum(-np.diff(slopes), 0.0) * np.exp(epsilons[corners[1:]]) * (1 + 2.0**-40)
+    grid = np.concatenate([epsilons, [epsilons[-1] * (1 + 2.0**-40)]])
+    return symmetric_pair(grid, epsilons[corners[1:]], masses, float(bounds[-1]))
+
+
+def _convex_corners(x: Floats, y: Floats) -> NDArray[np.int64]:
+    """Return the indices of those points at which the lower convex hull of all of them bends."""
+    corners: list[int] = []
+    for index in range(len(x)):
+        while len(corners) > 1:
+            first, second = corners[-2:]
+            if (y[second] - y[first]) * (x[index] - x[first]) < (y[index] - y[first]) * (x[second] - x[first]):
+                break
+            corners.pop()
+        corners.append(index)
+    return np.array(corners)
+
+
 def pure_pair(epsilon: float, delta: float = 0.0) -> AtomPair:
     """Return randomized response at epsilon, with delta given away: the worst that is (epsilon, delta)-private."""
     likely = (1 - delta) / (1 + math.exp(-epsilon))

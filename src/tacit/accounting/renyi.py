@@ -3,13 +3,14 @@
 Promise: `curve(event, orders)` is at least the Rényi divergence of the event between any two neighbours, at every
 order; infinity where no bound is known. Sources: Laplace and randomized response in closed form (Mironov 2017);
 bounded range at its worst split (derived in `_bounded_range`); sampled Gaussian by its one-dimensional integral
-(Mironov, Talwar, Zhang 2019, theorems 4 and 5); shuffled reports by their dominating pair (`shuffling`); selection by
-Papernot and Steinke 2022, theorem 2; groups by Mironov 2017, proposition 2.
+(Mironov, Talwar, Zhang 2019, theorems 4 and 5), other samples as derived in `sampled`; shuffled reports by their
+dominating pair (`shuffling`); selection by Papernot and Steinke 2022, theorem 2; groups by Mironov 2017, proposition 2.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
@@ -20,7 +21,7 @@ from tacit.accounting.gaussian import precision
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon
 from tacit.accounting.shuffling import EPSILON_MAX, shuffled_renyi
-from tacit.accounting.special import log_ndtr, logsumexp
+from tacit.accounting.special import gammaln, log_ndtr, logsumexp
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, rounded_up
@@ -33,6 +34,7 @@ ORDERS: Final[Floats] = np.unique(
 )
 """The one grid of orders on which curves are compared and stored."""
 
+WHOLE_ORDER_MAX: Final = 4097
 UP: Final = 1 + 2.0**-40
 
 
@@ -60,6 +62,9 @@ def _part_curve(event: Event, orders: Floats) -> Floats:
             return orders * rho * UP
         case events.Sampled(rate, events.Gaussian(sigma=sigma)) if event.relation is Relation.ADD_REMOVE:
             return sampled_gaussian(rate, sigma, orders)
+        case events.Sampled(rate, inner) if event.relation is Relation.ADD_REMOVE:
+            mixed = sampled(rate, lambda at: curve(inner, at), orders)
+            return np.minimum(mixed, _pure(pure_epsilon(event), orders))
         case events.Selected(inner, shape, stop):
             return np.minimum(_selected(inner, shape, stop, orders), _pure(pure_epsilon(event), orders))
         case events.Shuffled(epsilon=epsilon, count=count) if (
@@ -152,9 +157,71 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
     return np.minimum(np.array(bounds) * UP, whole)
 
 
+def sampled(rate: float, of: Callable[[Floats], Floats], orders: Floats) -> Floats:
+    """Return the divergence of a Poisson sample under add/remove, from a curve R of what is sampled.
+
+    A removal compares (1 - q) Q + q P with Q. Its moment of a whole order n is the sum over l of C(n, l) (1 - q)^(n-l)
+    q^l E_Q[(P / Q)^l], where E_Q[(P / Q)^l] <= e^((l - 1) R(l)) (Zhu and Wang 2019). An addition compares Q with
+    (1 - q) Q + q P, and has no more than the greater moment of the two removals, that of P and that of Q:
+
+    With s = Q / P, G(s) = (1 - q + q s)^n and h(s) = s^n ((1 - q) s + q)^(1 - n), the moments are E_P[h(s)] for the
+    addition, E_P[G(s)] and E_P[s G(1 / s)] for the removals. All three functions are 1 at s = 1, and E_P[s] = 1, so it
+    is enough that h'' <= t G'' + (1 - t) (s G(1 / s))'' for some t in [0, 1]. But for a factor that all have, these are
+    s^(n-2) w^(-n-1), v^(n-2) and w^(n-2) s^(-n-1), with w = (1 - q) s + q and v = 1 - q + q s. The logarithm of the
+    geometric mean of the last two with weights t and 1 - t, less that of the first, is a multiple of ln s and positive
+    multiples of ln v and ln w, so convex in ln s. It is 0 at s = 1, and so is its slope for t = (2n - 1) q / (2 (n - 2)
+    q + 3), which lies in [0, 1]. So it is nowhere negative.
+
+    Between whole orders (a - 1) R(a) is below its chord, being convex. As moments are convex in the mixture, it is also
+    at most ln(1 - q + q e^((a - 1) R(a))), at any order.
+    """
+    whole = (orders - 1) * of(orders)
+    with np.errstate(over="ignore"):
+        some = np.log1p(rate * np.expm1(np.minimum(whole, 700.0)))
+    simple = np.where(whole < 700, some, np.maximum(whole + math.log(rate), 0.0) + math.log(2))
+    low = np.floor(orders)
+    known = np.unique(np.concatenate([low, low + 1]))
+    known = known[(known >= 2) & (known <= WHOLE_ORDER_MAX)].astype(np.int64)
+    logs = np.array([0.0, *_whole_moments(rate, of, known)])
+    between = np.interp(orders, np.array([1, *known]), logs, right=math.inf)
+    return np.asarray(np.minimum(simple, between) / (orders - 1) * UP + 1e-300)
+
+
+def _whole_moments(rate: float, of: Callable[[Floats], Floats], known: NDArray[np.int64]) -> list[float]:
+    """Return bounds on the logarithm of a sample's moment at whole orders."""
+    most = int(known[-1]) if known.size else 2
+    at = np.unique(np.concatenate([np.arange(2, min(most, 128) + 1), np.geomspace(2, most, 64).round()]))
+    powers = np.arange(2, most + 1)
+    inner = np.interp(powers, at, (at - 1) * of(at))
+    with np.errstate(divide="ignore", over="ignore"):
+        excess = np.where(inner < 1, np.log(np.expm1(np.minimum(inner, 1))), inner + np.log(-np.expm1(-inner)))
+    factorials = gammaln(np.arange(most + 1) + 1.0)
+    bounds = []
+    for order in known.tolist():
+        power = powers[: order - 1]
+        choices = factorials[order] - factorials[power] - factorials[order - power]
+        terms = choices + (order - power) * math.log1p(-rate) + power * math.log(rate) + excess[: order - 1]
+        bounds.append(float(np.logaddexp(0.0, logsumexp(terms))) * (1 + 2.0**-30))
+    return bounds
+
+
 def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:
     """R'(a) <= R(a) + (1 + shape) ((1 - 1/b) R(b) + ln(1/stop) / b) + ln E[runs] / (a - 1), for every order b >= 1."""
     growth = -math.expm1(shape * math.log(stop)) / shape if shape > 1e-300 else -math.log(stop)
     mean = (1 - stop) / (stop * growth)
     others = (1 - 1 / ORDERS) * curve(inner, ORDERS) + math.log(1 / stop) / ORDERS
     return (curve(inner, orders) + (1 + shape) * float(np.min(others)) + math.log(mean) / (orders - 1)) * UP
+
+
+def delta_of_curve(values: Floats, epsilon: float) -> float:
+    """Return the delta at `epsilon` of a curve over ORDERS, by the order that gives the least.
+
+    ln delta = (a - 1) (R - epsilon + ln(1 - 1/a)) - ln a (Canonne, Kamath, Steinke 2020, proposition 12).
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return 1.0
+    orders, values = ORDERS[finite], values[finite]
+    with np.errstate(over="ignore"):
+        logs = (orders - 1) * (values - epsilon + np.log1p(-1 / orders)) - np.log(orders)
+    return float(min(1.0, np.exp(min(0.0, float(logs.min()) + 1e-9))))

@@ -26,6 +26,11 @@ def erfinv(point: Any) -> Any:
     return _special().erfinv(point)
 
 
+def gammaln(point: Any) -> Any:
+    """The logarithm of the gamma function."""
+    return _special().gammaln(point)
+
+
 def ndtr(point: Any) -> Any:
     """The normal distribution function."""
     return _special().ndtr(point)
