@@ -93,7 +93,6 @@ def test_a_sample_without_replacement_of_a_composition_is_amplified_too(relation
         (events.Grouped(events.Pure(0.5), 3), lambda: truth.geometric(1.5, 3).delta(0)),
         (Composed((events.Gaussian(1.25), events.Laplace(0.6))), lambda: truth.twice(*WORST, 0)),
     ],
-    ids=str,
 )
 def test_total_variation_is_never_below_the_exact_one(event: Event, least: object) -> None:
     exact = least()  # type: ignore[operator]
