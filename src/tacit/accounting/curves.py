@@ -152,7 +152,7 @@ def gaussian_mu_exactly(event: Event, side: Side = 1) -> float | None:
 def _sampled_epsilon(sample: Sample, delta: float, width: float) -> Bound:
     """Amplify what the sampled event costs at the delta that becomes `delta`."""
     inner = epsilon(sample.event, inner_delta(sample.rate, delta), width=width)
-    lower = amplified(sample.rate, inner.lower) / UP if sample.is_attained else 0.0
+    lower = amplified(sample.rate, inner.lower) * (1 - 2.0**-36) if sample.is_attained else 0.0
     return Bound(lower, amplified(sample.rate, inner.upper) * UP, "amplification by sampling")
 
 

@@ -14,6 +14,7 @@ import math
 
 from tacit.accounting.measures import gaussian_mu
 from tacit.accounting.parts import parts, replaced
+from tacit.accounting.pure import summed
 from tacit.accounting.renyi import curve
 from tacit.privacy import events
 from tacit.privacy.events import Event
@@ -24,9 +25,7 @@ UP = 1 + 2.0**-50
 
 def total_variation(event: Event) -> float:
     """Return a bound on the total variation between the outputs for two neighbours."""
-    inside = parts(event)
-    total = math.fsum(count * _part_variation(part) for part, count in inside.items())
-    return min(total * (1 + 2.0**-48) if sum(inside.values()) > 1 else total, 1.0)
+    return min(summed([(count, _part_variation(part)) for part, count in parts(event).items()]), 1.0)
 
 
 def _part_variation(event: Event) -> float:
@@ -42,7 +41,7 @@ def _part_variation(event: Event) -> float:
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(total_variation(one) for one in several)
         case events.Grouped(inner, size):
-            return min(size * total_variation(inner), _by_measures(event))
+            return min(summed([(size, total_variation(inner))]), _by_measures(event))
         case _:
             return _by_measures(event)
 
