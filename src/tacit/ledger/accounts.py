@@ -6,8 +6,10 @@
     gdp       mu squared (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022)
 
 What an account charges for an event is a function of the event and of the cap alone, never of the past. `price` asks
-the accountants that may decide; loss distributions (PLD) are not among them, because a run that is stopped by them can
-lose more than they say (tests/unit/ledger/test_counterexample.py).
+the accountants that may decide, and believes nothing that no cost can be: a negative number or NaN, of an event or of
+any of its parts, is no bound. Noise is never free: a price that was rounded to nothing is `least_units`. Loss
+distributions (PLD) do not decide, because a run that is stopped by them can lose more than they say
+(tests/unit/ledger/test_counterexample.py).
 
 How delta is shared: a tenth for the deltas in `sum`, a tenth for those in `zcdp`, the rest for the one conversion from
 the named measure. The conversion leaves out 2^-40 of its share, which pays for the widening of the delta caps.
@@ -21,11 +23,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final
+
+import numpy as np
 
 from tacit.accounting.conversions import (
     epsilon_of_mu,
@@ -38,9 +42,9 @@ from tacit.accounting.conversions import (
 from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
 from tacit.accounting.parts import parts
 from tacit.ledger.amounts import Amount, at_least, down, up, up_squared, within
-from tacit.ledger.caps import Cap
-from tacit.privacy.errors import OutOfRange
-from tacit.privacy.events import Approximate, Composed, Event, Repeated
+from tacit.ledger.caps import ORDER_MAX, Cap
+from tacit.privacy.errors import OutOfRange, TacitError
+from tacit.privacy.events import Approximate, Composed, CompoundEvent, Event, Grouped, Repeated
 from tacit.privacy.numbers import rounded_down, rounded_up
 
 WIDENING: Final = Fraction(1, 2**44)
@@ -51,13 +55,14 @@ SLICES: Final = 1024
 
 RHO_MAX: Final = 2.0**40
 """More than any cap can hold; beyond it conversions lose their footing."""
-_FAILED: Final = (ArithmeticError, ValueError)
+FAILED: Final = (ArithmeticError, ValueError, TacitError)
+"""What arithmetic raises where it fails, as it may for parameters of absurd size."""
 
 
 class Measured:
     """What the accountants say of one event, each asked at most once.
 
-    Where an accountant's arithmetic fails, as it may for parameters of absurd size, no bound is known: infinity.
+    Where an accountant fails, or says what no cost can be, no bound is known: infinity.
     """
 
     def __init__(self, event: Event) -> None:
@@ -67,34 +72,69 @@ class Measured:
     @cached_property
     def pure(self) -> float:
         """Pure epsilon, or infinity."""
-        return _asked(pure_epsilon, self.event)
+        return _asked(lambda event: (pure_epsilon(event),), self.event)[0]
 
     @cached_property
     def concentrated(self) -> tuple[float, float]:
         """(rho, delta) of approximate zero-concentrated privacy, or (infinity, 0)."""
-        try:
-            rho, delta = concentrated(self.event)
-        except _FAILED:
-            return math.inf, 0.0
-        return (rho, delta) if rho <= RHO_MAX else (math.inf, 0.0)
+        rho, *delta = _asked(concentrated, self.event)
+        return (rho, delta[0]) if rho <= RHO_MAX else (math.inf, 0.0)
 
     @cached_property
     def mu(self) -> float:
         """Mu of Gaussian privacy, or infinity."""
-        return _asked(gaussian_mu, self.event)
+        with np.errstate(all="ignore"):  # what overflows is infinite or NaN
+            return _asked(lambda event: (gaussian_mu(event),), self.event)[0]
 
     def renyi(self, order: float) -> float:
         """Rényi divergence at an order, or infinity."""
         if order not in self._renyi:
-            self._renyi[order] = _asked(renyi, self.event, order)
+            with np.errstate(all="ignore"):
+                (self._renyi[order],) = _asked(lambda event: (renyi(event, order),), self.event)
         return self._renyi[order]
 
 
-def _asked(measure: Callable[..., float], *arguments: object) -> float:
+def _asked(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
+    """Return what an accountant says of an event, or infinity if it fails or says what no cost can be.
+
+    It is asked about every part as well: a sum may hide that one of its terms is negative.
+    """
     try:
-        return measure(*arguments)
-    except _FAILED:
-        return math.inf
+        said = [measure(one) for one in _with_parts(event)]
+    except FAILED:
+        return (math.inf,)
+    return said[0] if all(number >= 0 for numbers in said for number in numbers) else (math.inf,)
+
+
+def _with_parts(event: Event) -> Sequence[Event]:
+    """Return an event and everything that it is made from, each once."""
+    if not isinstance(event, CompoundEvent):
+        return (event,)
+    found: dict[Event, None] = {event: None}
+    waiting = [event]
+    while waiting:
+        new = dict.fromkeys(part for part in waiting.pop().parts if part not in found)
+        found |= new
+        waiting += [part for part in new if isinstance(part, CompoundEvent)]
+    return tuple(found)
+
+
+def least_units(event: Event) -> int:
+    """Return how many units an event is charged at least: one for each noise in it that is not free by its parameters.
+
+    So nothing is had for a cost that was rounded to 0, however often it is repeated. Free is what has an epsilon, delta
+    and rho of exactly 0.
+    """
+    if not isinstance(event, CompoundEvent):
+        numbers = [getattr(event, name) for name in ("epsilon", "delta", "rho") if hasattr(event, name)]
+        return int(any(numbers) or not numbers)
+    match event:
+        case Repeated(inner, count) | Grouped(inner, count):
+            return count * least_units(inner)
+        case Composed(several):
+            return sum(map(least_units, several))
+        case _:
+            return max(map(least_units, event.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +210,22 @@ class Sum(Account):
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
         epsilon, delta = total
-        return at_least(epsilon), at_least(delta)
+        return at_least(epsilon), min(at_least(delta), 1.0)
 
 
 def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
     """Return the summed (epsilon, delta) of the parts that have one of their own, and the other parts."""
     epsilon, delta, others = Fraction(0), Fraction(0), []
-    for part, count in parts(event).items():
-        if isinstance(part, Approximate):
-            epsilon, delta = epsilon + count * Fraction(part.epsilon), delta + count * Fraction(part.delta)
-        elif math.isfinite(pure := _asked(pure_epsilon, part)):
-            epsilon += count * Fraction(pure)
-        else:
-            others.append(part if count == 1 else Repeated(part, count))
+    try:
+        for part, count in parts(event).items():
+            if isinstance(part, Approximate):
+                epsilon, delta = epsilon + count * Fraction(part.epsilon), delta + count * Fraction(part.delta)
+            elif math.isfinite(pure := Measured(part).pure):
+                epsilon += count * Fraction(pure)
+            else:
+                others.append(part if count == 1 else Repeated(part, count))
+    except FAILED:
+        return (math.inf, 0.0), event
     rest = Composed(tuple(others)) if others else None
     return (rounded_up(epsilon), rounded_up(delta)), rest
 
@@ -214,7 +257,7 @@ class Concentrated(Named):
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
         rho, delta = map(at_least, total)
-        return (epsilon_of_rho(rho, self.delta), self.delta + delta) if rho else (0.0, delta)
+        return (epsilon_of_rho(rho, self.delta), min(self.delta + delta, 1.0)) if rho else (0.0, min(delta, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +274,12 @@ class Renyi(Named):
         order = cap.order or 0.0
         divergence_max = renyi_for(order, cap.epsilon, delta)
         if divergence_max <= 0:
-            enough = math.ceil(1 - math.log(delta) / cap.epsilon)
+            enough = 1 - math.log(delta) / cap.epsilon
+            way_out = f"nor at any order up to {ORDER_MAX:g}: take a larger epsilon or delta"
+            if enough <= ORDER_MAX:
+                way_out = f"an order of {math.ceil(enough)} or more does it"
             raise OutOfRange(
-                f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; an order of {enough} or more does it",
-                name="order",
-                value=order,
+                f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
             )
         return cls((down(Fraction(divergence_max)),), delta=delta, order=order)
 

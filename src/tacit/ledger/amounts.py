@@ -30,16 +30,20 @@ NUMBER_MAX: Final = 2.0**64
 """What costs more than this is not distinguished from infinity."""
 
 _UNITS: Final = 1 << UNIT_BITS
+_UNITS_MAX: Final = int(NUMBER_MAX) * _UNITS
 
 
 def up(number: float) -> int | None:
-    """Return the least number of units, 0 or more, that is not below `number`, or None for infinity."""
-    return max(0, math.ceil(math.ldexp(number, UNIT_BITS))) if number <= NUMBER_MAX else None
+    """Return the least number of units that is not below `number`; None for infinity and for what is no cost.
+
+    A negative number or NaN is a failure of whoever computed it, so nothing is known: it is never taken for 0.
+    """
+    return math.ceil(math.ldexp(number, UNIT_BITS)) if 0 <= number <= NUMBER_MAX else None
 
 
 def up_squared(number: float) -> int | None:
-    """Return the least number of units that is not below the square of `number`, or None for infinity."""
-    if not number <= math.sqrt(NUMBER_MAX):
+    """Return the least number of units that is not below the square of `number`, or None as `up` does."""
+    if not 0 <= number <= math.sqrt(NUMBER_MAX):
         return None
     numerator, denominator = number.as_integer_ratio()
     return -(-(numerator * numerator << UNIT_BITS) // (denominator * denominator))
@@ -74,6 +78,15 @@ def added(one: Amounts, other: Amounts) -> Amounts:
     )
 
 
+def charged(totals: Amounts, amounts: Amounts) -> Amounts:
+    """Add a charge to totals, and assert that none of them is lower afterwards."""
+    after = added(totals, amounts)
+    for before, now in zip(totals, after, strict=True):
+        if now is not None and before is not None and not all(map(operator.ge, now, before)):
+            raise LedgerCorrupt("a charge must not lower a total; nothing was charged", differs="amount")
+    return after
+
+
 def subtracted(one: Amounts, other: Amounts) -> Amounts:
     """Take amounts away account by account; infinity stays, so an account that is lost is never won back."""
     return tuple(
@@ -83,8 +96,18 @@ def subtracted(one: Amounts, other: Amounts) -> Amounts:
 
 
 def multiplied(one: Amounts, count: int) -> Amounts:
-    """Return what `count` equal charges come to."""
-    return tuple(None if amount is None else tuple(count * units for units in amount) for amount in one)
+    """Return what `count` equal charges come to; what passes `NUMBER_MAX` is infinite."""
+    return tuple(
+        None if amount is None or count * max(amount) > _UNITS_MAX else tuple(count * units for units in amount)
+        for amount in one
+    )
+
+
+def raised(amount: Amount, least: int) -> Amount:
+    """Return an amount of at least so many units, counted in its first number if all of them are smaller."""
+    if amount is None or max(amount) >= least:
+        return amount
+    return (least, *amount[1:]) if least <= _UNITS_MAX else None
 
 
 def within(amount: Amount, caps: Sequence[int]) -> bool:

@@ -19,7 +19,7 @@ from threading import Lock
 from tacit.accounting.bounds import Cost
 from tacit.accounting.meaning import delta_warning
 from tacit.ledger.accounts import Measured
-from tacit.ledger.amounts import Amounts, added
+from tacit.ledger.amounts import Amounts, charged
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.permits import Permit
@@ -98,7 +98,7 @@ class Budget:
         with self._lock:
             if not self._filter.admits(self._totals, amounts):
                 raise refused(self._filter, self._totals, measured, amounts, self.name)
-            self._totals = added(self._totals, amounts)
+            self._totals = charged(self._totals, amounts)
             self._tally.add(measured)
         return Permit(secrets.token_hex(16), event, cost, datetime.now(UTC), purpose=why)
 

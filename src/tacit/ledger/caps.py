@@ -26,6 +26,8 @@ FILTERS: Final[Mapping[FilterName, str]] = {
 }
 
 EPSILON_MAX: Final = 2.0**20
+DELTA_MIN: Final = 1e-300
+"""Of less, too few digits are left when it is shared among accounts; 10^-30 is the least that counts (amounts)."""
 ORDER_MAX: Final = 4096.0
 
 
@@ -58,6 +60,10 @@ class Cap:
             )
         if delta_max >= 1:
             raise OutOfRange(f"delta must be below 1, and is {delta_max:g}", name="delta", value=delta)
+        if 0 < delta_max < DELTA_MIN:
+            raise OutOfRange(
+                f"delta must be 0 or at least {DELTA_MIN:g}, and is {delta_max:g}", name="delta", value=delta
+            )
         named = _filter_named(filter, delta_max)
         at_order = _order(order, named)
         return cls(epsilon_max, delta_max, named, at_order, _relation(relation))

@@ -32,8 +32,19 @@ from functools import lru_cache
 from typing import Final
 
 from tacit.accounting.bounds import Cost
-from tacit.ledger.accounts import DELTA_SHARE, Account, Concentrated, Gaussian, Measured, Renyi, Sum
-from tacit.ledger.amounts import Amount, Amounts, added, at_least, at_most, down, multiplied, nearest, subtracted
+from tacit.ledger.accounts import DELTA_SHARE, Account, Concentrated, Gaussian, Measured, Renyi, Sum, least_units
+from tacit.ledger.amounts import (
+    Amount,
+    Amounts,
+    added,
+    at_least,
+    at_most,
+    down,
+    multiplied,
+    nearest,
+    raised,
+    subtracted,
+)
 from tacit.ledger.caps import Cap
 from tacit.privacy.errors import MixedRelations
 from tacit.privacy.events import Composed, Event, Pure, Repeated, ZeroConcentrated
@@ -72,7 +83,8 @@ class Filter:
                 f"this budget counts {self.cap.relation} events, and the event is stated under {relation}; "
                 f"state it under {self.cap.relation}"
             )
-        whole = tuple(account.price(measured) for account in self.accounts)
+        least = least_units(measured.event)
+        whole = tuple(raised(account.price(measured), least) for account in self.accounts)
         if not as_plan:
             return whole
         stepped = self.stepwise(measured.event)
@@ -207,7 +219,6 @@ def _greatest(low: float, high: float, admits: Callable[[float], bool]) -> float
         return max(low, high)
     if not admits(max(low * (1 + 2**-40), high * 2.0**-60)):
         return low
-    while high - low > high * 2.0**-50:
-        middle = (low + high) / 2
+    while high - low > high * 2.0**-50 and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if admits(middle) else (low, middle)
     return low

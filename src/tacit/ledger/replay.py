@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from tacit.ledger.amounts import Amounts, added, read, subtracted
+from tacit.ledger.amounts import Amounts, charged, read, subtracted
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
@@ -96,7 +96,7 @@ def _add_epoch(body: Body, number: int, rows: Rows) -> None:
 
 
 def _charge(body: Body, number: int, rows: Rows) -> None:
-    _change_totals(body["charged"], number, rows, added)
+    _change_totals(body["charged"], number, rows, charged)
 
 
 def _return(body: Body, number: int, rows: Rows) -> None:

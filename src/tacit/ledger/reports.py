@@ -4,23 +4,28 @@
     bound        by loss distributions (PLD), from below and above; valid if parameters did not depend on answers
     meaning      what an attacker gains, under the same condition as the bound
 
-Only the first decides anything. The other two are computed when they are first read, and may take seconds.
+Only the first decides anything. The other two are computed when they are first read, and may take seconds; they are
+None where they cannot be computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
+
+import numpy as np
 
 from tacit.accounting import Meaning, epsilon, meaning
 from tacit.accounting.bounds import Bound, Cost
-from tacit.ledger.accounts import Measured
+from tacit.ledger.accounts import FAILED, Measured
 from tacit.ledger.amounts import at_least, up
 from tacit.ledger.caps import Cap
 from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated
 from tacit.privacy.relations import Relation
+
+Computed = TypeVar("Computed")
 
 DISTINCT_MAX: Final = 1024
 """How many different events are kept one by one; the rest is kept as its total rho."""
@@ -96,18 +101,31 @@ class Report:
     @cached_property
     def bound(self) -> Bound | None:
         """Epsilon at the cap's delta, enclosed; valid if parameters did not depend on answers."""
-        return None if self.event is None else epsilon(self.event, self.cap.delta)
+        whole = self.event
+        return None if whole is None else _attempted(lambda: epsilon(whole, self.cap.delta))
 
     @cached_property
     def meaning(self) -> Meaning | None:
         """What an attacker gains; valid if parameters did not depend on answers."""
-        return None if self.event is None else meaning(self.event, self.cap.delta)
+        whole = self.event
+        return None if whole is None else _attempted(lambda: meaning(whole, self.cap.delta))
 
     def __str__(self) -> str:
         at_delta = f"at delta {self.cap.delta:g}"
         lines = [f"epsilon {self.cap.epsilon:g} {at_delta}: {LABELS['guaranteed']}"]
-        if self.bound is not None and self.meaning is not None:
+        if self.bound is not None:
             lower, upper, _ = self.bound
             lines.append(f"epsilon between {lower:.4g} and {upper:.4g} {at_delta}: {LABELS['bound']}")
-            lines.append(f"{self.meaning.sentence} ({LABELS['meaning']})")
+        known = self.meaning
+        if known is not None and (sentence := _attempted(lambda: known.sentence)) is not None:
+            lines.append(f"{sentence} ({LABELS['meaning']})")
         return "\n".join(lines)
+
+
+def _attempted(compute: Callable[[], Computed]) -> Computed | None:
+    """Return what is computed, or None where arithmetic fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return compute()
+    except FAILED:
+        return None

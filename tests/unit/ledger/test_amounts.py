@@ -43,14 +43,14 @@ def test_a_square_is_exact_before_it_is_rounded_up(number: float) -> None:
     assert 0 <= units * UNIT - Fraction(number) ** 2 < UNIT
 
 
-@pytest.mark.parametrize("number", [math.inf, 2.0**65, math.nan])
-def test_what_has_no_bound_is_not_a_number_of_units(number: float) -> None:
+@pytest.mark.parametrize("number", [math.inf, 2.0**65, math.nan, -1e-16, -5e-324, -80.0, -math.inf])
+def test_what_has_no_bound_or_is_no_cost_is_not_a_number_of_units(number: float) -> None:
     assert up(number) is None
     assert up_squared(number) is None
 
 
-def test_an_amount_is_never_negative() -> None:
-    assert up(-1e-16) == 0
+def test_a_zero_has_no_sign() -> None:
+    assert up(-0.0) == up_squared(-0.0) == 0
 
 
 def test_floats_enclose_the_units_that_they_stand_for() -> None:
