@@ -25,11 +25,9 @@ from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.texts import name, note
 from tacit.ledger.verification import RECORDS_AT_ONCE, Verified, checked, has_content, replayed, verify
-from tacit.ledger.work import Work
+from tacit.ledger.work import Clock, Work
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerUnavailable
 
-Clock: TypeAlias = Callable[[], int]
-"""What tells the time, in microseconds since the beginning of 1970."""
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""
 Done = TypeVar("Done")
@@ -87,7 +85,7 @@ class Book:
         try:
             store.open()
             with store.transaction() as rows:
-                work = Work(rows, system_clock())
+                work = Work(rows, system_clock)
                 memory = replayed(rows)
                 lost = [key for key, answer in memory.answers.items() if not has_content(rows, answer)]
                 rows.clear_caches()
@@ -180,13 +178,13 @@ class Book:
     def _change(self, action: Callable[[Work], Done]) -> Done:
         """Do something in a transaction that holds the write lock; all of it is on disk when this returns."""
         with self._watched():
-            done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock())))
+            done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock)))
             return done
 
     def _view(self, action: Callable[[Work], Done]) -> Done:
         """Read something as it is at one moment."""
         with self._watched(), self._store.snapshot() as rows:
-            return action(Work(rows, self._clock()))
+            return action(Work(rows, self._clock))
 
     def _read(self, action: Callable[[Transaction], Done]) -> Done:
         with self._watched(), self._store.snapshot() as rows:

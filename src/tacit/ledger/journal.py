@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tacit.privacy.errors import LedgerCorrupt, LedgerTooNew, TooLarge
+from tacit.privacy import strict_json
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerTooNew, LedgerUnavailable, TooLarge
 
 KINDS: Final = frozenset(
     {
@@ -38,6 +39,9 @@ KINDS: Final = frozenset(
     }
 )
 """Kinds are never removed and their meaning never changes; a record of an unknown kind is refused."""
+
+AT_US_MAX: Final = 253_402_300_799_999_999
+"""The last microsecond of the year 9999; what lies beyond cannot be shown as a date."""
 
 RECORD_BYTES_MAX: Final = 64 * 2**20
 ROOT_HASH: Final = "0" * 64
@@ -71,7 +75,10 @@ class Record:
     @property
     def contents(self) -> dict[str, Any]:
         """The body as plain objects."""
-        contents = json.loads(self.body)
+        try:
+            contents = strict_json.loads(self.body)
+        except InvalidInput as error:
+            raise _differs(self.number, "body", f"cannot be read: {error.message}") from None
         if not isinstance(contents, dict):
             raise LedgerCorrupt(f"the body of record {self.number} is no object", record=self.number, differs="body")
         return contents
@@ -89,6 +96,11 @@ def canonical(value: Mapping[str, Any] | list[Any]) -> str:
 
 def next_record(head: Head, kind: str, contents: Mapping[str, Any], now_us: int) -> Record:
     """Return the record that follows `head`, at `now_us` or, if the clock was set back, at the time of the last one."""
+    if type(now_us) is not int or abs(now_us) > AT_US_MAX:
+        raise LedgerUnavailable(
+            f"the clock says {str(now_us)[:40]}, which is no number of microseconds since 1970 up to the year 9999: "
+            "nothing was written; set the clock"
+        )
     body = canonical(contents)
     if len(body) > RECORD_BYTES_MAX:
         raise TooLarge(f"a record takes at most {RECORD_BYTES_MAX:,} bytes, not {len(body):,}")
@@ -105,6 +117,8 @@ def check_record(record: Record, following: Record | None = None) -> None:
         if following is not None and following.previous == digest:
             raise _differs(record.number, "hash", "has another hash than was recorded for it; the hash was changed")
         raise _differs(record.number, "contents", "does not have the hash that was recorded for it; it was changed")
+    if not 0 <= record.at_us <= AT_US_MAX or not 0 <= record.behind_us <= 2 * AT_US_MAX:
+        raise _differs(record.number, "at", "has a time that no clock shows")
     if record.kind not in KINDS:
         raise LedgerTooNew(f"record {record.number} is of the kind {record.kind!r}, which a newer tacit may know")
 

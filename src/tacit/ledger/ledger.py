@@ -24,7 +24,7 @@ from typing import Final
 from tacit.accounting.bounds import Cost
 from tacit.ledger import admission, definitions, requests, texts
 from tacit.ledger.admission import Ask, Quote
-from tacit.ledger.book import Book, Clock, Token, system_clock, system_token
+from tacit.ledger.book import Book, Token, system_clock, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
@@ -33,7 +33,7 @@ from tacit.ledger.requests import Request
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stores import Store
 from tacit.ledger.views import LedgerBudget
-from tacit.ledger.work import Work
+from tacit.ledger.work import Clock, Work
 from tacit.privacy.errors import EmptyInput, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import CompoundEvent, Event
 from tacit.privacy.relations import Relation

@@ -16,7 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger.amounts import Amounts
-from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy import strict_json
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt
 from tacit.privacy.events import Event
 
 ScopeKind: TypeAlias = Literal["dataset", "analyst", "epoch"]
@@ -56,9 +57,9 @@ def _key(scope: Scope) -> str:
 @lru_cache(maxsize=10_000)
 def _scope(key: str) -> Scope:
     try:
-        dataset, kind, name = json.loads(key)
+        dataset, kind, name = strict_json.loads(key)
         scope = Scope(dataset, kind, name)
-    except (TypeError, ValueError):
+    except (InvalidInput, TypeError, ValueError):
         raise LedgerCorrupt(f"{key!r} names no scope", differs="scope") from None
     if kind not in _KINDS or scope.key != key:
         raise LedgerCorrupt(f"{key!r} names no scope", differs="scope")

@@ -7,7 +7,6 @@ scope's row carries a seal, so that totals edited by hand are noticed when they 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
@@ -17,7 +16,8 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import canonical
 from tacit.ledger.permits import Scope
-from tacit.privacy.errors import LedgerCorrupt, LedgerTooNew
+from tacit.privacy import strict_json
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerTooNew
 
 PermitState: TypeAlias = Literal["reserved", "committed"]
 RequestState: TypeAlias = Literal["filed", "granted", "declined"]
@@ -79,7 +79,10 @@ class ScopeRow:
     @classmethod
     def from_parts(cls, key: str, definition: str, totals: str, record: int) -> ScopeRow:
         """Build a row from texts that were checked to be as they were written."""
-        facts, amounts = _facts(definition), read(json.loads(totals))
+        try:
+            facts, amounts = _facts(definition), read(strict_json.loads(totals))
+        except InvalidInput as error:
+            raise LedgerCorrupt(f"the row of {key} is damaged: {error.message}", record=record, differs="row") from None
         if not filter_of(facts.cap).counts(amounts):
             raise LedgerCorrupt(f"the totals of {key} are not those of its filter", record=record, differs="totals")
         return facts.changed(amounts, record, scope=Scope.from_key(key))
@@ -94,8 +97,10 @@ def _definition(cap: Cap, per_epoch: bool, has_epochs: bool, starts: str | None,
 @lru_cache(maxsize=10_000)
 def _facts(definition: str) -> ScopeRow:
     """Read what a row says beside its totals; scope, totals and record are still to be filled in."""
-    facts = json.loads(definition)
-    if not isinstance(facts, dict) or facts.keys() != {"cap", "ends", "has_epochs", "per_epoch", "starts"}:
+    facts = strict_json.loads(definition)
+    if not isinstance(facts, dict):
+        raise LedgerCorrupt("a scope is defined by something else than an object", differs="row")
+    if facts.keys() != {"cap", "ends", "has_epochs", "per_epoch", "starts"}:
         raise LedgerTooNew("a scope is defined by facts that are not known here; a newer tacit may know them")
     return ScopeRow(scope=Scope(""), totals=(), record=0, **{**facts, "cap": Cap.from_dict(facts["cap"])})
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TextIO
@@ -19,6 +18,7 @@ from tacit.ledger.replay import MemoryRows, apply
 from tacit.ledger.stores.protocol import Transaction
 from tacit.ledger.verification import checked
 from tacit.ledger.work import Work
+from tacit.privacy import strict_json
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew
 
 FORMAT: Final = "tacit-ledger"
@@ -121,9 +121,9 @@ def _read(lines: Iterable[str]) -> tuple[list[Record], dict[str, bytes]]:
 
 def _parse(line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _damaged("a line is not JSON") from None
+        value = strict_json.loads(line)
+    except InvalidInput as error:
+        raise _damaged(error.message) from None
     return value if isinstance(value, dict) else {}
 
 

@@ -7,8 +7,8 @@ written, a checkpoint with all totals, so that opening a ledger reads only what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from tacit.ledger.journal import Head, Record, check_follows, check_record, next_record
 from tacit.ledger.permits import Scope
@@ -16,6 +16,9 @@ from tacit.ledger.replay import apply
 from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.stores.protocol import Transaction
 from tacit.privacy.errors import LedgerCorrupt, UnknownName
+
+Clock: TypeAlias = Callable[[], int]
+"""What tells the time, in microseconds since the beginning of 1970."""
 
 CHECKPOINT_EVERY: Final = 1_000
 CHECKPOINT_SCOPES_MAX: Final = 100_000
@@ -25,9 +28,9 @@ CHECKPOINT_SCOPES_MAX: Final = 100_000
 class Work:
     """A transaction with the end of the journal checked, ready to be written to."""
 
-    def __init__(self, transaction: Transaction, now_us: int) -> None:
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
         self.rows: Final = transaction
-        self._now_us = now_us
+        self._clock = clock
         check_end(transaction)
 
     @property
@@ -74,7 +77,7 @@ class Work:
 
     def _append(self, kind: str, contents: Mapping[str, Any]) -> Record:
         head = self.rows.head()
-        record = next_record(head, kind, contents, self._now_us)
+        record = next_record(head, kind, contents, self._clock())
         check_record(record)
         check_follows(record, head)
         self.rows.append(record, is_checkpoint=kind == "checkpoint")

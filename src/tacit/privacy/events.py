@@ -21,6 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
+from tacit.privacy import strict_json
 from tacit.privacy.errors import EmptyInput, InvalidInput, MixedRelations, OutOfRange, TooLarge, UnknownEvent, WrongType
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive, truth_value, whole
 from tacit.privacy.relations import Relation
@@ -377,9 +378,9 @@ def from_json(text: str | bytes) -> Event:
     if len(text) > EVENT_BYTES_MAX:
         raise TooLarge(f"a written event takes at most {EVENT_BYTES_MAX:,} bytes, not {len(text):,}")
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        raise UnknownEvent("an event is one JSON object; this text is none") from None
+        record = strict_json.loads(text)
+    except InvalidInput as error:
+        raise UnknownEvent(f"an event is one JSON object: {error.message}") from None
     return from_dict(record)
 
 

@@ -162,7 +162,7 @@ class TestWhereEventsComeFrom:
         (["epsilon", "gaussian(1)"], 2, "T100 missing option '--delta'; see tacit account epsilon --help"),
         (["delta", "gaussian(1)"], 2, "T100 missing option '--epsilon'; see tacit account delta --help"),
         (["epsilon", "--delta", "1e-5", "gausian(1)"], 2, "T112 column 1, at 'gausian(1)': no event is called gausian"),
-        (["epsilon", "--delta", "1e-5", "{"], 2, "T110 an event is one JSON object; this text is none"),
+        (["epsilon", "--delta", "1e-5", "{"], 2, "T110 an event is one JSON object: the text is not JSON"),
         (["epsilon", "--delta", "2", "gaussian(1)"], 2, "T103 delta must lie strictly between 0 and 1, and is 2"),
         (["epsilon", "--delta", "nan", "gaussian(1)"], 2, "T102 delta must be a finite number, not nan"),
         (["delta", "--epsilon", "-1", "gaussian(1)"], 2, "T103 epsilon must not be negative, and is -1"),

@@ -1,0 +1,28 @@
+"""JSON read strictly: a key that stands twice in one object is refused.
+
+Python's own reader lets the last of two equal keys win, so two readers can see two different events in one text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tacit.privacy.errors import InvalidInput
+
+
+def loads(text: str | bytes) -> Any:
+    """Return what a JSON text says, or raise InvalidInput."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise InvalidInput("the text is not JSON") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"the JSON text names {twice!r} twice in one object; name it once")
+    return found
