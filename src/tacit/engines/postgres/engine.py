@@ -235,4 +235,5 @@ def _begin_in_child() -> None:
         engine.begin_in_child()
 
 
-os.register_at_fork(after_in_child=_begin_in_child)
+if hasattr(os, "register_at_fork"):  # there are no forks on Windows
+    os.register_at_fork(after_in_child=_begin_in_child)
