@@ -142,10 +142,16 @@ class StateFile:
             self._size = state.size
         return state
 
-    def append(self, data: bytes) -> None:
-        """Store a record for good, or nothing of it."""
+    def require_own(self) -> None:
+        """Raise InvalidInput unless this process holds the lock: of two that go on, the noise would cancel out."""
         if os.getpid() != self._owner:
             raise InvalidInput("a forked process cannot go on with a running total; open it there", name="path")
+        if not self._closing.alive:
+            raise InvalidInput("this running total was closed; go on with it by RunningCount.open", name="path")
+
+    def append(self, data: bytes) -> None:
+        """Store a record for good, or nothing of it."""
+        self.require_own()
         try:
             done = 0
             while done < len(data):

@@ -184,6 +184,8 @@ class RunningCount:
             raise Exhausted(
                 f"this running total was paid for {self.horizon} steps", accepted="start another one for what follows"
             )
+        if self._file is not None:
+            self._file.require_own()
         measured = self._counter.measure(value)
         kept = record(at, self._counter.values[-1], measured)
         if self._file is not None:
@@ -261,10 +263,9 @@ class RunningCount:
         return self._start + b"".join(self._records)
 
     def close(self) -> None:
-        """Give the file back, if there is one."""
+        """Give the file back, if there is one; what was released can still be read, and no step added."""
         if self._file is not None:
             self._file.close()
-            self._file = None
 
     def __enter__(self) -> Self:
         return self

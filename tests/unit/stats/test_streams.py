@@ -228,6 +228,18 @@ def test_nothing_is_released_where_nothing_can_be_stored(tmp_path: Path, monkeyp
     assert counter.add(4).step == 1
 
 
+def test_what_was_closed_cannot_go_on_beside_its_file(tmp_path: Path) -> None:
+    """Two that go on with one state are told different steps, and the difference of their totals has no noise."""
+    with RunningCount(8, epsilon=1, budget=Budget(1), path=tmp_path / "state") as running:
+        first = running.add(3)
+    with pytest.raises(InvalidInput, match=r"was closed; go on with it by RunningCount\.open"):
+        running.add(1_000)
+    assert running.last == running.add(3, step=0) == first
+    running.close()
+    with RunningCount.open(tmp_path / "state") as again:
+        assert again.steps == 1
+
+
 def test_a_forked_process_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = RunningCount(9, budget=Budget(1.0), epsilon=1.0, path=tmp_path / "state")
     monkeypatch.setattr("os.getpid", lambda: -1)
