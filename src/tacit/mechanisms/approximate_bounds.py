@@ -1,7 +1,7 @@
 """Bounds for values of which nothing is known, learnt from noisy counts in logarithmic bins.
 
-Promise: neighbouring inputs differ by at most `sensitivity` in L1 over the counts of all bins; then one `release` is
-epsilon-differentially private (Laplace noise on a histogram; choosing bins afterwards is post-processing).
+Promise: if neighbours (of either relation) differ by at most `sensitivity` in L1 over the counts of all bins, one
+`release` is epsilon-differentially private (Laplace noise on a histogram; choosing bins afterwards is post-processing).
 
 Bins (Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020, section 5.1): for each sign `bins` of them, the
 first from 0 to `scale`, the i-th after it from scale base^(i - 1) to scale base^i. The range goes from the lower edge

@@ -1,6 +1,6 @@
 """The exponential mechanism over a real interval.
 
-Promise: if neighbouring inputs change the log-density nowhere by more than `sensitivity`, one `release` is
+Promise: if neighbours (of either relation) change the log-density nowhere by more than `sensitivity`, one `release` is
 epsilon-differentially private, and its log-ratios lie in one interval of length epsilon (McSherry, Talwar 2007).
 The interval is cut into equal cells in public; the release is the middle of one of them, chosen exactly with
 probability proportional to e^(epsilon log_density / (2 sensitivity)) there.

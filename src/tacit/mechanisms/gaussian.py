@@ -1,8 +1,8 @@
 """Gaussian noise on a public grid, and discrete Gaussian noise on the integers.
 
-Promise of `Gaussian`: if neighbouring inputs differ by at most `sensitivity` in L2, one `release` is a function of
-Gaussian noise with standard deviation sigma * sensitivity, and so has that privacy curve (analytic calibration: Balle
-and Wang 2018), that of rho = 1 / (2 sigma^2) zero-concentrated privacy among others.
+Promise of `Gaussian`: if neighbours (of either relation) differ by at most `sensitivity` in L2, one `release` is a
+function of Gaussian noise with standard deviation sigma * sensitivity, and so has that privacy curve (analytic
+calibration: Balle and Wang 2018), that of rho = 1 / (2 sigma^2) zero-concentrated privacy among others.
 
 Why the grid costs nothing: let Y = x + N(0, s^2), and Z be an integer drawn with weight e^(-(z - Y)^2 / (2 r^2)).
 Summing over the lattice is integrating, up to a factor 1 ± e, e = 2 * sum_k exp(-2 pi^2 r^2 k^2) (Poisson summation;

@@ -1,6 +1,6 @@
 """Laplace noise on the integers or on a public grid.
 
-Promise: if neighbouring inputs differ by at most `sensitivity` in L1, one `release` is epsilon-differentially private
+Promise: if neighbours (of either relation) differ by at most `sensitivity` in L1, one `release` is epsilon-private
 (Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan
 2009). A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the
 sensitivity.

@@ -1,13 +1,16 @@
 """Which groups may be shown at all, when their keys are not public.
 
-Promise: the counts are of units, each in one group at most; adding or removing a unit changes one count by 1. Then one
-`release` is (epsilon, delta)-differentially private. A group that no unit is in is never shown.
+Promise: the counts are of units, each in one group at most. A group that no unit is in is never shown.
+- Add/remove: a unit changes one count by 1, and one `release` is (epsilon, delta)-differentially private.
+- Replace-one: a unit leaves one group and enters another, so that two counts change by 1. What is shown of one group is
+  independent of the others, and each is (epsilon, delta)-private; one `release` is the composition of two of them, at
+  most (2 epsilon, 2 delta) (basic composition: Dwork, Kenthapadi, McSherry, Mironov, Naor 2006), and the event says so.
 
 Noise is two-sided geometric, cut off beyond `reach` on both sides, and a group is shown if its count with noise passes
 `reach` (Desfontaines, Voss, Gipson, Mandayam 2022, theorem 3: the best there is when delta is exactly what the cut
 leaves). Why it holds: shifted by 1, the noise has densities within e^epsilon wherever both are above zero, and the
 outermost value, which one of the two cannot reach, has probability at most delta.
-Not here: units that are in several groups (the caller repeats the event) and noise on what is shown.
+Not here: units that are in several groups (the caller repeats the event as often) and noise on what is shown.
 """
 
 from __future__ import annotations
@@ -23,16 +26,17 @@ from tacit.mechanisms.mechanism import Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import vector_of
+from tacit.mechanisms.values import numbers_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up
+from tacit.privacy.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)
 class KeySelection(Mechanism):
-    """Truncated geometric thresholding of the number of units in each group."""
+    """Truncated geometric thresholding of the number of units in each group; epsilon and delta are for one group."""
 
     epsilon: Real
     delta: Real
@@ -43,11 +47,12 @@ class KeySelection(Mechanism):
 
     @property
     def event(self) -> Event:
-        return events.Approximate(
+        one_count = events.Approximate(
             epsilon=rounded_up(positive("epsilon", self.epsilon)),
             delta=rounded_up(inside_unit_interval("delta", self.delta)),
             under=self.relation,
         )
+        return events.Repeated(one_count, 2) if self.relation is Relation.REPLACE_ONE else one_count
 
     @property
     def reach(self) -> int:
@@ -65,9 +70,11 @@ class KeySelection(Mechanism):
 
     def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
         """Return, for each count of units, whether its group is shown."""
-        array = vector_of(counts, "counts")
-        if array.dtype != np.int64:
-            raise WrongType("counts of units are whole numbers", name="counts")
+        array = numbers_of(counts)
+        if not array.size:  # how many groups there are is as private as the counts
+            array = array.astype(np.int64)
+        if array.dtype != np.int64 or array.ndim != 1:
+            raise WrongType("counts of units are a list of whole numbers", name="counts")
         if array.size and int(array.min()) < 0:
             raise OutOfRange("counts of units are not negative", name="counts")
         noise = self._noise(array.size, source)

@@ -5,6 +5,9 @@ the answer does: neighbours with the same answer have A within 1 of each other, 
 both have A <= 1. A gets discrete Laplace noise of scale 1 / epsilon, and the answer is released if the sum reaches a
 threshold T with P(noise >= T - 1) <= delta. If the answers agree, only the noisy A is used (epsilon); if they differ,
 anything but a refusal has probability at most delta. A refusal (None) is an answer like any other and costs the same.
+Records change by being added or removed, or by being replaced, as the relation says. `StableMode` holds under both: the
+lead of the mode moves by 1 or by 2, and A is the lead, or half of it rounded up. `InterquartileRange` needs a public
+number of records and is refused under add/remove.
 """
 
 from __future__ import annotations

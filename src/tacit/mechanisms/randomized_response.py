@@ -1,9 +1,10 @@
 """Randomized response: a person's own answer, changed by chance before anybody sees it.
 
 Promise: whatever the true answer, each report is at most e^epsilon times as likely as under another true answer; the
-neighbours are two answers of one person (Warner 1965; over k answers: Kairouz, Bonawitz, Ramage 2016). Given by
-epsilon, or by the probability `truth` with which the report is the true answer: with two coins (heads: tell the truth;
-tails: report what the second coin shows) that is 3/4, and epsilon is ln 3.
+neighbours are two answers of one person, that is, replace-one (Warner 1965; over k answers: Kairouz, Bonawitz, Ramage
+2016). Under add/remove there is no promise, since the number of reports tells who took part, and it is refused.
+Given by epsilon, or by the probability `truth` with which the report is the true answer: with two coins (heads: tell
+the truth; tails: report what the second coin shows) that is 3/4, and epsilon is ln 3.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.coins import biased_coins
 from tacit.mechanisms.enclosures import Enclosure, exp_negative
-from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import integers_below
@@ -43,6 +44,7 @@ class RandomizedResponse(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
+        require_replace_one(self.relation)
         object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
         if self.categories > CATEGORIES_MAX:
             raise TooLarge(f"at most {CATEGORIES_MAX:,} answers can be told apart", name="categories")

@@ -1,8 +1,9 @@
 """Private choice among candidates with scores.
 
 Promise of each: if neighbouring inputs change no score by more than `sensitivity`, one `release` is
-epsilon-differentially private. With `monotonic` set, neighbours move all scores in one direction (counts under
-add/remove do), and half the noise is enough.
+epsilon-differentially private, under either relation. With `monotonic` set, neighbours move all scores in one direction
+(counts under add/remove do), and half the noise is enough; a replaced unit moves counts both ways, so that this is
+refused under replace-one.
 
 - `Exponential` chooses i with probability proportional to e^(epsilon score_i / (2 sensitivity)) (McSherry, Talwar
   2007). All log-ratios lie in one interval of length epsilon, which composes better than epsilon alone (Durfee, Rogers
@@ -34,7 +35,7 @@ from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.inversion import prepared
 from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import LaplaceLaw
-from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import select
 from tacit.mechanisms.simulation import marked
@@ -89,6 +90,7 @@ class Selection(Mechanism):
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
+        require_one_direction(self.monotonic, self.relation)
         if self.factor >= MAGNITUDE_MAX:
             raise TooLarge("epsilon over sensitivity must be below 2^1000", name="epsilon", value=self.epsilon)
 

@@ -1,9 +1,9 @@
 """Noise fitted to the data at hand: smooth sensitivity.
 
-Promise: let S be a function of the data that is never below the local sensitivity of the value and changes between
-neighbours by a factor of at most e^beta. Then value + (S / s) Z, with Z from Student's t of two degrees of freedom, is
-epsilon-differentially private for epsilon = beta / 2 + (3 / 4) sqrt(4 beta^2 + 2 s^2) (smooth sensitivity: Nissim,
-Raskhodnikova, Smith 2007; Student's t: Bun, Steinke 2019, who add up what is taken together here).
+Promise, under either relation: let S be a function of the data that is never below the local sensitivity of the value
+and changes between neighbours by a factor of at most e^beta. Then value + (S / s) Z, with Z from Student's t of two
+degrees of freedom, is epsilon-differentially private for epsilon = beta / 2 + (3 / 4) sqrt(4 beta^2 + 2 s^2) (smooth
+sensitivity: Nissim, Raskhodnikova, Smith 2007; Student's t: Bun, Steinke 2019, who add up what is taken together here).
 Why: go from one neighbour to the other with the centre and ln S changing evenly. At Z = z the log-density changes by at
 most s * 3 |z| / (2 + z^2) for the centre, which moves by no more than the S in between, plus beta |2 - 2 z^2| /
 (2 + z^2) for the scale; the sum is greatest at z = (2 beta + sqrt(4 beta^2 + 2 s^2)) / s, where it is the stated one.
@@ -13,6 +13,8 @@ median is in inverse proportion to.
 The noise is exact: a uniform number is drawn to as many bits as decide to which multiple of the public grid
 value + (S / s) Z is rounded, with Z's quantile (2u - 1) / sqrt(2u (1 - u)) enclosed by integer square roots.
 S itself is secret: neither the grid nor an interval may show it, so `interval` speaks of the worst data.
+The bound of the median is for a public number of values: `SmoothMedian` and `SubsampleAggregate` are refused under
+add/remove.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """Which of many questions lie above a threshold, paying for the ones that do.
 
 Promise: if neighbouring inputs change no question's value by more than `sensitivity`, the answers to any number of
-questions, chosen one after another, up to and with the `positives`-th "above", are epsilon-differentially private.
+questions, chosen one after another, up to and with the `positives`-th "above", are epsilon-differentially private. This
+holds under either relation.
 This is the sparse vector technique in its proven form (Dwork, Roth 2014, algorithm 1; Lyu, Su, Li 2017, algorithm 7):
 the threshold gets Laplace noise of scale sensitivity / epsilon_1 once and keeps it, every question fresh noise of scale
-2 positives sensitivity / epsilon_2 (half of that where all questions move in one direction), epsilon_1 + epsilon_2 =
-epsilon, split 1 : (2 positives)^(2/3). The noisy values are never shown, the noise of the questions grows with
-`positives`, and the answers stop: leaving out any of the three is one of the published wrong variants.
+2 positives sensitivity / epsilon_2, epsilon_1 + epsilon_2 = epsilon, split 1 : (2 positives)^(2/3). With `monotonic`
+set, all questions move in one direction, as counts do under add/remove, and half of the questions' noise is enough; a
+replaced unit moves counts both ways, so that this is refused under replace-one. The noisy values are never shown, the
+noise of the questions grows with `positives`, and the answers stop: leaving out any of the three is one of the
+published wrong variants.
 Values and threshold are rounded to a public grid; rounding is inside the sensitivity.
 """
 
@@ -23,7 +26,7 @@ from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.inversion import prepared
 from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import LaplaceLaw
-from tacit.mechanisms.mechanism import Interval, Mechanism
+from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import numbers_of
@@ -49,6 +52,7 @@ class SparseVector(Mechanism):
         object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))
         object.__setattr__(self, "positives", whole("positives", self.positives))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
+        require_one_direction(self.monotonic, self.relation)
 
     @property
     def event(self) -> Event:

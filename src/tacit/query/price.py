@@ -291,7 +291,7 @@ def _assembled(
     if shares.selection is not None:
         one = shares.selection if repeated else Fraction(rounded_down(shares.selection / groups))
         selection = KeySelection(one, rounded_down(Fraction(delta) / groups), relation=relation)
-        events.append(_often(selection.event, groups))
+        events.append(_often(selection.event, items.bounding.groups))  # which counts both groups of a replaced unit
     event = events[0] if len(events) == 1 else Composed(tuple(events))
     return Price(noises, tuple(choices), selection, bounds, event)
 

@@ -216,10 +216,8 @@ def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Plac
     names = [f"k{index}" for index in range(len(plan.question.keys))]
     columns = found[0]
     keys = list(_tuples(columns, names))
-    shown: list[tuple[Any, ...]] = []
-    if keys:  # a mechanism refuses to choose among nothing
-        mask = plan.price.selection.release(np.asarray(columns[UNITS], dtype=np.int64), source=source)
-        shown = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
+    mask = plan.price.selection.release(np.asarray(columns[UNITS], dtype=np.int64), source=source)
+    shown = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
     positions = {key: index for index, key in enumerate(shown)}
     columns_shown = tuple([key[at] for key in shown] for at in range(len(names)))
     if not plan.bounding.merges_rest:

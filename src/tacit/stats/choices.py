@@ -11,8 +11,8 @@ Where the values are not public, both need a delta:
 mode         Released exactly if it leads by enough (`mechanisms.StableMode`: Dwork, Lei 2009). Counted are units: one
              more or fewer moves each count by 1 at most, and so the lead; a replaced one moves the lead by 2.
 top_k        Values that enough units have (`mechanisms.KeySelection`: Desfontaines et al. 2022), then their counts with
-             noise. A unit is counted for R values at most, so the selection is charged R times, 2 R times where a unit
-             is replaced.
+             noise. A unit is counted for R values at most, so R counts of units change, 2 R where a unit is
+             replaced, and each gets so small a part of epsilon and delta.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class SelectedTop(Plan):
     column: str
     kind: Kind
     selection: KeySelection
-    times: int
+    per_unit: int
     noise: Noise
     chosen: tuple[int, ...] = ()
     values: tuple[Any, ...] = ()
@@ -170,7 +170,7 @@ class SelectedTop(Plan):
     @property
     def event(self) -> Event:
         event = self.selection.event
-        return Composed((event if self.times == 1 else Repeated(event, self.times), self.noise.event))
+        return Composed((event if self.per_unit == 1 else Repeated(event, self.per_unit), self.noise.event))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ class SelectedTop(Plan):
         units = rows.units(self.column)
         values = sorted(units, key=lambda value: str(written(value)))  # what is shown does not tell the order of rows
         counted = np.array([units[one] for one in values], dtype=np.int64)
-        shown = self.selection.release(counted, source=source) if values else ()
+        shown = self.selection.release(counted, source=source)
         kept = [read(written(one), self.kind) for one, is_shown in zip(values, shown, strict=True) if is_shown]
         counts = np.zeros((1, 0), dtype=np.int64)
         if kept:
@@ -242,13 +242,13 @@ def top_k(values: Any, k: int, *, keys: Any = None, **asked: Unpack[Asked]) -> A
         (noise,) = survey.funds.noises([per_unit])
         return survey.answered(ListedTop(label, size, Measured(Term(), noise, (cut,))))
     delta = survey.funds.need_delta("values that are not public need a delta")
-    times = per_unit * survey.funds.touched
+    counts = per_unit * survey.funds.touched
     choosing, counting = survey.funds.shares(1, 1)
     selection = KeySelection(
-        _often(choosing, times), rounded_down(Fraction(delta) / times), relation=survey.funds.relation
+        _often(choosing, counts), rounded_down(Fraction(delta) / counts), relation=survey.funds.relation
     )
     (noise,) = counting.without_delta().noises([per_unit])
-    return survey.answered(SelectedTop(label, size, name, survey.kind("value"), selection, times, noise))
+    return survey.answered(SelectedTop(label, size, name, survey.kind("value"), selection, per_unit, noise))
 
 
 def interval_of_chosen(noise: Noise, counts: NDArray[Any], chosen: tuple[int, ...], level: float) -> Interval:

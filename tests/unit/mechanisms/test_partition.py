@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tacit.mechanisms import KeySelection
+from tacit.privacy import Relation
 from tacit.privacy.errors import InvalidInput
+from tacit.privacy.events import Approximate, Repeated
 from tests.statistical.exact_laws import require_approximate
 
 EPSILONS = [0.001, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0]
@@ -65,10 +67,23 @@ def test_chances_grow_with_the_number_of_units() -> None:
     assert chances == sorted(chances)
 
 
-@pytest.mark.parametrize("counts", [[1.5], [-1], [], [[1, 2]], "many", [None], [float("nan")]])
+@pytest.mark.parametrize("counts", [[1.5], [-1], [[1, 2]], "many", [None], [float("nan")]])
 def test_what_is_no_list_of_counts_is_refused(counts: object) -> None:
     with pytest.raises(InvalidInput):
         KeySelection(1.0, 1e-6).release(counts)
+
+
+def test_no_groups_are_shown_as_none() -> None:
+    for none in ([], np.zeros(0), np.zeros(0, dtype=np.int64)):
+        shown = KeySelection(1.0, 1e-6).release(none)
+        assert (shown.dtype, shown.shape) == (np.bool_, (0,))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_replaced_unit_is_charged_for_both_groups(relation: Relation) -> None:
+    one = Approximate(0.5, 1e-6, under=relation)
+    event = KeySelection(0.5, 1e-6, relation=relation).event
+    assert event == (one if relation is Relation.ADD_REMOVE else Repeated(one, 2))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0.1), (-1, 0.1), (1, 0), (1, 1), (1, -0.1), (float("nan"), 0.1)])
