@@ -24,6 +24,7 @@ from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import integers_below
+from tacit.mechanisms.values import refuse_masked
 from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
@@ -140,6 +141,7 @@ class RandomizedResponse(Mechanism):
         return np.bincount(array.ravel(), minlength=self.categories) / array.size
 
     def _answers(self, answers: Any) -> NDArray[np.int64]:
+        refuse_masked(answers)
         array = np.asarray(answers)
         if array.dtype.kind not in "biu":
             raise WrongType("answers are truth values or whole numbers that stand for categories", name="answers")

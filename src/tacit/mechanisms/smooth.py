@@ -33,7 +33,7 @@ from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source, bits
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import permutation
-from tacit.mechanisms.values import vector_of
+from tacit.mechanisms.values import refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
@@ -78,6 +78,7 @@ class SmoothSensitivity(Mechanism):
 
     def release(self, value: Any, smooth_bound: Any, *, source: Source = SYSTEM) -> Any:
         """Return `value` with noise for its smooth bound, as a multiple of the grid."""
+        refuse_masked([value, smooth_bound])
         centre, spread = exact("value", value), not_negative("smooth_bound", smooth_bound)
         steps = self._noisy_steps(centre / Fraction(self.grid), spread / Fraction(self.grid), source)
         released = Grid(Fraction(self.grid)).decode_one(steps)
@@ -180,6 +181,7 @@ class SubsampleAggregate(Mechanism):
 
     def release(self, records: Any, estimate: Callable[[Any], Any], *, source: Source = SYSTEM) -> Any:
         """Return the private value of `estimate`, a function of an array of records."""
+        refuse_masked(records)
         try:
             rows = np.asarray(records)
         except ValueError:

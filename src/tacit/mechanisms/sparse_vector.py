@@ -29,7 +29,7 @@ from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import numbers_of
+from tacit.mechanisms.values import numbers_of, refuse_masked
 from tacit.privacy import events
 from tacit.privacy.errors import Exhausted, WrongType
 from tacit.privacy.events import Event
@@ -64,6 +64,7 @@ class SparseVector(Mechanism):
 
     def release(self, values: Iterable[Any], *, source: Source = SYSTEM) -> Any:
         """Return whether each value lies above, in order, ending early with the last "above" that was paid for."""
+        refuse_masked(values)
         session = self.start(source=source)
         answers: list[bool] = []
         for value in values:

@@ -83,8 +83,21 @@ def only_integers(sensitivity: Real) -> WrongType:
     )
 
 
+def refuse_masked(value: Any) -> None:
+    """Refuse a masked array, or a list that holds one: read as an array it would bring back what the mask hides."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise WrongType(
+            "masked arrays are not taken: drop the masked entries (.compressed()) or fill them (.filled()) first",
+            name="value",
+        )
+    if isinstance(value, list | tuple):
+        for part in value:
+            refuse_masked(part)
+
+
 def numbers_of(value: Any) -> NDArray[Any]:
     """Return an array of int64 or float64, or refuse what holds anything but finite numbers of a fitting size."""
+    refuse_masked(value)
     try:
         array = np.asarray(value)
     except ValueError:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.randomness import SYSTEM, Source, words
+from tacit.mechanisms.values import refuse_masked
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.rows import Cut, Scale, Term, saturated
@@ -191,6 +192,7 @@ def _raw(name: str, values: Any) -> NDArray[Any]:
             raise WrongType(f"{name} is one column, not a table; name the column", name=name)
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
         raise WrongType(f"{name} is a list or an array of values, not a {type(values).__name__}", name=name)
+    refuse_masked(values)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind in "UO" and not isinstance(values, np.ndarray):
