@@ -1,4 +1,4 @@
-"""Masked arrays are refused wherever private values are read: reading them as arrays would bring back what is hidden."""
+"""Masked arrays are refused wherever private values are read: as plain arrays they would show what is hidden."""
 
 from collections.abc import Callable
 from typing import Any
