@@ -3,7 +3,8 @@
 Promise: every released float is a whole multiple of a power of two that depends on public parameters alone, and is
 below 2^53 multiples, so that a double holds it exactly and its low bits tell nothing (Mironov 2012; Haney et al. 2022).
 Values are rounded to the grid before noise is added as integers; rounding moves two neighbours at most one step further
-apart in each coordinate, and callers put that into the sensitivity.
+apart in each coordinate, and callers put that into the sensitivity. Where the grid is not given, this widens the noise
+by less than one part in a thousand, or the release is refused (`Grid.fitting`).
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.mechanisms.laws import SCALE_MAX
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.numbers import positive
 
+STEP_MAX: Final = 2**900
 VALUE_STEPS_MAX: Final = 2**52
 RELEASED_STEPS_MAX: Final = 2**53 - 1
 SENSITIVITY_STEPS: Final = 2**12
 """Steps in one sensitivity, so that rounding widens the noise by less than one part in four thousand."""
 
+SENSITIVITY_STEPS_MIN: Final = 2**10
+"""Steps in one sensitivity at least, where the noise is so wide that finer ones would leave no room for values.
+Rounding and smoothing together then widen the noise by less than one part in a thousand."""
+
 SCALE_STEPS_MIN: Final = 2**10
 SCALE_STEPS_MAX: Final = 2**40
+"""Steps in one scale of the noise, which leaves values 2^12 scales on both sides of 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +45,34 @@ class Grid:
         step = positive("grid", self.step)
         if step.numerator & (step.numerator - 1) or step.denominator & (step.denominator - 1):
             raise OutOfRange(f"a grid is a power of two, such as 1/1024 or 8, and not {float(step):g}", name="grid")
-        if not 2**-1000 <= step <= 2**900:
+        if not 2**-1000 <= step <= STEP_MAX:
             raise TooLarge("a grid lies between 2^-1000 and 2^900", name="grid", value=self.step)
         object.__setattr__(self, "step", step)
 
     @classmethod
-    def fitting(cls, sensitivity: Fraction, scale: Fraction, spread: int) -> Grid:
-        """Choose the grid for noise of `scale` on values of which rounding moves neighbours `spread` steps apart."""
+    def fitting(cls, sensitivity: Fraction, scale: Fraction, spread: int, *, can_be_given: bool = False) -> Grid:
+        """Choose the grid for noise of `scale` on values of which rounding moves neighbours `spread` steps apart.
+
+        Refused, by these public numbers alone, is noise that rounding would widen by more than one part in a thousand;
+        where a grid `can_be_given`, the refusal names one that accepts this.
+        """
         fine = min(sensitivity / (spread * SENSITIVITY_STEPS), scale / SCALE_STEPS_MIN)
-        return cls.below(max(fine, scale / SCALE_STEPS_MAX))
+        step = _power_below(max(fine, scale / SCALE_STEPS_MAX))
+        if spread * step * SENSITIVITY_STEPS_MIN <= sensitivity:
+            return cls(step)
+        accepted = ""
+        if can_be_given and step <= STEP_MAX and (sensitivity / step + spread) * scale <= SCALE_MAX * sensitivity:
+            accepted = f", or accept wider noise with grid={float(step)!r}"
+        raise OutOfRange(
+            "rounding to a grid that doubles can hold would widen this noise by more than 1/1000; "
+            f"use a larger epsilon, or release fewer numbers at once{accepted}",
+            name="epsilon",
+        )
 
     @classmethod
     def below(cls, length: Fraction) -> Grid:
         """Choose the greatest power of two that is not above `length`."""
-        exponent = length.numerator.bit_length() - length.denominator.bit_length()
-        power = Fraction(2) ** exponent
-        return cls(power if power <= length else power / 2)
+        return cls(_power_below(length))
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the nearest multiples, as integers; refuse what is out of the grid's range."""
@@ -83,3 +103,9 @@ class Grid:
     def _too_large(self) -> TooLarge:
         limit = float(VALUE_STEPS_MAX * self.step)
         return TooLarge(f"values on a grid of {float(self.step):g} must lie within ±{limit:g}; give a coarser grid")
+
+
+def _power_below(length: Fraction) -> Fraction:
+    """Return the greatest power of two that is not above `length`."""
+    power = Fraction(2) ** (length.numerator.bit_length() - length.denominator.bit_length())
+    return power if power <= length else power / 2

@@ -53,6 +53,7 @@ class SparseVector(Mechanism):
         object.__setattr__(self, "positives", whole("positives", self.positives))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
         require_one_direction(self.monotonic, self.relation)
+        _ = self._grid
 
     @property
     def event(self) -> Event:
