@@ -93,7 +93,7 @@ def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
     """Charge every scope and hand out a permit, or raise and charge none."""
     ask = quote.ask
     if ask.key is not None and (known := work.rows.permit_by_key(ask.dataset, ask.key)):
-        return _same_permit(work.record(known.record), ask)
+        return _same_permit(work.record(known.record, "reserved"), ask)
     rows = scope_rows(work, ask)
     quote.caps.update({row.scope: row.cap for row in rows})
     charged = {row.scope: quote.amounts(row.cap) for row in rows}
@@ -192,7 +192,7 @@ def annotate(work: Work, permit_id: str, note: str) -> None:
 def reservations(work: Work) -> list[Reservation]:
     """Return permits that were never committed, the oldest first."""
     rows = work.rows.permits(only_open=True)
-    return [Reservation(permit_of(work.record(row.record)), row.note) for row in rows]
+    return [Reservation(permit_of(work.record(row.record, "reserved")), row.note) for row in rows]
 
 
 def released(work: Work, plan_sha256: str, data_version: str) -> bytes | None:

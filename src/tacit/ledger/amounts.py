@@ -95,6 +95,14 @@ def subtracted(one: Amounts, other: Amounts) -> Amounts:
     )
 
 
+def covers(one: Amounts, other: Amounts) -> bool:
+    """Whether amounts can be taken away from others and leave no number below 0; nothing is taken from infinity."""
+    return len(one) == len(other) and all(
+        left is None or (right is not None and len(left) == len(right) and all(map(operator.ge, left, right)))
+        for left, right in zip(one, other, strict=True)
+    )
+
+
 def multiplied(one: Amounts, count: int) -> Amounts:
     """Return what `count` equal charges come to; what passes `NUMBER_MAX` is infinite."""
     return tuple(

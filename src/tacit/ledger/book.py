@@ -24,7 +24,7 @@ from tacit.ledger.batches import Batches
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.texts import name, note
-from tacit.ledger.verification import RECORDS_AT_ONCE, Verified, checked, has_content, replayed, verify
+from tacit.ledger.verification import RECORDS_AT_ONCE, Verified, changed_contents, checked, has_content, verify
 from tacit.ledger.work import Clock, Work
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerUnavailable
 
@@ -67,6 +67,7 @@ class Book:
         book = cls(store, clock=clock, token=token)
         try:
             store.open()
+            book._write_missing_caches()
             book.verify()
         except BaseException:
             store.close()
@@ -86,10 +87,10 @@ class Book:
             store.open()
             with store.transaction() as rows:
                 work = Work(rows, system_clock)
-                memory = replayed(rows)
+                memory = transfer.rewrite_caches(rows)
                 lost = [key for key, answer in memory.answers.items() if not has_content(rows, answer)]
-                rows.clear_caches()
-                transfer.write_caches(rows, memory)
+                for sha256 in changed_contents(rows):
+                    rows.drop_content(sha256)
                 work.write("caches-rebuilt", {"by": who, "dropped_answers": sorted(lost), "reason": why})
         finally:
             store.close()
@@ -168,6 +169,13 @@ class Book:
     def backup(self, path: Path | str) -> None:
         """Write a copy of the store that can be opened, while others go on; it appears when it is complete."""
         self._store.backup(Path(path))
+
+    def _write_missing_caches(self) -> None:
+        """Write the tables from the journal if a migration made them anew, and nobody else has done it."""
+        if not self._read(lambda rows: rows.has_caches()):
+            with self._watched(), self._store.transaction() as rows:
+                if not rows.has_caches():
+                    transfer.rewrite_caches(rows)
 
     def _records_from(self, first: int) -> list[Record]:
         return self._read(lambda rows: rows.records(first, RECORDS_AT_ONCE))

@@ -3,6 +3,10 @@
 A live change appends a record and applies it to the store's rows; verification applies the same records to rows in
 memory and compares. So the tables cannot say anything that the journal does not.
 
+Every effect first checks what must hold for the record to have been written at all: a refund only of a plan that is
+reserved and was not refunded, of no more than was charged for it; one commit a permit; one decision a request; one
+permit for a key. A journal that breaks such a rule is damaged, even if its hashes are right.
+
 Effects on scopes need nothing but the record and the scopes, so they can be replayed from a checkpoint on; effects on
 permits and requests need the whole past.
 """
@@ -13,15 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from tacit.ledger.amounts import Amounts, charged, read, subtracted
+from tacit.ledger.amounts import Amounts, charged, covers, read, subtracted
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, Rows, ScopeRow
+from tacit.ledger.rows import AnswerRow, Body, PermitRow, RequestRow, Rows, ScopeRow
 from tacit.privacy.errors import LedgerCorrupt
 
-Body: TypeAlias = Mapping[str, Any]
 Effect: TypeAlias = Callable[[Body, int, Rows], None]
 
 
@@ -33,6 +36,10 @@ class MemoryRows:
     permits: dict[str, PermitRow] = field(default_factory=dict)
     requests: dict[str, RequestRow] = field(default_factory=dict)
     answers: dict[tuple[str, str], AnswerRow] = field(default_factory=dict)
+    keys: set[tuple[str, str]] = field(default_factory=set)
+    """Idempotency keys that were used, each with its data set."""
+    plans: dict[str, Body] = field(default_factory=dict)
+    """What was reserved as a plan and is not committed, by permit."""
 
     def scope(self, scope: Scope) -> ScopeRow | None:
         return self.scopes.get(scope)
@@ -43,8 +50,24 @@ class MemoryRows:
     def permit(self, permit_id: str) -> PermitRow | None:
         return self.permits.get(permit_id)
 
+    def add_permit(self, row: PermitRow, reservation: Body) -> None:
+        if row.id in self.permits:
+            raise _impossible(row.record, f"the permit {row.id} exists")
+        if row.key is not None and (row.dataset, row.key) in self.keys:
+            raise _impossible(row.record, f"the key {row.key!r} was used on {row.dataset} before")
+        self.permits[row.id] = row
+        if row.key is not None:
+            self.keys.add((row.dataset, row.key))
+        if reservation["is_plan"]:
+            self.plans[row.id] = reservation
+
     def put_permit(self, row: PermitRow) -> None:
         self.permits[row.id] = row
+        if row.state == "committed":
+            self.plans.pop(row.id, None)
+
+    def reservation(self, row: PermitRow) -> Body | None:
+        return self.plans.get(row.id)
 
     def request(self, request_id: str) -> RequestRow | None:
         return self.requests.get(request_id)
@@ -52,16 +75,19 @@ class MemoryRows:
     def put_request(self, row: RequestRow) -> None:
         self.requests[row.id] = row
 
+    def answer(self, plan_sha256: str, data_version: str) -> AnswerRow | None:
+        return self.answers.get((plan_sha256, data_version))
+
     def put_answer(self, row: AnswerRow) -> None:
         self.answers[row.plan_sha256, row.data_version] = row
 
     def drop_answer(self, plan_sha256: str, data_version: str) -> None:
-        self.answers.pop((plan_sha256, data_version), None)
+        del self.answers[plan_sha256, data_version]
 
 
 def apply(record: Record, rows: Rows, contents: Body | None = None) -> None:
     """Do to the rows what a record says; `contents` is its body, for who has it in hand."""
-    _apply(record, rows, contents, _SCOPE_EFFECTS, _PERMIT_EFFECTS)
+    _apply(record, rows, contents, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
 
 
 def apply_to_scopes(record: Record, rows: Rows) -> None:
@@ -74,76 +100,121 @@ def _apply(record: Record, rows: Rows, contents: Body | None, *effects: Mapping[
         body = record.contents if contents is None else contents
         for effect in [by_kind[record.kind] for by_kind in effects if record.kind in by_kind]:
             effect(body, record.number, rows)
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise _impossible(record.number, f"it is not what a {record.kind} record holds") from None
+    except LedgerCorrupt as error:
+        if error.record is not None:
+            raise
+        raise _impossible(record.number, error.message) from None
 
 
 def _add_budget(body: Body, number: int, rows: Rows) -> None:
-    cap = Cap.from_dict(body["cap"])
-    scope = Scope.from_key(body["scope"])
-    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=body["per_epoch"]))
+    cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "dataset", number)
+    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=bool(body["per_epoch"])))
 
 
 def _add_cap(body: Body, number: int, rows: Rows) -> None:
-    cap = Cap.from_dict(body["cap"])
-    rows.put_scope(ScopeRow(Scope.from_key(body["scope"]), cap, filter_of(cap).nothing, number))
+    cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "analyst", number)
+    _require_within(cap, _known(rows, Scope(scope.dataset), number), number)
+    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number))
 
 
 def _add_epoch(body: Body, number: int, rows: Rows) -> None:
-    cap, scope = Cap.from_dict(body["cap"]), Scope.from_key(body["scope"])
+    cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "epoch", number)
+    whole = _known(rows, Scope(scope.dataset), number)
+    _require_within(cap, whole, number)
     rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, starts=body["starts"], ends=body["ends"]))
-    rows.put_scope(replace(_known(rows, Scope(scope.dataset), number), has_epochs=True, record=number))
+    rows.put_scope(replace(whole, has_epochs=True, record=number))
 
 
 def _charge(body: Body, number: int, rows: Rows) -> None:
+    if Scope(body["dataset"]).key not in body["charged"]:
+        raise _impossible(number, f"{body['dataset']} was not charged")
     _change_totals(body["charged"], number, rows, charged)
 
 
 def _return(body: Body, number: int, rows: Rows) -> None:
-    _change_totals(body["returned"], number, rows, subtracted)
+    _change_totals(body["returned"], number, rows, _lowered)
+
+
+def _lowered(totals: Amounts, amounts: Amounts) -> Amounts:
+    if not covers(totals, amounts):
+        raise LedgerCorrupt("more is returned than was ever charged", differs="amount")
+    return subtracted(totals, amounts)
 
 
 def _change_totals(
     amounts: Mapping[str, Any], number: int, rows: Rows, change: Callable[[Amounts, Amounts], Amounts]
 ) -> None:
-    for key, amount in amounts.items():
-        row = _known(rows, Scope.from_key(key), number)
-        rows.put_scope(row.changed(change(row.totals, read(amount)), number))
+    for key, written in amounts.items():
+        row, amount = _known(rows, Scope.from_key(key), number), read(written)
+        if not filter_of(row.cap).counts(amount):
+            raise _impossible(number, f"{written!r} is not an amount of {row.scope}")
+        rows.put_scope(row.changed(change(row.totals, amount), number))
 
 
 def _raise_cap(body: Body, number: int, rows: Rows) -> None:
-    if body["granted"]:
-        row = _known(rows, Scope.from_key(body["scope"]), number)
-        rows.put_scope(replace(row, cap=Cap.from_dict(body["cap"]), record=number))
+    if not body["granted"]:
+        return
+    row, cap = _known(rows, Scope.from_key(body["scope"]), number), Cap.from_dict(body["cap"])
+    if replace(cap, epsilon=row.cap.epsilon, delta=row.cap.delta) != row.cap:
+        raise _impossible(number, f"the cap of {row.scope} is counted by another filter")
+    if cap.epsilon < row.cap.epsilon or cap.delta < row.cap.delta:
+        raise _impossible(number, f"the cap of {row.scope} is lowered")
+    _require_within(cap, _known(rows, Scope(row.scope.dataset), number), number)
+    rows.put_scope(replace(row, cap=cap, record=number))
 
 
 def _reserve(body: Body, number: int, rows: Rows) -> None:
-    rows.put_permit(PermitRow(body["permit"], body["dataset"], body["key"], number))
+    rows.add_permit(PermitRow(body["permit"], body["dataset"], body["key"], number), body)
 
 
 def _commit(body: Body, number: int, rows: Rows) -> None:
-    row = _permit(rows, body, number)
+    row = _reserved(rows, body, number)
     rows.put_permit(replace(row, state="committed", answer_sha256=body["answer_sha256"]))
 
 
 def _annotate(body: Body, number: int, rows: Rows) -> None:
-    rows.put_permit(replace(_permit(rows, body, number), note=body["note"]))
+    rows.put_permit(replace(_reserved(rows, body, number), note=body["note"]))
 
 
 def _mark_refunded(body: Body, number: int, rows: Rows) -> None:
-    rows.put_permit(replace(_permit(rows, body, number), is_refunded=True))
+    row = _reserved(rows, body, number)
+    if row.is_refunded:
+        raise _impossible(number, f"the permit {row.id} was refunded before")
+    reservation = rows.reservation(row)
+    if reservation is None or not reservation["is_plan"]:
+        raise _impossible(number, f"the permit {row.id} is for no plan")
+    for key, returned in body["returned"].items():
+        if key not in reservation["charged"]:
+            raise _impossible(number, f"{Scope.from_key(key)} was not charged for the permit {row.id}")
+        if not covers(read(reservation["charged"][key]), read(returned)):
+            raise _impossible(number, f"{Scope.from_key(key)} gets back more than was charged for the permit {row.id}")
+    rows.put_permit(replace(row, is_refunded=True))
 
 
 def _release(body: Body, number: int, rows: Rows) -> None:
-    rows.put_answer(AnswerRow(body["plan_sha256"], body["data_version"], body["permit"], body["sha256"]))
+    permit = _permit(rows, body, number)
+    if permit.state != "committed":
+        raise _impossible(number, f"the permit {permit.id} is not committed")
+    if permit.answer_sha256 != body["sha256"]:
+        raise _impossible(number, f"the permit {permit.id} was committed with another answer")
+    if rows.answer(body["plan_sha256"], body["data_version"]) is not None:
+        raise _impossible(number, "an answer to this plan was released before")
+    rows.put_answer(AnswerRow(body["plan_sha256"], body["data_version"], permit.id, body["sha256"]))
 
 
 def _drop_answers(body: Body, number: int, rows: Rows) -> None:
     for plan_sha256, data_version in body["dropped_answers"]:
+        if rows.answer(plan_sha256, data_version) is None:
+            raise _impossible(number, "an answer is forgotten that was never released")
         rows.drop_answer(plan_sha256, data_version)
 
 
 def _file(body: Body, number: int, rows: Rows) -> None:
+    _known(rows, Scope(body["dataset"], "analyst", body["analyst"]), number)
+    if rows.request(body["request"]) is not None:
+        raise _impossible(number, f"the request {body['request']} exists")
     rows.put_request(RequestRow(body["request"], body["dataset"], body["analyst"], number))
 
 
@@ -151,7 +222,16 @@ def _decide(body: Body, number: int, rows: Rows) -> None:
     row = rows.request(body["request"])
     if row is None:
         raise _impossible(number, f"the request {body['request']} is not known")
+    if row.state != "filed":
+        raise _impossible(number, f"the request {row.id} was decided before")
+    if body["granted"] and body["scope"] != Scope(row.dataset, "analyst", row.analyst).key:
+        raise _impossible(number, f"the request {row.id} is about another scope")
     rows.put_request(replace(row, state="granted" if body["granted"] else "declined", decision=number))
+
+
+def _import(body: Body, number: int, rows: Rows) -> None:
+    if body["records"] != number - 1:
+        raise _impossible(number, f"an import of {body['records']} records ends elsewhere")
 
 
 def _known(rows: Rows, scope: Scope, number: int) -> ScopeRow:
@@ -161,10 +241,35 @@ def _known(rows: Rows, scope: Scope, number: int) -> ScopeRow:
     return row
 
 
+_ARTICLES: Final = {"dataset": "no data set", "analyst": "no analyst", "epoch": "no epoch"}
+
+
+def _new_scope(rows: Rows, key: str, kind: str, number: int) -> Scope:
+    scope = Scope.from_key(key)
+    if scope.kind != kind:
+        raise _impossible(number, f"{scope} is {_ARTICLES[kind]}")
+    if rows.scope(scope) is not None:
+        raise _impossible(number, f"{scope} exists")
+    return scope
+
+
+def _require_within(cap: Cap, whole: ScopeRow, number: int) -> None:
+    outer = whole.cap
+    if cap.relation is not outer.relation or cap.epsilon > outer.epsilon or cap.delta > outer.delta:
+        raise _impossible(number, f"a cap lies above that of {whole.scope}")
+
+
 def _permit(rows: Rows, body: Body, number: int) -> PermitRow:
     row = rows.permit(body["permit"])
     if row is None:
         raise _impossible(number, f"the permit {body['permit']} is not known")
+    return row
+
+
+def _reserved(rows: Rows, body: Body, number: int) -> PermitRow:
+    row = _permit(rows, body, number)
+    if row.state != "reserved":
+        raise _impossible(number, f"the permit {row.id} was {row.state} before")
     return row
 
 
@@ -186,6 +291,7 @@ _PERMIT_EFFECTS: Final[Mapping[str, Effect]] = {
     "committed": _commit,
     "annotated": _annotate,
     "refunded": _mark_refunded,
+    "imported": _import,
     "answer-released": _release,
     "caches-rebuilt": _drop_answers,
     "request-filed": _file,

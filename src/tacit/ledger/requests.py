@@ -79,7 +79,7 @@ def decide(work: Work, request_id: str, granted: bool, by: str, note: str) -> Re
         raise UnknownName(f"no request is called {request_id}", name="request", value=request_id)
     if row.state != "filed":
         raise AlreadySettled(f"request {request_id} was {row.state} before", name="request", value=request_id)
-    filed = work.record(row.record)
+    filed = work.record(row.record, "request-filed")
     body: dict[str, Any] = {"by": by, "granted": granted, "note": note, "request": request_id}
     if granted:
         cap_row = _cap_row(work, row.analyst, row.dataset)
@@ -91,7 +91,10 @@ def decide(work: Work, request_id: str, granted: bool, by: str, note: str) -> Re
 def listed(work: Work, *, only_open: bool) -> list[Request]:
     """Return requests, the oldest first."""
     return [
-        request_of(work.record(row.record), None if row.decision is None else work.record(row.decision))
+        request_of(
+            work.record(row.record, "request-filed"),
+            None if row.decision is None else work.record(row.decision, "request-decided"),
+        )
         for row in work.rows.requests(only_open=only_open)
     ]
 

@@ -1,15 +1,18 @@
 """What the tables beside the journal hold: scopes with their totals, permits, requests, released answers.
 
-All of it but the answers is a cache of the journal, made by `replay` and compared with it when a ledger is opened. A
-scope's row carries a seal, so that totals edited by hand are noticed when they are next read, and not only then.
+All of it is a cache of the journal, made by `replay`: scopes are compared with it when a ledger is opened, everything
+when all of it is verified. Every row carries a seal, a hash over all of its columns that is checked whenever the row is
+read, so that what was changed by hand or by a failing disk decides nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from tacit.ledger.amounts import Amounts, read, written
 from tacit.ledger.caps import Cap
@@ -19,8 +22,13 @@ from tacit.ledger.permits import Scope
 from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerTooNew
 
+Body: TypeAlias = Mapping[str, Any]
+"""What a record says."""
+Columns: TypeAlias = tuple[Any, ...]
 PermitState: TypeAlias = Literal["reserved", "committed"]
 RequestState: TypeAlias = Literal["filed", "granted", "declined"]
+_SEALED: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, default=repr)
+"""Writes whatever a damaged table may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +67,19 @@ class ScopeRow:
         )
 
     @property
-    def columns(self) -> tuple[str, str, str, int, str]:
-        """The row as a table holds it: key, definition, totals, record, and the seal that binds them together."""
-        bound = (self.scope.key, self.definition, self.totals_text, self.record)
-        return (*bound, _seal(*bound))
+    def columns(self) -> Columns:
+        """The row as a table holds it."""
+        scope = self.scope
+        return sealed("scope", scope.dataset, scope.key, self.definition, self.totals_text, self.record)
 
     @classmethod
-    def from_columns(cls, key: str, definition: str, totals: str, record: int, seal: str) -> ScopeRow:
+    def from_columns(cls, *columns: Any) -> ScopeRow:
         """Read a row and assert that it is as it was written."""
-        if _seal(key, definition, totals, record) != seal:
-            raise LedgerCorrupt(
-                f"the totals of {key} were changed outside the ledger; nothing is admitted until they are rebuilt "
-                "from the journal (Ledger.rebuild)",
-                record=record,
-                differs="totals",
-            )
-        return cls.from_parts(key, definition, totals, record)
+        dataset, key, definition, totals, record = unsealed("scope", columns)
+        row = cls.from_parts(key, definition, totals, record)
+        if row.scope.dataset != dataset:
+            raise _changed("scope", key)
+        return row
 
     @classmethod
     def from_parts(cls, key: str, definition: str, totals: str, record: int) -> ScopeRow:
@@ -118,6 +123,21 @@ class PermitRow:
     answer_sha256: str | None = None
     note: str = ""
 
+    @property
+    def columns(self) -> Columns:
+        """The row as a table holds it."""
+        return sealed(
+            "permit",
+            *(self.id, self.dataset, self.key, self.record),
+            *(self.state, int(self.is_refunded), self.answer_sha256, self.note),
+        )
+
+    @classmethod
+    def from_columns(cls, *columns: Any) -> PermitRow:
+        """Read a row and assert that it is as it was written."""
+        permit, dataset, key, record, state, is_refunded, answer_sha256, note = unsealed("permit", columns)
+        return cls(permit, dataset, key, record, state, bool(is_refunded), answer_sha256, note)
+
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
@@ -130,6 +150,16 @@ class RequestRow:
     state: RequestState = "filed"
     decision: int | None = None
 
+    @property
+    def columns(self) -> Columns:
+        """The row as a table holds it."""
+        return sealed("request", self.id, self.dataset, self.analyst, self.record, self.state, self.decision)
+
+    @classmethod
+    def from_columns(cls, *columns: Any) -> RequestRow:
+        """Read a row and assert that it is as it was written."""
+        return cls(*unsealed("request", columns))
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
@@ -139,6 +169,16 @@ class AnswerRow:
     data_version: str
     permit: str
     sha256: str
+
+    @property
+    def columns(self) -> Columns:
+        """The row as a table holds it."""
+        return sealed("answer", self.plan_sha256, self.data_version, self.permit, self.sha256)
+
+    @classmethod
+    def from_columns(cls, *columns: Any) -> AnswerRow:
+        """Read a row and assert that it is as it was written."""
+        return cls(*unsealed("answer", columns))
 
 
 class Rows(Protocol):
@@ -153,14 +193,23 @@ class Rows(Protocol):
     def permit(self, permit_id: str) -> PermitRow | None:
         """Return a permit's row."""
 
+    def add_permit(self, row: PermitRow, reservation: Body) -> None:
+        """Write the row of a new permit, which was given by a record with this body; raise if its id or key is used."""
+
     def put_permit(self, row: PermitRow) -> None:
-        """Write a permit's row."""
+        """Write the row of a permit that exists."""
+
+    def reservation(self, row: PermitRow) -> Body | None:
+        """Return the body of the record that gave a permit; None if it is not known and was for no plan."""
 
     def request(self, request_id: str) -> RequestRow | None:
         """Return a request's row."""
 
     def put_request(self, row: RequestRow) -> None:
         """Write a request's row."""
+
+    def answer(self, plan_sha256: str, data_version: str) -> AnswerRow | None:
+        """Return which answer was released for a plan on a version of the data."""
 
     def put_answer(self, row: AnswerRow) -> None:
         """Write which answer was released."""
@@ -169,6 +218,26 @@ class Rows(Protocol):
         """Forget that an answer was released; asked again, it costs again."""
 
 
-def _seal(key: str, definition: str, totals: str, record: int) -> str:
-    written = f"{record}\n{key}\n{definition}\n{totals}"
-    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+def sealed(what: str, *columns: Any) -> Columns:
+    """Return columns with the seal that binds them together."""
+    return (*columns, _seal(what, columns))
+
+
+def unsealed(what: str, columns: Columns) -> Columns:
+    """Return columns without their seal, or raise if they are not as they were written."""
+    *bound, seal = columns
+    if _seal(what, bound) != seal:
+        raise _changed(what, bound[1 if what == "scope" else 0])
+    return tuple(bound)
+
+
+def _seal(what: str, columns: Sequence[Any]) -> str:
+    return hashlib.sha256(_SEALED.encode([what, *columns]).encode("ascii")).hexdigest()
+
+
+def _changed(what: str, name: object) -> LedgerCorrupt:
+    return LedgerCorrupt(
+        f"the row of the {what} {str(name)[:200]} was changed outside the ledger; nothing is admitted until the tables "
+        "are rebuilt from the journal (Ledger.rebuild)",
+        differs=what,
+    )

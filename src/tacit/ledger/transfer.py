@@ -16,8 +16,8 @@ from typing import Any, Final, TextIO
 from tacit.ledger.journal import Head, Record, canonical
 from tacit.ledger.replay import MemoryRows, apply
 from tacit.ledger.stores.protocol import Transaction
-from tacit.ledger.verification import checked
-from tacit.ledger.work import Work
+from tacit.ledger.verification import checked, replayed
+from tacit.ledger.work import Work, check_end
 from tacit.privacy import strict_json
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew
 
@@ -73,6 +73,15 @@ def import_export(work: Work, export: Export, source: str) -> None:
         work.rows.put_content(digest, content)
     write_caches(work.rows, export.rows)
     work.write("imported", {"records": len(export.records), "source": source})
+
+
+def rewrite_caches(rows: Transaction) -> MemoryRows:
+    """Write every cached row anew from the journal, which is checked first, and return what it comes to."""
+    check_end(rows)
+    memory = replayed(rows)
+    rows.clear_caches()
+    write_caches(rows, memory)
+    return memory
 
 
 def write_caches(rows: Transaction, memory: MemoryRows) -> None:

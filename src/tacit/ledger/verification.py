@@ -43,6 +43,8 @@ def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | No
         _compare("request", memory.requests, {row.id: row for row in rows.requests()})
         _compare("answer", memory.answers, {(row.plan_sha256, row.data_version): row for row in rows.answers()})
         _check_contents(rows, memory)
+        if full and (damage := rows.damage()) is not None:
+            raise LedgerCorrupt(f"the database is damaged: {damage}; restore a backup", differs="database")
         return Verified(1, head)
     _compare("scope", _scopes_since_checkpoint(rows, head), {row.scope: row for row in rows.scopes()})
     return Verified(head.checkpoint, head)
@@ -78,9 +80,10 @@ def checked(records: Iterator[Record], head: Head) -> Iterator[Record]:
 def _scopes_since_checkpoint(rows: Transaction, head: Head) -> Mapping[Any, Any]:
     memory = MemoryRows()
     records = read_from(rows, head.checkpoint)
-    checkpoint = next(records)
-    check_record(checkpoint)
-    if checkpoint.number != head.checkpoint or checkpoint.kind != "checkpoint":
+    checkpoint = next(records, None)
+    if checkpoint is not None:
+        check_record(checkpoint)
+    if checkpoint is None or checkpoint.number != head.checkpoint or checkpoint.kind != "checkpoint":
         raise LedgerCorrupt(
             f"the journal is damaged: record {head.checkpoint} should be a checkpoint",
             record=head.checkpoint,
@@ -109,7 +112,14 @@ def has_content(rows: Transaction, answer: AnswerRow) -> bool:
     return content is not None and hashlib.sha256(content).hexdigest() == answer.sha256
 
 
+def changed_contents(rows: Transaction) -> list[str]:
+    """Return the keys of contents that do not have the digest that they are kept under."""
+    return [sha256 for sha256, content in rows.contents() if hashlib.sha256(content).hexdigest() != sha256]
+
+
 def _check_contents(rows: Transaction, memory: MemoryRows) -> None:
+    for sha256 in changed_contents(rows):
+        raise LedgerCorrupt(f"the answer that is kept as {str(sha256)[:16]} was changed", differs="answer")
     for answer in memory.answers.values():
         if not has_content(rows, answer):
             raise LedgerCorrupt(f"the answer that permit {answer.permit} released was changed", differs="answer")

@@ -59,12 +59,14 @@ class Work:
         row = self.rows.permit(permit_id)
         if row is None:
             raise UnknownName(f"this ledger gave no permit {permit_id}", name="permit", value=permit_id)
-        return row, self.record(row.record)
+        return row, self.record(row.record, "reserved")
 
-    def record(self, number: int) -> Record:
-        """Return one record, checked."""
+    def record(self, number: int, kind: str) -> Record:
+        """Return one record of a kind, checked."""
         for record in self.rows.records(number, 1):
             check_record(record)
+            if record.number == number and record.kind != kind:
+                raise LedgerCorrupt(f"record {number} should be of the kind {kind}", record=number, differs="kind")
             if record.number == number:
                 return record
         raise LedgerCorrupt(f"record {number} is missing from the journal", record=number, differs="number")

@@ -6,7 +6,7 @@ Python's own reader lets the last of two equal keys win, so two readers can see 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from tacit.privacy.errors import InvalidInput
 
@@ -14,7 +14,7 @@ from tacit.privacy.errors import InvalidInput
 def loads(text: str | bytes) -> Any:
     """Return what a JSON text says, or raise InvalidInput."""
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return _DECODER.decode(text if isinstance(text, str) else text.decode())
     except (ValueError, RecursionError):
         raise InvalidInput("the text is not JSON") from None
 
@@ -26,3 +26,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"the JSON text names {twice!r} twice in one object; name it once")
     return found
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_once)

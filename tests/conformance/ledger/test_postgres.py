@@ -1,6 +1,7 @@
 """What PostgreSQL adds: a server that can go away, clients that stall, and a secret in the connection string."""
 
 import os
+import sqlite3
 import time
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from tacit.privacy.errors import (
 )
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
+
+
+FIRST_VERSION = Path(__file__).parents[2] / "unit" / "ledger" / "version_0001.sql"
 
 
 @pytest.fixture
@@ -141,7 +145,8 @@ def test_two_ledgers_in_two_schemas_do_not_meet(postgres_address: str, schema: s
 def test_a_schema_of_a_newer_version_is_refused(postgres_address: str, schema: str, tmp_path: Path) -> None:
     for step in (migrate.FOLDER / "postgres").glob("*.sql"):
         (tmp_path / step.name).write_text(step.read_text())
-    (tmp_path / "0002_planted.sql").write_text("CREATE TABLE planted (x INTEGER);\n")
+    number = len(migrate.load(tmp_path)) + 1
+    (tmp_path / f"{number:04}_planted.sql").write_text("CREATE TABLE planted (x INTEGER);\n")
     with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
     with Ledger.open(PostgresStore(postgres_address, schema=schema, migrations=tmp_path)) as migrated:
@@ -149,6 +154,31 @@ def test_a_schema_of_a_newer_version_is_refused(postgres_address: str, schema: s
         migrated.verify(full=True)
     with pytest.raises(LedgerTooNew, match="use a newer tacit"):
         Ledger.open(PostgresStore(postgres_address, schema=schema))
+
+
+def test_a_schema_of_the_first_version_is_brought_to_the_newest(
+    postgres_address: str, schema: str, tmp_path: Path
+) -> None:
+    """What PostgreSQL held then is what SQLite did: the rows come from the file of the first version."""
+    first = next((migrate.FOLDER / "postgres").glob("0001_*.sql"))
+    (tmp_path / first.name).write_text(first.read_text())
+    store = PostgresStore(postgres_address, schema=schema, migrations=tmp_path)
+    store.open()
+    store.close()
+    written = sqlite3.connect(":memory:")
+    written.executescript(FIRST_VERSION.read_text())
+    with psycopg.connect(postgres_address, options=f"-c search_path={schema}") as connection:
+        connection.execute("DELETE FROM head")
+        for table in ("head", "journal", "scopes", "permits", "requests", "contents", "answers"):
+            for row in written.execute(f"SELECT * FROM {table}"):
+                connection.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", row)
+    written.close()
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
+        assert ledger.verify(full=True).head.number == 22
+        assert ledger.released("SELECT 1", "1") == b"answer one"
+        assert ledger.budget("labs").spent().epsilon == pytest.approx(0.3)
+        ledger.reserve("labs", events.Laplace(0.1))
+        ledger.verify(full=True)
 
 
 def test_a_backup_is_left_to_the_database(postgres_address: str, schema: str, tmp_path: Path) -> None:

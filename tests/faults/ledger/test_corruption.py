@@ -142,9 +142,9 @@ TOTALS = """UPDATE scopes SET totals = replace(totals, '39', '12') WHERE key LIK
 @pytest.mark.parametrize(
     ("statement", "differs"),
     [
-        (TOTALS, "totals"),
-        ("UPDATE scopes SET definition = replace(definition, '1.0', '9.0') WHERE key LIKE '%ana%'", "totals"),
-        ("UPDATE scopes SET record = 1", "totals"),
+        (TOTALS, "scope"),
+        ("UPDATE scopes SET definition = replace(definition, '1.0', '9.0') WHERE key LIKE '%ana%'", "scope"),
+        ("UPDATE scopes SET record = 1", "scope"),
         ("DELETE FROM scopes WHERE key LIKE '%ana%'", "scope"),
         ("UPDATE permits SET state = 'reserved'", "permit"),
         ("UPDATE permits SET key = 'other' WHERE key = 'key 1'", "permit"),

@@ -7,7 +7,7 @@ changes before it ends; whoever dies or stalls blocks the others for no longer t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +38,9 @@ class Transaction(Rows, Protocol):
     def scopes(self, dataset: str | None = None) -> list[ScopeRow]:
         """Return the scopes of a data set, or all."""
 
+    def has_caches(self) -> bool:
+        """Whether the rows beside the journal were written in the form of today."""
+
     def permit_by_key(self, dataset: str, key: str) -> PermitRow | None:
         """Return the permit that was given for an idempotency key."""
 
@@ -47,20 +50,26 @@ class Transaction(Rows, Protocol):
     def requests(self, *, only_open: bool = False) -> list[RequestRow]:
         """Return requests in the order of their records."""
 
-    def answer(self, plan_sha256: str, data_version: str) -> AnswerRow | None:
-        """Return which answer was released for a plan on a version of the data."""
-
     def answers(self) -> list[AnswerRow]:
         """Return every released answer's row."""
 
     def content(self, sha256: str) -> bytes | None:
         """Return the bytes that have this digest."""
 
+    def contents(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the key and the bytes of everything that is kept, read from the table and not by an index."""
+
+    def damage(self) -> str | None:
+        """Return what the database itself finds wrong with its tables and indexes, or None."""
+
     def put_content(self, sha256: str, content: bytes) -> None:
         """Keep bytes under their digest."""
 
+    def drop_content(self, sha256: str) -> None:
+        """Forget bytes."""
+
     def clear_caches(self) -> None:
-        """Remove every row but those of the journal and the contents."""
+        """Remove every row but those of the journal and the contents; what is written then has the form of today."""
 
     def savepoint(self) -> object:
         """Return what `undo_to` needs to forget all changes from here on."""

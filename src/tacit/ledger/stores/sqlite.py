@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
-from tacit.ledger.stores.sql import Columns, SqlTransaction
+from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
 from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, sync, touch_private
 from tacit.privacy.errors import InvalidInput
 
@@ -23,12 +23,30 @@ __all__ = ["FILE_NAME", "PRAGMAS", "SqliteStore"]
 
 FILE_NAME: Final = "ledger.sqlite"
 APPLICATION_ID: Final = 0x74616369  # "taci"
+_SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
 WORDS: Final = Words(
     thing="a ledger",
     undone="nothing was charged",
     closed="nothing is admitted",
     doubt="nothing was released; what was charged stays charged",
 )
+
+
+class SqliteTransaction(SqlTransaction):
+    """One transaction's view of the tables in a file; `schema` returns how they should be defined."""
+
+    scan = ("SELECT rowid, sha256, bytes FROM contents NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?", -(2**63))
+
+    def __init__(self, fetch: Fetch, schema: Callable[[], Columns]) -> None:
+        super().__init__(fetch)
+        self._schema = schema
+
+    def damage(self) -> str | None:
+        if (found := self._fetch("PRAGMA integrity_check(1)", ())) != [("ok",)]:
+            return " ".join(str(found[0][0]).split())
+        if self._fetch(_SCHEMA, ()) != self._schema():
+            return "its tables are not defined as they were made"
+        return "a row refers to one that is missing" if self._fetch("PRAGMA foreign_key_check", ()) else None
 
 
 class SqliteStore(SqliteFile, Store):
@@ -53,10 +71,16 @@ class SqliteStore(SqliteFile, Store):
             connect=connect,
         )
 
+    def _schema(self) -> Columns:
+        """Return the definitions of a new file's tables."""
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+            self._migrate(connection)
+            return list(connection.execute(_SCHEMA).fetchall())
+
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
         with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
-            transaction = SqlTransaction(_fetch_with(connection))
+            transaction = SqliteTransaction(_fetch_with(connection), self._schema)
             yield transaction
             for statement, values in transaction.statements():
                 connection.execute(statement, values)
@@ -65,7 +89,7 @@ class SqliteStore(SqliteFile, Store):
     @contextmanager
     def snapshot(self) -> Iterator[SqlTransaction]:
         with self._begun(self._reader, "BEGIN") as connection:
-            yield SqlTransaction(_fetch_with(connection))
+            yield SqliteTransaction(_fetch_with(connection), self._schema)
             connection.execute("COMMIT")
 
     def backup(self, path: Path) -> None:

@@ -192,13 +192,17 @@ class SqliteFile:
             yield
         except sqlite3.Error as error:
             raise self._translate(error) from error
+        except UnicodeDecodeError as error:  # what SQLite says of a damaged definition may be no text
+            raise LedgerCorrupt(
+                f"{self._description} is damaged; {self._words.closed} until a backup is restored"
+            ) from error
         except PermissionError as error:
             raise LedgerReadOnly(f"{self._description} cannot be used: {error.strerror}; check who owns it") from error
         except OSError as error:
             raise LedgerUnavailable(f"{self._description} cannot be used: {error.strerror}") from error
 
     def _translate(self, error: sqlite3.Error) -> TacitError:
-        words, place = self._words, self._description
+        words, place, said = self._words, self._description, " ".join(str(error).split())[:200]
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return self._busy()
@@ -208,11 +212,11 @@ class SqliteFile:
             return LedgerReadOnly(f"{place} cannot be written, so {words.closed}; make it writable")
         if code == sqlite3.SQLITE_NOTADB:
             return NotALedger(f"{self.path} is not {words.thing}, or its beginning is damaged; restore a backup")
-        if code == sqlite3.SQLITE_CORRUPT or "UTF-8" in str(error):
-            return LedgerCorrupt(f"{place} is damaged ({error}); {words.closed} until a backup is restored")
+        if code == sqlite3.SQLITE_CORRUPT or "UTF-8" in said:
+            return LedgerCorrupt(f"{place} is damaged ({said}); {words.closed} until a backup is restored")
         if code == sqlite3.SQLITE_CONSTRAINT:
-            return LedgerCorrupt(f"{place} contradicts itself ({error}); verify it", differs="rows")
-        return LedgerUnavailable(f"{place} cannot be used now ({error}): {words.doubt}")
+            return LedgerCorrupt(f"{place} contradicts itself ({said}); verify it", differs="rows")
+        return LedgerUnavailable(f"{place} cannot be used now ({said}): {words.doubt}")
 
     def _busy(self) -> LedgerBusy:
         return LedgerBusy(

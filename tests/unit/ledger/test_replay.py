@@ -1,0 +1,163 @@
+"""Replay: a journal in which something happened that the ledger never lets happen is damaged, whoever hashed it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tacit.ledger.caps import Cap
+from tacit.ledger.journal import Head, Record, next_record
+from tacit.ledger.permits import Scope
+from tacit.ledger.replay import MemoryRows, apply
+from tacit.privacy import events
+from tacit.privacy.errors import LedgerCorrupt
+
+VISITS, ANA, EPOCH = Scope("visits").key, Scope("visits", "analyst", "ana").key, Scope("visits", "epoch", "2024").key
+PLAN = events.Repeated(events.Laplace(0.1), 5)
+PLAN_SHA256 = "a" * 64
+ANSWER = "b" * 64
+
+Step = tuple[str, dict[str, Any]]
+
+
+def cap(epsilon: float = 1.0, relation: str = "add-remove") -> dict[str, Any]:
+    return Cap.of(epsilon, relation=relation).to_dict()
+
+
+BUDGET: Step = ("budget-created", {"cap": cap(), "per_epoch": False, "scope": VISITS})
+CAP: Step = ("cap-created", {"cap": cap(0.5), "scope": ANA})
+FILED: Step = ("request-filed", {"analyst": "ana", "cost": {}, "dataset": "visits", "reason": "", "request": "r"})
+
+
+def epoch(**changes: Any) -> Step:
+    return "epoch-added", {"cap": cap(), "ends": None, "scope": EPOCH, "starts": None} | changes
+
+
+def reserved(permit: str = "p", **changes: Any) -> Step:
+    body = {
+        "analysts": ["ana"],
+        "charged": {VISITS: [["5", "0"]], ANA: [["5", "0"]]},
+        "cost": {},
+        "dataset": "visits",
+        "epochs": [],
+        "event": PLAN.to_dict(),
+        "is_plan": True,
+        "key": None,
+        "permit": permit,
+        "purpose": "",
+    }
+    return "reserved", body | changes
+
+
+def refunded(permit: str = "p", **changes: Any) -> Step:
+    return "refunded", {"permit": permit, "ran": {}, "returned": {VISITS: [["3", "0"]], ANA: [["3", "0"]]}} | changes
+
+
+def committed(permit: str = "p", answer: str | None = None) -> Step:
+    return "committed", {"answer_sha256": answer, "permit": permit}
+
+
+def released(permit: str = "p", answer: str = ANSWER) -> Step:
+    body = {"bytes": 1, "data_version": "1", "permit": permit, "plan_sha256": PLAN_SHA256, "sha256": answer}
+    return "answer-released", body
+
+
+def decided(granted: bool = False, request: str = "r", **more: Any) -> Step:
+    return "request-decided", {"by": "carl", "granted": granted, "note": "", "request": request} | more
+
+
+def granted(epsilon: float = 0.8, scope: str = ANA, **changes: Any) -> Step:
+    return decided(granted=True, cap=cap(epsilon) | changes, scope=scope)
+
+
+def annotated(permit: str = "p") -> Step:
+    return "annotated", {"note": "", "permit": permit}
+
+
+def rebuilt(*answers: tuple[str, str]) -> Step:
+    return "caches-rebuilt", {"by": "carl", "dropped_answers": list(map(list, answers)), "reason": ""}
+
+
+def replayed(*steps: Step) -> MemoryRows:
+    head, rows = Head(), MemoryRows()
+    for kind, contents in steps:
+        record: Record = next_record(head, kind, contents, 1)
+        apply(record, rows)
+        head = record.head
+    return rows
+
+
+SET_UP = (BUDGET, CAP)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (*SET_UP, reserved(), refunded(), committed(answer=ANSWER), released()),
+        (*SET_UP, reserved(key="k"), reserved("q", key="other"), reserved("s"), annotated(), committed("q")),
+        (*SET_UP, FILED, decided()),
+        (*SET_UP, FILED, granted(), reserved()),
+        (*SET_UP, reserved(), committed(answer=ANSWER), released(), rebuilt((PLAN_SHA256, "1")), rebuilt()),
+        (BUDGET, epoch(), ("checkpoint", {"scopes": {}}), ("imported", {"records": 3, "source": "export"})),
+    ],
+)
+def test_what_a_ledger_does_is_replayed(steps: tuple[Step, ...]) -> None:
+    replayed(*steps)
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ((*SET_UP, reserved(), refunded(), refunded()), "refunded before"),
+        ((*SET_UP, reserved(), committed(), refunded()), "committed before"),
+        ((*SET_UP, reserved(is_plan=False), refunded()), "no plan"),
+        ((*SET_UP, reserved(), refunded(returned={VISITS: [["6", "0"]]})), "more than was charged"),
+        ((*SET_UP, reserved(), refunded(returned={VISITS: [["1", "1"]]})), "more than was charged"),
+        ((*SET_UP, reserved(charged={VISITS: [["5", "0"]]}), refunded()), "was not charged"),
+        ((*SET_UP, reserved(), refunded(returned={VISITS: [["-3", "0"]]})), "not an amount"),
+        ((*SET_UP, reserved(), refunded(returned={VISITS: [["3"]]})), "more than was charged"),
+        ((*SET_UP, refunded()), "permit p is not known"),
+        ((*SET_UP, committed()), "permit p is not known"),
+        ((*SET_UP, reserved(), committed(), committed()), "committed before"),
+        ((*SET_UP, annotated()), "permit p is not known"),
+        ((*SET_UP, reserved(), committed(), annotated()), "committed before"),
+        ((*SET_UP, reserved(), reserved()), "permit p exists"),
+        ((*SET_UP, reserved(key="k"), reserved("q", key="k")), "key 'k' was used"),
+        ((*SET_UP, reserved(charged={VISITS: [["-5", "0"]]})), "not an amount"),
+        ((*SET_UP, reserved(charged={VISITS: [["5", "0"], ["1"]]})), "not an amount"),
+        ((*SET_UP, reserved(charged={ANA: [["5", "0"]]})), "visits was not charged"),
+        ((*SET_UP, reserved(charged={VISITS: [["5", "0"]], EPOCH: [["5", "0"]]})), "2024 of visits is not known"),
+        ((BUDGET, reserved()), "ana on visits is not known"),
+        ((BUDGET, BUDGET), "visits exists"),
+        ((("budget-created", {"cap": cap(), "per_epoch": False, "scope": ANA}),), "no data set"),
+        ((*SET_UP, CAP), "ana on visits exists"),
+        ((CAP,), "visits is not known"),
+        ((BUDGET, ("cap-created", {"cap": cap(2.0), "scope": ANA})), "above"),
+        ((BUDGET, ("cap-created", {"cap": cap(0.5, "replace-one"), "scope": ANA})), "above"),
+        ((BUDGET, ("cap-created", {"cap": cap(0.5), "scope": VISITS})), "no analyst"),
+        ((BUDGET, epoch(), epoch()), "2024 of visits exists"),
+        ((BUDGET, epoch(scope=ANA)), "no epoch"),
+        ((BUDGET, epoch(cap=cap(2.0))), "above"),
+        ((*SET_UP, FILED, FILED), "request r exists"),
+        ((BUDGET, FILED), "ana on visits is not known"),
+        ((*SET_UP, decided()), "request r is not known"),
+        ((*SET_UP, FILED, decided(), decided()), "decided before"),
+        ((*SET_UP, FILED, decided(), granted()), "decided before"),
+        ((*SET_UP, FILED, granted(1.5)), "above"),
+        ((*SET_UP, FILED, granted(0.3)), "lowered"),
+        ((*SET_UP, FILED, granted(scope=VISITS)), "another scope"),
+        ((*SET_UP, FILED, granted(filter="zcdp")), "cap"),
+        ((*SET_UP, reserved(), released()), "not committed"),
+        ((*SET_UP, reserved(), committed(answer="c" * 64), released()), "another answer"),
+        ((*SET_UP, reserved(), committed(answer=ANSWER), released(), released()), "released before"),
+        ((*SET_UP, rebuilt((PLAN_SHA256, "1"))), "never released"),
+        ((*SET_UP, ("imported", {"records": 7, "source": "export"})), "records"),
+        ((*SET_UP, ("reserved", {})), "not what a reserved record holds"),
+        ((*SET_UP, reserved(charged=None)), "not what a reserved record holds"),
+    ],
+)
+def test_what_no_ledger_does_cannot_have_happened(steps: tuple[Step, ...], why: str) -> None:
+    with pytest.raises(LedgerCorrupt, match=rf"record {len(steps)} cannot have happened: .*{why}") as found:
+        replayed(*steps)
+    assert found.value.record == len(steps)
