@@ -111,3 +111,14 @@ def test_a_group_of_k_people_is_protected_with_k_times_epsilon(size: int) -> Non
     worst = np.max(np.abs(log_mass[size:] - log_mass[:-size]))
     assert worst == pytest.approx(size * epsilon)
     assert events.Grouped(mechanism.event, size).size == size
+
+
+def test_coins_need_a_greater_delta_than_discrete_gaussian_noise_of_the_same_variance() -> None:
+    places = np.arange(-230, 231)
+    coins = stats.binom.pmf(places + 200, 400, 0.5)
+    weights = np.exp(-(places**2) / 200)
+    needed = []
+    for law in (coins, weights / weights.sum()):
+        here, there = law[1:], law[:-1]
+        needed.append(max(np.maximum(0, p - math.exp(0.605) * q).sum() for p, q in ((here, there), (there, here))))
+    assert needed == pytest.approx([3.6e-11, 1.5e-11], rel=0.02)
