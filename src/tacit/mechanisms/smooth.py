@@ -35,7 +35,7 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import permutation
 from tacit.mechanisms.values import refuse_masked, vector_of
 from tacit.privacy import events
-from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
+from tacit.privacy.errors import EmptyInput, OutOfRange
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, plain, positive, rounded_up, whole
 from tacit.privacy.relations import Relation
@@ -157,7 +157,8 @@ class SubsampleAggregate(Mechanism):
     """Any estimate, private: on disjoint random blocks of the data, and the smooth median of the blocks' estimates.
 
     One record lies in one block and moves one estimate, so the promise is that of the median over `blocks` numbers.
-    An estimate that fails or is no number counts as the middle of the bounds, so that no error tells of the data.
+    An estimate that fails or is no number, or a block that is no array, counts as the middle of the bounds, so that no
+    error tells of the data.
     """
 
     epsilon: Real
@@ -182,21 +183,21 @@ class SubsampleAggregate(Mechanism):
     def release(self, records: Any, estimate: Callable[[Any], Any], *, source: Source = SYSTEM) -> Any:
         """Return the private value of `estimate`, a function of an array of records."""
         refuse_masked(records)
-        try:
-            rows = np.asarray(records)
-        except ValueError:
-            raise WrongType("records are an array, or a list of records of one shape", name="records") from None
-        if rows.ndim == 0 or len(rows) < self.blocks:
+        rows = records if isinstance(records, list | tuple) else np.asarray(records)
+        if (isinstance(rows, np.ndarray) and not rows.ndim) or len(rows) < self.blocks:
             raise EmptyInput(f"{self.blocks} blocks need at least as many records", name="records")
         parts = np.array_split(permutation(len(rows), source), self.blocks)
-        return self._median.release(np.array([self._number(estimate, rows[part]) for part in parts]), source=source)
+        return self._median.release(np.array([self._number(estimate, rows, part) for part in parts]), source=source)
 
     def interval(self, level: float) -> Interval:
         """Return where noise minus value lies for the worst data, as for the median."""
         return self._median.interval(level)
 
-    def _number(self, estimate: Callable[[Any], Any], block: NDArray[Any]) -> float:
+    def _number(self, estimate: Callable[[Any], Any], rows: Any, part: NDArray[np.int64]) -> float:
         try:
+            # A list becomes an array block by block: numpy takes its type from all records that it is made from, and a
+            # record of another type would change the records of every block.
+            block = rows[part] if isinstance(rows, np.ndarray) else np.asarray([rows[place] for place in part])
             number = float(estimate(block))
         except Exception:  # whatever goes wrong in a caller's function must not show
             number = math.nan

@@ -207,3 +207,21 @@ def test_whatever_an_estimate_does_shows_in_no_error_and_no_value_outside_the_bo
         mechanism = SubsampleAggregate(1, lower, 3, len(deeds))  # type: ignore[arg-type]
         assert lower <= mechanism.release(records, estimate, source=SeededSource(1)) <= 3
         assert not left
+
+
+@pytest.mark.parametrize("other", ["x", None, 2**80, 0.5, [1, 2], object()])
+def test_whatever_one_record_of_a_list_is_it_moves_one_estimate(other: Any) -> None:
+    """A list that numpy reads as one array takes its type from all records: one text makes all of them texts."""
+    seen: list[list[float]] = []
+
+    def released(self: SmoothMedian, values: Any, *, source: Any) -> float:
+        seen.append(np.asarray(values).tolist())
+        return 0.0
+
+    mechanism = SubsampleAggregate(1, 0, 10, 5)
+    records: list[Any] = [7, 8, 9, 7, 8, 9, 7, 8, 9, 7]
+    with patch.object(SmoothMedian, "release", released):
+        for one in (records, [*records[:4], other, *records[5:]]):
+            mechanism.release(one, lambda block: float(block.sum()) / len(block), source=SeededSource(5))
+    before, after = seen
+    assert sum(one != two for one, two in zip(before, after, strict=True)) <= 1
