@@ -163,7 +163,8 @@ def check(plan: Plan, one: Recorded, other: Recorded, relation: Relation) -> Non
                 raise Moved("counts moved in both directions")
         case LeadingMode() | SelectedTop():
             changed = _changes(one.units_seen[0], other.units_seen[0])
-            times = plan.times if isinstance(plan, SelectedTop) else len(changed)
+            sides = 1 if relation is Relation.ADD_REMOVE else 2
+            times = sides * plan.per_unit if isinstance(plan, SelectedTop) else len(changed)
             _at_most(len(changed), times, "values")
             _at_most(max(map(abs, changed), default=0), 1, "units with a value")
             if isinstance(plan, LeadingMode):

@@ -64,8 +64,8 @@ def test_laplace_on_floats_is_laplace_to_the_eye(sensitivity: float, epsilon: fl
 def test_gaussian_noise_is_calibrated_to_the_analytic_curve(epsilon: float, delta: float) -> None:
     mechanism = Gaussian(2.0, epsilon, delta)
     sigma = mechanism.event.sigma  # type: ignore[attr-defined]
-    assert log_delta(sigma, epsilon) <= math.log(delta)
-    assert log_delta(sigma * (1 - 1e-6), epsilon) > math.log(delta)
+    assert log_delta(1 / sigma, epsilon, 1) <= math.log(delta)
+    assert log_delta(1 / (sigma * (1 - 1e-6)), epsilon, -1) > math.log(delta)
     released = np.asarray(mechanism.release(np.zeros(4000), source=SeededSource(23)))
     accept(stats.kstest(released, stats.norm(scale=2 * sigma).cdf).pvalue)
     with pytest.raises(AssertionError):

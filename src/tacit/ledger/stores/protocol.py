@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Scope
@@ -71,10 +71,10 @@ class Transaction(Rows, Protocol):
     def clear_caches(self) -> None:
         """Remove every row but those of the journal and the contents; what is written then has the form of today."""
 
-    def savepoint(self) -> object:
+    def savepoint(self) -> dict[str, Any]:
         """Return what `undo_to` needs to forget all changes from here on."""
 
-    def undo_to(self, savepoint: object) -> None:
+    def undo_to(self, savepoint: dict[str, Any]) -> None:
         """Forget every change that was made since a savepoint."""
 
 

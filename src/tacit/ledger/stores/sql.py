@@ -245,12 +245,11 @@ class SqlTransaction(Transaction):
         for known in (self._scopes, self._permits, self._added, self._requests, self._answers, self._changes):
             known.clear()
 
-    def savepoint(self) -> object:
+    def savepoint(self) -> dict[str, Any]:
         self.head()  # what was read before is no change to be undone
         return {name: copy(value) for name, value in vars(self).items()}
 
-    def undo_to(self, savepoint: object) -> None:
-        assert isinstance(savepoint, dict)
+    def undo_to(self, savepoint: dict[str, Any]) -> None:
         vars(self).update(savepoint)
 
     def _permit_rows(self, where: str, *values: str) -> list[PermitRow]:
