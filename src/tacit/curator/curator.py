@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from tacit.ledger import Budget, Ledger, LedgerBudget, Store
+from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
 from tacit.privacy.relations import Relation
@@ -43,12 +43,9 @@ class Curator:
     def __init__(self, folder: Path | str, *, store: Store | None = None) -> None:
         """Open the folder, and make it if it is missing."""
         self.folder: Final = Path(folder)
-        self.ledger: Final = Ledger.open(self.folder if store is None else store)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)  # a store in a database makes none
-        except BaseException:
-            self.ledger.close()
-            raise
+        if store is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self.ledger: Final = Ledger.open(store or self.folder, anchor=self.folder / HEAD_FILE)
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._engines: dict[Home, Engine] = {}

@@ -17,9 +17,11 @@ Durable, in a folder (SQLite) or in PostgreSQL:
 
 The rooms, from the inside out: `amounts` (exact integers), `caps`, `accounts` (one measure each), `filters` (the OR of
 them, with its proof), `budget`; `journal` (chained records), `rows` and `replay` (what records do), `stores` (SQLite,
-PostgreSQL), `work` (one transaction), `verification`, `admission`, `definitions`, `requests`, `transfer`, `ledger`.
+PostgreSQL), `work` (one transaction), `verification`, `anchor` (the head noted outside), `restoring`, `transfer`,
+`admission`, `definitions`, `requests`, `ledger`.
 """
 
+from tacit.ledger.anchor import FILE_NAME as HEAD_FILE
 from tacit.ledger.budget import Budget
 from tacit.ledger.caps import FILTERS, Cap
 from tacit.ledger.journal import Head, Record
@@ -33,6 +35,7 @@ from tacit.ledger.views import LedgerBudget
 
 __all__ = [
     "FILTERS",
+    "HEAD_FILE",
     "Budget",
     "Cap",
     "Head",

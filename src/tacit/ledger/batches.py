@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from tacit.ledger.journal import Head
 from tacit.ledger.stores.protocol import Store, Transaction
 from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable
 
@@ -41,8 +42,10 @@ class Change:
 class Batches:
     """The changes of one store that wait for the write lock."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, committed: Callable[[Head], None]) -> None:
+        """Take the store, and what is to be told where the journal ends when a batch is on disk."""
         self._store: Final = store
+        self._committed: Final = committed
         self._start()
 
     def _start(self) -> None:
@@ -70,6 +73,8 @@ class Batches:
                 else:
                     for change in batch:
                         _execute(change, rows)
+                head = rows.head()
+            self._committed(head)
         except BaseException as error:
             for change in batch:
                 change.error = error if isinstance(error, Exception) else _interrupted()

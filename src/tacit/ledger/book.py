@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
@@ -19,23 +18,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO, TypeAlias, TypeVar
 
-from tacit.ledger import transfer
+from tacit.ledger import restoring, transfer
+from tacit.ledger.anchor import Anchor, Noted
 from tacit.ledger.batches import Batches
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.texts import name, note
-from tacit.ledger.verification import RECORDS_AT_ONCE, Verified, changed_contents, checked, has_content, verify
-from tacit.ledger.work import Clock, Work
-from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerUnavailable
+from tacit.ledger.verification import (
+    RECORDS_AT_ONCE,
+    Verified,
+    changed_contents,
+    check_anchored,
+    checked,
+    has_content,
+    verify,
+)
+from tacit.ledger.work import Clock, Work, system_clock
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable
 
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""
 Done = TypeVar("Done")
-
-
-def system_clock() -> int:
-    """Return this machine's time."""
-    return time.time_ns() // 1000
 
 
 def system_token() -> str:
@@ -46,12 +49,23 @@ def system_token() -> str:
 class Book:
     """A journal and its tables in a store."""
 
-    def __init__(self, store: Store, *, clock: Clock = system_clock, token: Token = system_token) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock = system_clock,
+        token: Token = system_token,
+        anchor: Path | str | None = None,
+    ) -> None:
         self._store: Final = store
-        self._batches: Final = Batches(store)
+        self._batches: Final = Batches(store, self._note)
         self._clock = clock
         self._token = token
         self._damage: LedgerCorrupt | None = None
+        path = store.anchor if anchor is None else Path(anchor)
+        self._anchor: Final = None if path is None else Anchor(path)
+        self._noted = Head()
+        self._id: str | None = None
 
     @classmethod
     def open(
@@ -61,11 +75,17 @@ class Book:
         create: bool = True,
         clock: Clock = system_clock,
         token: Token = system_token,
+        anchor: Path | str | None = None,
     ) -> Self:
-        """Open a ledger in a folder or a store and verify it from its last checkpoint on."""
+        """Open a ledger in a folder or a store and verify it from its last checkpoint on.
+
+        Its latest head is noted in a file beside it, or at `anchor` for a database: a ledger that is missing or older
+        than was noted is refused (LedgerRolledBack).
+        """
         store = SqliteStore(where, create=create) if isinstance(where, str | Path) else where
-        book = cls(store, clock=clock, token=token)
+        book = cls(store, clock=clock, token=token, anchor=anchor)
         try:
+            book._check_exists()
             store.open()
             book._write_missing_caches()
             book.verify()
@@ -75,7 +95,7 @@ class Book:
         return book
 
     @classmethod
-    def rebuild(cls, where: Path | str | Store, *, by: str, reason: str) -> Self:
+    def rebuild(cls, where: Path | str | Store, *, by: str, reason: str, anchor: Path | str | None = None) -> Self:
         """Write the tables anew from a journal that is whole, for whom and why, and open the ledger.
 
         A damaged journal is not mended: it raises, and a backup has to be restored. Answers that were changed are
@@ -83,10 +103,15 @@ class Book:
         """
         who, why = name("by", by), note("reason", reason, required=True)
         store = SqliteStore(where, create=False) if isinstance(where, str | Path) else where
+        book = cls(store, anchor=anchor)
         try:
+            book._check_exists()
             store.open()
+            noted = book._anchored()
             with store.transaction() as rows:
                 work = Work(rows, system_clock)
+                if noted is not None:
+                    check_anchored(rows, noted)
                 memory = transfer.rewrite_caches(rows)
                 lost = [key for key, answer in memory.answers.items() if not has_content(rows, answer)]
                 for sha256 in changed_contents(rows):
@@ -94,7 +119,35 @@ class Book:
                 work.write("caches-rebuilt", {"by": who, "dropped_answers": sorted(lost), "reason": why})
         finally:
             store.close()
-        return cls.open(store)
+        return cls.open(store, anchor=anchor)
+
+    @classmethod
+    def restore(
+        cls,
+        where: Path | str | Store,
+        backup: Path | str | None = None,
+        *,
+        by: str,
+        reason: str,
+        lost_records: int = 0,
+        anchor: Path | str | None = None,
+    ) -> Self:
+        """Go on from a backup, for whom and why, and open the ledger; what lay in its place is moved aside.
+
+        If records that were noted are not in the backup, `lost_records` must say how many: what they charged is
+        forgotten for good. A database is put back by its own tools; then no backup is named here.
+        """
+        who, why = name("by", by), note("reason", reason, required=True)
+        facts = {"by": who, "reason": why}
+        if not isinstance(where, str | Path):
+            if backup is not None:
+                raise InvalidInput("a ledger in a database is put back by the database's own tools", name="backup")
+            restoring.accept(where, Anchor(Path(anchor)) if anchor else None, facts, lost_records)
+            return cls.open(where, anchor=anchor)
+        if backup is None:
+            raise InvalidInput("name the backup to go on from", name="backup")
+        restoring.put_back(Path(where), Path(backup), facts, lost_records)
+        return cls.open(where, create=False)
 
     def close(self) -> None:
         """Let go of the store; the ledger can be opened again."""
@@ -118,7 +171,10 @@ class Book:
         `noted` is the number and the hash of a head that was noted earlier. Raises LedgerCorrupt, which names what
         differs; nothing is admitted from then on.
         """
-        return self._read(lambda rows: verify(rows, full=full, noted=noted))
+        anchored = self._anchored()
+        verified = self._read(lambda rows: verify(rows, full=full, noted=noted, anchored=anchored))
+        self._note(verified.head, is_new=anchored is None)
+        return verified
 
     def history(self, first: int = 1) -> Iterator[Record]:
         """Yield the records from a number on, each checked."""
@@ -188,6 +244,32 @@ class Book:
         with self._watched():
             done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock)))
             return done
+
+    def _anchored(self) -> Noted | None:
+        """Return the head that was noted beside the ledger; read before the journal is, which may go on meanwhile."""
+        return None if self._anchor is None else self._anchor.read()
+
+    def _note(self, head: Head, *, is_new: bool = False) -> None:
+        """Note where the journal ends, on disk."""
+        if self._anchor is None or not head.number or (head.number <= self._noted.number and not is_new):
+            return
+        if self._id is None:
+            (first,) = self._read(lambda rows: rows.records(1, 1))
+            self._id = first.hash
+        self._anchor.note(self._id, head)
+        self._noted = head
+
+    def _check_exists(self) -> None:
+        """Refuse to begin anew where a ledger was noted."""
+        if self._anchor is not None and self._anchor.exists() and not self._store.exists():
+            noted = self._anchor.read()
+            upto = f" up to record {noted.number}" if noted else ""
+            raise LedgerRolledBack(
+                f"{self._store.description} is missing, and {self._anchor.path} noted a ledger here{upto}; "
+                "put it back, or restore the newest backup (tacit ledger restore FILE --by NAME --reason TEXT)",
+                record=noted.number if noted else None,
+                differs="end",
+            )
 
     def _view(self, action: Callable[[Work], Done]) -> Done:
         """Read something as it is at one moment."""

@@ -36,6 +36,7 @@ KINDS: Final = frozenset(
         "checkpoint",  # all totals, so that a ledger is opened without reading its whole past
         "caches-rebuilt",  # the tables were written anew from the journal
         "imported",  # the records up to here came from an export
+        "restored",  # the records up to here came from a backup; some that were noted later may be lost
     }
 )
 """Kinds are never removed and their meaning never changes; a record of an unknown kind is refused."""

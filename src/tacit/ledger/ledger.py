@@ -19,12 +19,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Final
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger import admission, definitions, requests, texts
 from tacit.ledger.admission import Ask, Quote
-from tacit.ledger.book import Book, Token, system_clock, system_token
+from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
@@ -33,7 +34,7 @@ from tacit.ledger.requests import Request
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stores import Store
 from tacit.ledger.views import LedgerBudget
-from tacit.ledger.work import Clock, Work
+from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy.errors import EmptyInput, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import CompoundEvent, Event
 from tacit.privacy.relations import Relation
@@ -48,8 +49,15 @@ CHARGED_MAX: Final = 1_000
 class Ledger(Book):
     """Budgets, caps, epochs, permits, answers and requests, in a folder or a database."""
 
-    def __init__(self, store: Store, *, clock: Clock = system_clock, token: Token = system_token) -> None:
-        super().__init__(store, clock=clock, token=token)
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock = system_clock,
+        token: Token = system_token,
+        anchor: Path | str | None = None,
+    ) -> None:
+        super().__init__(store, clock=clock, token=token, anchor=anchor)
         self._caps_seen: dict[Scope, Cap] = {}
 
     def create_budget(

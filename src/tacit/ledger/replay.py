@@ -234,6 +234,11 @@ def _import(body: Body, number: int, rows: Rows) -> None:
         raise _impossible(number, f"an import of {body['records']} records ends elsewhere")
 
 
+def _restore(body: Body, number: int, rows: Rows) -> None:
+    if body["lost"] != max(0, body["noted"] - (number - 1)):
+        raise _impossible(number, f"{body['lost']} is not how many records were lost up to record {body['noted']}")
+
+
 def _known(rows: Rows, scope: Scope, number: int) -> ScopeRow:
     row = rows.scope(scope)
     if row is None:
@@ -292,6 +297,7 @@ _PERMIT_EFFECTS: Final[Mapping[str, Effect]] = {
     "annotated": _annotate,
     "refunded": _mark_refunded,
     "imported": _import,
+    "restored": _restore,
     "answer-released": _release,
     "caches-rebuilt": _drop_answers,
     "request-filed": _file,

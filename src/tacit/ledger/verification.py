@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, Final
 
+from tacit.ledger.anchor import Noted
 from tacit.ledger.journal import Head, Record, check_follows, check_record
 from tacit.ledger.replay import MemoryRows, apply, apply_to_scopes
 from tacit.ledger.rows import AnswerRow
 from tacit.ledger.stores.protocol import Transaction
 from tacit.ledger.work import check_end, scopes_at
-from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy.errors import LedgerCorrupt, LedgerRolledBack
 
 RECORDS_AT_ONCE: Final = 1_000
 
@@ -31,9 +32,16 @@ class Verified:
     head: Head
 
 
-def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
-    """Check the journal and the tables; `noted` is a number and a hash that `head` gave earlier."""
+def verify(
+    rows: Transaction, *, full: bool = False, noted: tuple[int, str] | None = None, anchored: Noted | None = None
+) -> Verified:
+    """Check the journal and the tables; `noted` is a number and a hash that `head` gave earlier.
+
+    `anchored` is the head that was noted beside the ledger.
+    """
     head = check_end(rows)
+    if anchored is not None:
+        check_anchored(rows, anchored)
     if noted is not None:
         _check_noted(rows, noted)
     if full or not head.checkpoint:
@@ -93,6 +101,32 @@ def _scopes_since_checkpoint(rows: Transaction, head: Head) -> Mapping[Any, Any]
     for record in checked(records, checkpoint.head):
         apply_to_scopes(record, memory)
     return memory.scopes
+
+
+def check_anchored(rows: Transaction, noted: Noted) -> None:
+    """Assert that the journal holds the head that was noted beside it, or says that it was lost."""
+    number, head = noted.number, rows.head()
+    found = [record for record in rows.records(number, 1) if (record.number, record.hash) == (number, noted.hash)]
+    for record in found:
+        check_record(record)
+    if found or declares_lost(rows, number):
+        return
+    way_out = "restore the newest backup (tacit ledger restore FILE --by NAME --reason TEXT)"
+    if head.number >= number:
+        what = f"record {number} is not the one that was noted for this place: it is another ledger's"
+    elif head.number:
+        what = f"records {head.number + 1} to {number} are missing, which were noted for this place"
+    else:
+        what = f"it is empty, and records 1 to {number} were noted for this place"
+    raise LedgerRolledBack(
+        f"the ledger cannot be used: {what}; put the right one back, or {way_out}", record=number, differs="end"
+    )
+
+
+def declares_lost(rows: Transaction, number: int) -> bool:
+    """Whether a record says that the ledger was restored and that a record of this number was lost."""
+    restored = (record for record in read_from(rows, 1) if record.kind == "restored")
+    return any(record.number <= number <= record.contents["noted"] for record in restored)
 
 
 def _check_noted(rows: Transaction, noted: tuple[int, str]) -> None:

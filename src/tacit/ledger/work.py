@@ -7,6 +7,7 @@ written, a checkpoint with all totals, so that opening a ledger reads only what 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +20,12 @@ from tacit.privacy.errors import LedgerCorrupt, UnknownName
 
 Clock: TypeAlias = Callable[[], int]
 """What tells the time, in microseconds since the beginning of 1970."""
+
+
+def system_clock() -> int:
+    """Return this machine's time."""
+    return time.time_ns() // 1000
+
 
 CHECKPOINT_EVERY: Final = 1_000
 CHECKPOINT_SCOPES_MAX: Final = 100_000

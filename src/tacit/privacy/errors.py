@@ -35,7 +35,8 @@ TacitError                      exit code 4
 │   ├── Forged          T403    a browser's request does not prove that the server's own page made it
 │   └── UnsafeBind      T404    a server would be open to others without protection, and that was not said twice
 ├── LedgerCorrupt       T500    the journal does not verify; nothing is admitted (exit code 4)
-│   └── NotALedger      T501    the file is something else, or too damaged to be read
+│   ├── NotALedger      T501    the file is something else, or too damaged to be read
+│   └── LedgerRolledBack T502   the ledger is missing, or ends before the head that was noted beside it
 ├── LedgerUnavailable   T510    the ledger cannot be read or written now; nothing recorded is lost (exit code 4)
 │   ├── LedgerFull      T511    no space is left where the ledger lies
 │   ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written
@@ -359,6 +360,12 @@ class NotALedger(LedgerCorrupt):
     """The file is something else, or too damaged to be read as a ledger."""
 
     code = "T501"
+
+
+class LedgerRolledBack(LedgerCorrupt):
+    """The ledger is missing, or is older than or another than the one whose head was noted beside it."""
+
+    code = "T502"
 
 
 class LedgerUnavailable(TacitError):

@@ -13,9 +13,11 @@ from tacit.privacy import events
 from tacit.privacy.errors import (
     InvalidInput,
     LedgerBusy,
+    LedgerRolledBack,
     LedgerTooNew,
     LedgerUnavailable,
     NotPermitted,
+    OutOfRange,
     Unavailable,
     UnknownName,
 )
@@ -178,6 +180,33 @@ def test_a_schema_of_the_first_version_is_brought_to_the_newest(
         assert ledger.released("SELECT 1", "1") == b"answer one"
         assert ledger.budget("labs").spent().epsilon == pytest.approx(0.3)
         ledger.reserve("labs", events.Laplace(0.1))
+        ledger.verify(full=True)
+
+
+def test_a_database_that_was_set_back_is_noticed_by_the_head_in_a_folder_and_accepted_aloud(
+    postgres_address: str, schema: str, tmp_path: Path
+) -> None:
+    def store() -> PostgresStore:
+        return PostgresStore(postgres_address, schema=schema)
+
+    anchor = tmp_path / "ledger.head"
+    with Ledger.open(store(), anchor=anchor) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        ledger.reserve("visits", events.Laplace(0.1))
+    Ledger.open(store(), anchor=anchor).close()
+    with psycopg.connect(postgres_address) as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    for _ in range(2):
+        with pytest.raises(LedgerRolledBack, match="records 1 to 2 were noted"):
+            Ledger.open(store(), anchor=anchor)
+    with pytest.raises(OutOfRange, match="2 records"):
+        Ledger.restore(store(), by="carl", reason="the cluster was lost", anchor=anchor)
+    with pytest.raises(InvalidInput, match="own tools"):
+        Ledger.restore(store(), tmp_path / "backup", by="carl", reason="the cluster was lost", anchor=anchor)
+    with Ledger.restore(store(), by="carl", reason="the cluster was lost", lost_records=2, anchor=anchor) as ledger:
+        assert [record.kind for record in ledger.history()] == ["restored"]
+        ledger.create_budget("visits", epsilon=1.0)
+    with Ledger.open(store(), anchor=anchor) as ledger:
         ledger.verify(full=True)
 
 

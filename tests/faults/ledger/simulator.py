@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.accounting import Cost
-from tacit.ledger import Ledger, Permit
+from tacit.ledger import HEAD_FILE, Ledger, Permit
 from tacit.ledger.amounts import added
 from tacit.ledger.filters import filter_of
 from tacit.ledger.stores import SqliteStore
@@ -45,10 +45,10 @@ class Disk:
     def store(self) -> SqliteStore:
         return SqliteStore(self.folder, connect=self._connect)
 
-    def image(self, target: Path) -> Path:
+    def image(self, target: Path, *, with_head: bool = False) -> Path:
         """Copy the files as they are now: what is left when the power goes."""
         target.mkdir(parents=True)
-        for name in FILES:
+        for name in (*FILES, HEAD_FILE) if with_head else FILES:
             if (self.folder / name).exists():
                 shutil.copyfile(self.folder / name, target / name)
         return target

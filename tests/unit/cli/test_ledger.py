@@ -100,3 +100,21 @@ def test_a_folder_without_a_ledger_is_bad_use_and_stays_as_it_is(
 def test_a_head_that_is_not_one_is_bad_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ledger", "verify", "--folder", str(folder), "--noted", "x"]) == 2
     assert "NUMBER:HASH" in capsys.readouterr().err
+
+
+def test_a_deleted_ledger_is_refused_until_a_backup_is_restored(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--folder", str(folder))
+    answer(capsys, "backup", str(tmp_path / "copy"), *where)
+    with Curator(folder) as curator:
+        curator.ledger.reserve("visits", events.Laplace(0.1))
+    (folder / "ledger.sqlite").unlink()
+    assert run(["ledger", "show", *where]) == 4
+    assert "T502" in capsys.readouterr().err
+    said = ("restore", str(tmp_path / "copy"), "--by", "carl", "--reason", "the disk failed", *where)
+    assert run(["ledger", *said]) == 2
+    assert "--lost-records 1" in capsys.readouterr().err
+    assert answer(capsys, *said, "--lost-records", "1") == {"last": 7, "lost": 1}
+    assert answer(capsys, "show", *where)["records"][-1]["kind"] == "restored"
+    assert run(["ledger", "restore", *said[2:]]) == 2

@@ -79,6 +79,10 @@ def rebuilt(*answers: tuple[str, str]) -> Step:
     return "caches-rebuilt", {"by": "carl", "dropped_answers": list(map(list, answers)), "reason": ""}
 
 
+def back(noted: int, lost: int = 0) -> Step:
+    return "restored", {"aside": None, "by": "carl", "lost": lost, "noted": noted, "noted_hash": "", "reason": "why"}
+
+
 def replayed(*steps: Step) -> MemoryRows:
     head, rows = Head(), MemoryRows()
     for kind, contents in steps:
@@ -99,6 +103,7 @@ SET_UP = (BUDGET, CAP)
         (*SET_UP, FILED, decided()),
         (*SET_UP, FILED, granted(), reserved()),
         (*SET_UP, reserved(), committed(answer=ANSWER), released(), rebuilt((PLAN_SHA256, "1")), rebuilt()),
+        (*SET_UP, back(noted=5, lost=3), back(noted=1)),
         (BUDGET, epoch(), ("checkpoint", {"scopes": {}}), ("imported", {"records": 3, "source": "export"})),
     ],
 )
@@ -153,6 +158,8 @@ def test_what_a_ledger_does_is_replayed(steps: tuple[Step, ...]) -> None:
         ((*SET_UP, reserved(), committed(answer=ANSWER), released(), released()), "released before"),
         ((*SET_UP, rebuilt((PLAN_SHA256, "1"))), "never released"),
         ((*SET_UP, ("imported", {"records": 7, "source": "export"})), "records"),
+        ((*SET_UP, back(noted=5, lost=2)), "2 is not how many records were lost"),
+        ((*SET_UP, back(noted=5)), "0 is not how many"),
         ((*SET_UP, ("reserved", {})), "not what a reserved record holds"),
         ((*SET_UP, reserved(charged=None)), "not what a reserved record holds"),
     ],

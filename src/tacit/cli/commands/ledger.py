@@ -1,4 +1,4 @@
-"""`tacit ledger`: look at a ledger, verify it, and take copies of it."""
+"""`tacit ledger`: look at a ledger, verify it, take copies of it, and go on from one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tacit.cli.kit import Group, Screen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tacit.ledger import Ledger, Scope
+    from tacit.ledger import Ledger, PostgresStore, Scope
 
 RECORDS_SHOWN: Final = 10
 
 
 @click.group("ledger", cls=Group)
 def command() -> None:
-    """Look at a ledger, verify it, and take copies of it.
+    """Look at a ledger, verify it, take copies of it, and go on from one.
 
     A ledger lies in a folder, by default this one, or with --postgres in the database that the environment variable
     TACIT_LEDGER_POSTGRES names.
@@ -44,11 +44,21 @@ def _on_ledger(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def _opened(folder: Path, postgres: bool, *, create: bool = False) -> Iterator[Ledger]:
-    from tacit.ledger import Ledger, PostgresStore
+    from tacit.ledger import Ledger
 
-    where = PostgresStore.from_environment() if postgres else folder
-    with Ledger.open(where, create=create) as ledger:
+    where, anchor = _place(folder, postgres)
+    with Ledger.open(where, create=create, anchor=anchor) as ledger:
         yield ledger
+
+
+def _place(folder: Path, postgres: bool) -> tuple[Path | PostgresStore, Path | None]:
+    """Return where the ledger lies, and for a database the head that a curator's folder has noted of it."""
+    from tacit.ledger import HEAD_FILE, PostgresStore
+
+    if not postgres:
+        return folder, None
+    noted = folder / HEAD_FILE
+    return PostgresStore.from_environment(), noted if noted.exists() else None
 
 
 @command.command()
@@ -124,6 +134,38 @@ def backup(screen: Screen, folder: Path, postgres: bool, file: Path) -> None:
     with _opened(folder, postgres) as ledger:
         ledger.backup(file)
     _said(screen, f"wrote a copy to {file}", {"file": str(file)})
+
+
+@command.command()
+@_on_ledger
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--by", required=True, metavar="NAME", help="Who restores it; kept in the journal.")
+@click.option("--reason", required=True, help="Why; kept in the journal.")
+@click.option(
+    "--lost-records",
+    default=0,
+    type=click.IntRange(0),
+    help="How many records that were noted are not in the backup: what they charged is forgotten for good.",
+)
+@click.pass_obj
+def restore(
+    screen: Screen, folder: Path, postgres: bool, file: Path | None, by: str, reason: str, lost_records: int
+) -> None:
+    """Go on from the backup FILE; what lies in its place is moved aside.
+
+    Refused if the backup ends before the head that was noted in the folder, unless --lost-records says by how many
+    records. With --postgres the database was put back by its own tools, and no FILE is named.
+    """
+    from tacit.ledger import Ledger
+
+    where, anchor = _place(folder, postgres)
+    with Ledger.restore(where, file, by=by, reason=reason, lost_records=lost_records, anchor=anchor) as ledger:
+        head = ledger.head().number
+    _said(
+        screen,
+        f"the ledger goes on from record {head}; {lost_records} records are lost",
+        {"last": head, "lost": lost_records},
+    )
 
 
 def _said(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:

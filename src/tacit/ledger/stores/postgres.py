@@ -96,6 +96,13 @@ class PostgresStore(PostgresSchema, Store):
             raise NotPermitted(f"{file} holds a password and others can read it; run chmod 600 on it")
         return cls(text, **settings)
 
+    def exists(self) -> bool:
+        return True
+
+    @property
+    def anchor(self) -> Path | None:
+        return None
+
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
         with self._begun(self._writer, f"{BEGIN}; {_LOCK_HEAD}; {END}") as (connection, end):

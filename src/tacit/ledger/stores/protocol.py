@@ -85,6 +85,9 @@ class Store(Protocol):
     def description(self) -> str:
         """Where it is, for people; no password in it."""
 
+    def exists(self) -> bool:
+        """Whether there is something to open; a database that is reached over a network is not asked."""
+
     def open(self) -> None:
         """Make it ready: create what is missing, migrate what is old, refuse what is newer or something else."""
 
@@ -93,6 +96,10 @@ class Store(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Transaction]:
         """Read rows as they are at one moment, without the write lock."""
+
+    @property
+    def anchor(self) -> Path | None:
+        """Where the head of the ledger is noted outside of it, if this place has one."""
 
     def backup(self, path: Path) -> None:
         """Write a copy that can be opened, while others go on."""

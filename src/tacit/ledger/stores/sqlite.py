@@ -13,11 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.ledger import anchor
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
 from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
 from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, sync, touch_private
-from tacit.privacy.errors import InvalidInput
+from tacit.privacy.errors import InvalidInput, LedgerUnavailable
 
 __all__ = ["FILE_NAME", "PRAGMAS", "SqliteStore"]
 
@@ -70,6 +71,27 @@ class SqliteStore(SqliteFile, Store):
             busy_timeout_s=busy_timeout_s,
             connect=connect,
         )
+        self._identity: tuple[int, int] | None = None
+        """Which file was opened: what is written to another one is not kept."""
+
+    @property
+    def anchor(self) -> Path:
+        return self.path.with_name(anchor.FILE_NAME)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def open(self) -> None:
+        super().open()
+        self._identity = self._found()
+
+    def _found(self) -> tuple[int, int] | None:
+        """Return which file lies at the path now."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _schema(self) -> Columns:
         """Return the definitions of a new file's tables."""
@@ -80,6 +102,10 @@ class SqliteStore(SqliteFile, Store):
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
         with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
+            if self._found() != self._identity:
+                raise LedgerUnavailable(
+                    f"{self.path} was removed or replaced since it was opened: nothing was charged; open it again"
+                )
             transaction = SqliteTransaction(_fetch_with(connection), self._schema)
             yield transaction
             for statement, values in transaction.statements():

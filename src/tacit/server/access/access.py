@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from tacit.ledger.book import system_clock
+from tacit.ledger.work import system_clock
 from tacit.privacy.errors import Forged, NotKnown, NotPermitted, Throttled
 from tacit.server.access import browsers
 from tacit.server.access.audit import DONE, Audit, AuditRecord, shown_stranger

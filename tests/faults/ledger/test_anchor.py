@@ -1,0 +1,377 @@
+"""The head noted beside a ledger: what was deleted, cut off or replaced is noticed, and going back is said aloud."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from tacit.curator import Curator
+from tacit.ledger import HEAD_FILE, Ledger, SqliteStore
+from tacit.ledger.anchor import LINE_BYTES, Anchor
+from tacit.privacy import events
+from tacit.privacy.errors import (
+    InvalidInput,
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerRolledBack,
+    LedgerUnavailable,
+    OutOfRange,
+    TacitError,
+)
+from tests.faults.ledger.simulator import Crash, Disk, begin, check
+from tests.style.rules import ROOT
+
+TENTH = events.Laplace(0.1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a closed ledger of six records, and a backup of it as it was after four."""
+    with Ledger.open(tmp_path / "clinic") as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        for _ in range(3):
+            ledger.reserve("visits", TENTH)
+        ledger.backup(tmp_path / "backup")
+        ledger.reserve("visits", TENTH)
+        ledger.reserve("visits", TENTH)
+    return tmp_path / "clinic"
+
+
+def database(folder: Path) -> Path:
+    return folder / "ledger.sqlite"
+
+
+def test_a_deleted_ledger_is_not_made_anew(folder: Path) -> None:
+    database(folder).unlink()
+    before = sorted(os.listdir(folder))
+    for opening in (Ledger.open, Curator, lambda where: Ledger.open(where, create=False)):
+        with pytest.raises(
+            LedgerRolledBack, match=r"is missing, and .*ledger\.head noted a ledger here up to record 6"
+        ) as found:
+            opening(folder)
+        assert (found.value.code, found.value.exit_code) == ("T502", 4)
+        assert "tacit ledger restore" in found.value.message
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"torn", bytes(2 * LINE_BYTES)])
+def test_a_deleted_ledger_is_not_made_anew_because_its_head_cannot_be_read(folder: Path, content: bytes) -> None:
+    database(folder).unlink()
+    (folder / HEAD_FILE).write_bytes(content)
+    with pytest.raises(LedgerRolledBack, match="is missing"):
+        Ledger.open(folder)
+
+
+def test_an_older_copy_put_in_its_place_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copyfile(tmp_path / "backup", database(folder))
+    for _ in range(2):
+        with pytest.raises(LedgerRolledBack, match="records 5 to 6 are missing") as found:
+            Ledger.open(folder)
+        assert found.value.record == 6
+    with pytest.raises(LedgerRolledBack, match="records 5 to 6 are missing"):
+        Ledger.rebuild(folder, by="carl", reason="hope")
+
+
+def test_an_empty_ledger_put_in_its_place_is_refused(folder: Path, tmp_path: Path) -> None:
+    Ledger.open(tmp_path / "empty").close()
+    shutil.copyfile(database(tmp_path / "empty"), database(folder))
+    with pytest.raises(LedgerRolledBack, match="records 1 to 6 were noted"):
+        Ledger.open(folder)
+
+
+def test_another_ledger_put_in_its_place_is_refused(folder: Path, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "other") as other:
+        other.create_budget("visits", epsilon=1.0)
+        for _ in range(9):
+            other.reserve("visits", TENTH)
+    shutil.copyfile(database(tmp_path / "other"), database(folder))
+    with pytest.raises(LedgerRolledBack, match="record 6 is not the one that was noted"):
+        Ledger.open(folder)
+
+
+KILLED = """
+import os, signal, sys
+from tacit.ledger import Ledger
+from tacit.privacy import events
+ledger = Ledger.open(sys.argv[1])
+ledger.create_budget("visits", epsilon=1.0)
+for _ in range(5):
+    ledger.reserve("visits", events.Laplace(0.1))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_loses_nothing_and_a_file_without_its_log_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "clinic")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    shutil.copytree(tmp_path / "clinic", tmp_path / "cut")
+    (tmp_path / "cut" / "ledger.sqlite-wal").unlink()
+    with pytest.raises(LedgerRolledBack, match="records 1 to 6 were noted"):
+        Ledger.open(tmp_path / "cut")
+    with Ledger.open(tmp_path / "clinic") as ledger:
+        assert ledger.verify(full=True).head.number == 6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_power_cut_at_any_moment_never_leaves_a_head_that_leads(tmp_path: Path, seed: int) -> None:
+    images = 0
+
+    def look(statement: str) -> None:
+        nonlocal images
+        images += 1
+        image = disk.image(tmp_path / f"image-{images}", with_head=True)
+        with Ledger.open(Disk(image).store()) as recovered:
+            check(recovered, client)
+
+    disk = Disk(tmp_path / "ledger", look)
+    client = begin(disk.store(), seed)
+    disk.is_watched = True
+    client.work(8)
+    disk.is_watched = False
+    client.ledger.close()
+    assert images > 50
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_log_that_was_torn_off_is_noticed(tmp_path: Path, seed: int) -> None:
+    disk = Disk(tmp_path / "ledger")
+    client = begin(disk.store(), seed)
+    client.work(8)
+    last, log = client.ledger.head().number, (tmp_path / "ledger" / "ledger.sqlite-wal").read_bytes()
+    for part in range(10):
+        torn = disk.image(tmp_path / f"torn-{part}", with_head=True)
+        (torn / "ledger.sqlite-wal").write_bytes(log[: len(log) * part // 10])
+        with pytest.raises(LedgerRolledBack, match=str(last)):
+            Ledger.open(torn)
+    client.ledger.close()
+
+
+def test_a_line_that_was_torn_locks_nobody_out(folder: Path) -> None:
+    right = (folder / HEAD_FILE).read_bytes()
+    assert len(right) == 2 * LINE_BYTES
+    assert right.decode("ascii").count("\n") == 2
+    damaged = [right[:cut] for cut in range(0, len(right), 37)]
+    damaged += [right[:place] + bytes([right[place] ^ 1]) + right[place + 1 :] for place in range(0, len(right), 41)]
+    damaged += [b"", b"\xff" * 2 * LINE_BYTES, right[:LINE_BYTES] + bytes(LINE_BYTES), b"x" * 10_000]
+    for content in damaged:
+        (folder / HEAD_FILE).write_bytes(content)
+        with Ledger.open(folder) as ledger:
+            assert ledger.head().number == 6
+        noted = Anchor(folder / HEAD_FILE).read()
+        assert noted is not None
+        assert noted.number == 6
+
+
+def test_one_torn_line_leaves_the_other_to_be_held_against(folder: Path, tmp_path: Path) -> None:
+    right = (folder / HEAD_FILE).read_bytes()
+    shutil.copyfile(tmp_path / "backup", database(folder))
+    for place in (5, LINE_BYTES + 5):
+        (folder / HEAD_FILE).write_bytes(right[:place] + b"?" + right[place + 1 :])
+        with pytest.raises(LedgerRolledBack, match=r"record(s 5 to)? \d"):
+            Ledger.open(folder)
+
+
+def test_a_head_that_lags_is_brought_up_to_date(folder: Path, tmp_path: Path) -> None:
+    early = (folder / HEAD_FILE).read_bytes()
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", TENTH)
+        ledger.reserve("visits", TENTH)
+    (folder / HEAD_FILE).write_bytes(early)
+    with Ledger.open(folder) as ledger:
+        noted = Anchor(folder / HEAD_FILE).read()
+        assert noted is not None
+        assert (noted.number, noted.hash) == (ledger.head().number, ledger.head().hash)
+        assert noted.ledger == next(ledger.history()).hash
+
+
+def test_a_copy_without_a_head_opens_and_notes_its_own(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    shutil.copyfile(tmp_path / "backup", tmp_path / "copy" / "ledger.sqlite")
+    with Ledger.open(tmp_path / "copy"):
+        noted = Anchor(tmp_path / "copy" / HEAD_FILE).read()
+    assert noted is not None
+    assert noted.number == 4
+
+
+def test_the_head_is_private_and_a_ledger_without_records_has_none(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        assert not (tmp_path / HEAD_FILE).exists()
+        ledger.create_budget("visits", epsilon=1.0)
+        assert (tmp_path / HEAD_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_head_that_cannot_be_written_stops_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.open
+
+    def denied(path: object, *arguments: int, **settings: int) -> int:
+        if str(path).endswith(HEAD_FILE):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("os.open", denied)
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", TENTH)
+        assert ledger.head().number == 7
+    with Ledger.open(folder) as ledger:
+        assert ledger.head().number == 7
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_what_was_removed_or_replaced_while_it_is_open_is_not_written_to(folder: Path, change: str) -> None:
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", TENTH)
+        copied = folder.with_name("copy")
+        shutil.copyfile(database(folder), copied)
+        database(folder).unlink()
+        if change == "replaced":
+            os.replace(copied, database(folder))
+        with pytest.raises(LedgerUnavailable, match="was removed or replaced since it was opened: nothing was charged"):
+            ledger.reserve("visits", TENTH)
+
+
+def restored(folder: Path, backup: Path, **settings: int) -> Ledger:
+    return Ledger.restore(folder, backup, by="carl", reason="the disk failed", **settings)
+
+
+@pytest.mark.parametrize("damage", ["deleted", "older", "garbage", "whole"])
+def test_a_backup_is_restored_if_it_is_said_what_is_lost(folder: Path, tmp_path: Path, damage: str) -> None:
+    if damage == "deleted":
+        database(folder).unlink()
+    elif damage == "older":
+        shutil.copyfile(tmp_path / "backup", database(folder))
+    elif damage == "garbage":
+        database(folder).write_bytes(b"garbage" * 1000)
+    old = database(folder).read_bytes() if database(folder).exists() else None
+    for lost in (0, 1, 3):
+        with pytest.raises(OutOfRange, match=r"ends with record 4, so 2 records that were noted are lost"):
+            restored(folder, tmp_path / "backup", lost_records=lost)
+    assert (database(folder).read_bytes() if database(folder).exists() else None) == old, "nothing was changed"
+    with restored(folder, tmp_path / "backup", lost_records=2) as ledger:
+        ledger.verify(full=True)
+        *_, record = ledger.history()
+        assert (record.kind, record.number) == ("restored", 5)
+        facts = record.contents
+        assert (facts["by"], facts["reason"], facts["lost"], facts["noted"]) == ("carl", "the disk failed", 2, 6)
+        ledger.reserve("visits", TENTH)
+    assert (facts["aside"] is not None) == (old is not None)
+    if damage == "garbage":
+        assert (folder / facts["aside"]).read_bytes() == old
+    elif facts["aside"] is not None:
+        with closing(sqlite3.connect(folder / facts["aside"])) as aside:
+            assert aside.execute("SELECT number FROM head").fetchall() == [(6 if damage == "whole" else 4,)]
+    with Ledger.open(folder) as ledger:
+        assert ledger.head().number == 6
+        noted = Anchor(folder / HEAD_FILE).read()
+        assert noted is not None
+        assert noted.number == 6
+    assert not [path for path in folder.iterdir() if path.name.startswith(".restoring")]
+
+
+def test_a_backup_that_holds_everything_is_restored_without_loss(folder: Path, tmp_path: Path) -> None:
+    with Ledger.open(folder) as ledger:
+        ledger.backup(tmp_path / "newest")
+    database(folder).unlink()
+    with pytest.raises(OutOfRange, match="0 records"):
+        restored(folder, tmp_path / "newest", lost_records=1)
+    with restored(folder, tmp_path / "newest") as ledger:
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.5)
+        assert [record.contents["lost"] for record in ledger.history(7)] == [0]
+
+
+def test_the_backup_of_another_ledger_is_not_restored(folder: Path, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "other") as other:
+        other.create_budget("visits", epsilon=1.0)
+        other.backup(tmp_path / "others")
+    database(folder).unlink()
+    with pytest.raises(LedgerRolledBack, match="another ledger"):
+        restored(folder, tmp_path / "others", lost_records=5)
+
+
+def test_a_backup_that_went_on_elsewhere_is_not_restored(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    shutil.copyfile(tmp_path / "backup", tmp_path / "copy" / "ledger.sqlite")
+    with Ledger.open(tmp_path / "copy") as copy:
+        for _ in range(4):
+            copy.reserve("visits", events.Laplace(0.05))
+        copy.backup(tmp_path / "elsewhere")
+    with pytest.raises(LedgerRolledBack, match="went on somewhere else"):
+        restored(folder, tmp_path / "elsewhere")
+
+
+def test_a_damaged_backup_is_not_restored(folder: Path, tmp_path: Path) -> None:
+    content = bytearray((tmp_path / "backup").read_bytes())
+    place = content.index(b'"reserved"' if b'"reserved"' in content else b"reserved")
+    content[place] ^= 1
+    (tmp_path / "damaged").write_bytes(content)
+    before = database(folder).read_bytes()
+    with pytest.raises(LedgerCorrupt):
+        restored(folder, tmp_path / "damaged", lost_records=2)
+    for path in (tmp_path / "missing", tmp_path):
+        with pytest.raises(InvalidInput, match="is no file"):
+            restored(folder, path)
+    assert database(folder).read_bytes() == before
+
+
+def test_a_ledger_that_somebody_has_open_is_not_replaced(folder: Path, tmp_path: Path) -> None:
+    with Ledger.open(folder) as ledger:
+        with pytest.raises(LedgerBusy, match="stop them"):
+            restored(folder, tmp_path / "backup", lost_records=2)
+        ledger.reserve("visits", TENTH)
+        ledger.verify(full=True)
+
+
+def test_records_beyond_the_noted_head_are_lost_too(folder: Path, tmp_path: Path) -> None:
+    early = (folder / HEAD_FILE).read_bytes()
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", TENTH)
+    (folder / HEAD_FILE).write_bytes(early)
+    with pytest.raises(OutOfRange, match="3 records"):
+        restored(folder, tmp_path / "backup", lost_records=2)
+    restored(folder, tmp_path / "backup", lost_records=3).close()
+
+
+@pytest.mark.parametrize("step", ["os.rename", "os.replace", "tacit.ledger.anchor.Anchor.reset"])
+def test_a_restoration_that_was_interrupted_can_be_run_again_or_is_done(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def crash(*_: object) -> None:
+        raise Crash(step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(step, crash)
+        with pytest.raises(Crash):
+            restored(folder, tmp_path / "backup", lost_records=2)
+    with suppress(TacitError), Ledger.open(folder) as ledger:
+        ledger.verify(full=True)
+        if ledger.head().number == 5:
+            return  # it was done, and says so itself
+    with restored(folder, tmp_path / "backup", lost_records=2) as ledger:
+        assert ledger.head().number == 5
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", TENTH)
+
+
+def test_the_head_of_another_server_that_lies_in_what_was_lost_is_accepted(folder: Path, tmp_path: Path) -> None:
+    """Several servers note the head of one database, each in its own folder."""
+    other = tmp_path / "other" / HEAD_FILE
+    other.parent.mkdir()
+    lost = (folder / HEAD_FILE).read_bytes()
+    other.write_bytes(lost)
+    restored(folder, tmp_path / "backup", lost_records=2).close()
+    with Ledger.open(SqliteStore(folder), anchor=other) as ledger:
+        assert ledger.head().number == 5
+    other.write_bytes(lost)
+    with Ledger.open(folder) as ledger:
+        for _ in range(3):
+            ledger.reserve("visits", TENTH)
+    with Ledger.open(SqliteStore(folder), anchor=other) as ledger:
+        assert ledger.head().number == 8
