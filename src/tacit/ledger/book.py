@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
@@ -165,6 +165,13 @@ class Book:
         """Return where the journal ends; noted elsewhere, its number and hash show later whether it was rewritten."""
         return self._view(lambda work: work.rows.head())
 
+    @property
+    def id(self) -> str | None:
+        """What tells this ledger from every other one: the hash of its first record; None before there is one."""
+        if self._id is None:
+            self._id = next((first.hash for first in self._read(lambda rows: rows.records(1, 1))), None)
+        return self._id
+
     def verify(self, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
         """Check the journal and the tables, from the last checkpoint or, with `full`, from the first record.
 
@@ -188,7 +195,8 @@ class Book:
     def export(self, target: Path | str | TextIO) -> None:
         """Write the ledger as JSON lines, to a stream or to a new file that appears when it is complete."""
         if not isinstance(target, str | Path):
-            target.writelines(f"{line}\n" for line in self.export_lines())
+            folder = self._store.place if isinstance(self._store, SqliteStore) else None
+            target.writelines(f"{line}\n" for line in self.export_lines(folder=folder))
             return
         path = Path(target)
         beside = path.with_name(f".{path.name}.{self._token()}")
@@ -204,23 +212,50 @@ class Book:
         finally:
             beside.unlink(missing_ok=True)
 
-    def export_lines(self, *, answers: bool = True) -> Iterator[str]:
-        """Yield the lines of an export; without `answers` it is for reading and checking, and cannot be imported."""
+    def export_lines(self, *, answers: bool = True, folder: str | None = None) -> Iterator[str]:
+        """Yield the lines of an export; without `answers` it is for reading and checking, and cannot be imported.
+
+        `folder` is where the ledger lies, for an import to find it.
+        """
         end = self.head().number  # what comes later is left out; each part is read in a moment, and blocks nobody
         records = takewhile(lambda record: record.number <= end, self.history())
-        yield from transfer.export_lines(records, self._content if answers else None)
+        yield from transfer.export_lines(records, self._content if answers else None, folder)
 
-    def import_(self, source: Path | str | TextIO) -> None:
-        """Fill this ledger, which must be empty, with an export; every line is verified before any is written."""
-        if isinstance(source, str | Path):
+    def import_(
+        self,
+        export: Path | str | TextIO,
+        *,
+        source: Book | Store | Path | str | None = None,
+        source_lost: str | None = None,
+    ) -> None:
+        """Fill this ledger, which must be empty, with an export; every line is verified before any is written.
+
+        The ledger that was exported is closed for changes first, so that only one goes on. It is `source`, or lies in
+        the folder that the export names. If it cannot be reached, `source_lost` must say why nobody uses it any more.
+        """
+        if isinstance(export, str | Path):
             try:
-                with Path(source).open(encoding="ascii") as file:
-                    export = transfer.read_export(transfer.read_all(file))
+                with Path(export).open(encoding="ascii") as file:
+                    read = transfer.read_export(transfer.read_all(file))
             except (OSError, UnicodeDecodeError):
-                raise InvalidInput(f"{source} cannot be read as an export", name="source") from None
+                raise InvalidInput(f"{export} cannot be read as an export", name="export") from None
         else:
-            export = transfer.read_export(transfer.read_all(source))
-        self._change(lambda work: transfer.import_export(work, export, "export"))
+            read = transfer.read_export(transfer.read_all(export))
+        transfer.require_empty(self.head())
+        lost = None if source_lost is None else note("source_lost", source_lost, required=True)
+        to = self._store.place
+        with ExitStack() as stack:
+            found = source if isinstance(source, Book) else _source_of(read, source, lost, stack)
+            facts = {"source": None if found is None else found._store.place, "source_lost": lost}
+            if facts["source"] == to:
+                raise InvalidInput("a ledger cannot be moved to where it is", name="source")
+
+            def fill(work: Work) -> None:
+                transfer.import_export(work, read, facts)
+                if found is not None:  # a crash from here on leaves it closed there and not yet written here
+                    found._change(lambda other: transfer.close_source(other, read, to))
+
+            self._change(fill)
 
     def backup(self, path: Path | str) -> None:
         """Write a copy of the store that can be opened, while others go on; it appears when it is complete."""
@@ -253,11 +288,9 @@ class Book:
         """Note where the journal ends, on disk."""
         if self._anchor is None or not head.number or (head.number <= self._noted.number and not is_new):
             return
-        if self._id is None:
-            (first,) = self._read(lambda rows: rows.records(1, 1))
-            self._id = first.hash
-        self._anchor.note(self._id, head)
-        self._noted = head
+        if (ledger := self.id) is not None:
+            self._anchor.note(ledger, head)
+            self._noted = head
 
     def _check_exists(self) -> None:
         """Refuse to begin anew where a ledger was noted."""
@@ -290,3 +323,26 @@ class Book:
         except LedgerCorrupt as error:
             self._damage = error
             raise
+
+
+def _source_of(
+    export: transfer.Export, source: Store | Path | str | None, lost: str | None, stack: ExitStack
+) -> Book | None:
+    """Open the ledger that was exported; None if it is lost, or if nothing was in it."""
+    where = source
+    if where is None and export.folder is not None and SqliteStore(export.folder).exists():
+        where = export.folder
+    try:
+        opened = None if where is None else stack.enter_context(Book.open(where, create=False))
+        if opened is not None and (source is not None or opened.id == export.ledger):
+            return opened
+    except LedgerCorrupt:
+        if lost is None:
+            raise
+    if lost is None and export.records:
+        raise InvalidInput(
+            "the ledger that was exported must be closed for changes, and it cannot be found; name its folder "
+            "(source), or say why it is gone (source_lost)",
+            name="source",
+        )
+    return None

@@ -36,6 +36,7 @@ KINDS: Final = frozenset(
         "checkpoint",  # all totals, so that a ledger is opened without reading its whole past
         "caches-rebuilt",  # the tables were written anew from the journal
         "imported",  # the records up to here came from an export
+        "moved",  # the ledger goes on somewhere else, and nothing comes after this here
         "restored",  # the records up to here came from a backup; some that were noted later may be lost
     }
 )

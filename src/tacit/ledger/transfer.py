@@ -1,8 +1,13 @@
 """A ledger as JSON lines: to keep elsewhere, to read with other tools, to move to another store.
 
-The first line says what the file is, then one record a line as it stands in the journal, then the released answers, and
-a last line that says how many of each there were: a file without it was cut off. An import goes into an empty ledger
-only, verifies every line, and keeps the chain; one more record says that it happened.
+The first line says what the file is, and where the ledger lies if that is a folder; then comes one record a line as it
+stands in the journal, then the released answers, and a last line that says how many of each there were: a file without
+it was cut off. An import goes into an empty ledger only, verifies every line, and keeps the chain; one more record says
+that it happened.
+
+A ledger goes on in one place. An import therefore closes the ledger that was exported, with a last record `moved`, and
+only then is its own on disk: a crash between the two leaves none that admits anything, and the same import can be run
+again.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from tacit.ledger.stores.protocol import Transaction
 from tacit.ledger.verification import checked, replayed
 from tacit.ledger.work import Work, check_end
 from tacit.privacy import strict_json
-from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew
+from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerMoved, LedgerTooNew
 
 FORMAT: Final = "tacit-ledger"
 VERSION: Final = 1
@@ -34,11 +39,25 @@ class Export:
     contents: Mapping[str, bytes]
     rows: MemoryRows
     """What the records come to."""
+    folder: str | None = None
+    """Where the ledger lies that was exported, if it says so."""
+
+    @property
+    def head(self) -> Head:
+        """Where the journal ends."""
+        return self.records[-1].head if self.records else Head()
+
+    @property
+    def ledger(self) -> str | None:
+        """The id of the ledger: the hash of its first record."""
+        return self.records[0].hash if self.records else None
 
 
-def export_lines(records: Iterable[Record], content: Callable[[str], bytes | None] | None) -> Iterator[str]:
+def export_lines(
+    records: Iterable[Record], content: Callable[[str], bytes | None] | None, folder: str | None = None
+) -> Iterator[str]:
     """Yield the lines of an export of these records and of the answers that they released, unless `content` is None."""
-    yield canonical({"format": FORMAT, "version": VERSION})
+    yield canonical({"folder": folder, "format": FORMAT, "version": VERSION})
     count, rows = 0, MemoryRows()
     for record in records:
         count += 1
@@ -53,26 +72,54 @@ def export_lines(records: Iterable[Record], content: Callable[[str], bytes | Non
 
 def read_export(lines: Iterable[str]) -> Export:
     """Read an export and verify all of it."""
-    records, contents = _read(lines)
+    parsed = map(_parse, lines)
+    folder = _read_header(next(parsed, {}))
+    records, contents = _read(parsed)
     rows = MemoryRows()
     for record in checked(iter(records), Head()):
         apply(record, rows)
     for answer in rows.answers.values():
         if answer.sha256 not in contents:
             raise _damaged(f"the answer {answer.sha256[:16]} is missing")
-    return Export(tuple(records), contents, rows)
+    for last in records[-1:]:
+        if last.kind == "moved":
+            raise LedgerMoved(f"the ledger of this export was moved to {last.contents['to']}; export it there")
+    return Export(tuple(records), contents, rows, folder)
 
 
-def import_export(work: Work, export: Export, source: str) -> None:
-    """Fill an empty ledger with what an export holds."""
-    if work.rows.head().number:
+def close_source(work: Work, export: Export, to: str) -> None:
+    """Note in the ledger that was exported that it goes on somewhere else, unless that is noted already."""
+    head = work.rows.head()
+    for last in work.rows.end():
+        if last.kind == "moved" and last.previous == export.head.hash and last.contents["to"] == to:
+            return  # an import that was interrupted is run again
+    if [first.hash for first in work.rows.records(1, 1)] != [export.ledger]:
+        raise InvalidInput("the ledger that is named as the source is another one than was exported", name="source")
+    if (head.number, head.hash) != (export.head.number, export.head.hash):
+        work.require_not_moved()
+        raise InvalidInput(
+            f"the ledger went on since it was exported: it ends with record {head.number}, and the export with "
+            f"{export.head.number}; export it again",
+            name="export",
+        )
+    work.write("moved", {"to": to})
+
+
+def require_empty(head: Head) -> None:
+    """Refuse a ledger that has records."""
+    if head.number:
         raise AlreadySettled("an import goes into an empty ledger, and this one has records", name="ledger")
+
+
+def import_export(work: Work, export: Export, source: Mapping[str, str | None]) -> None:
+    """Fill an empty ledger with what an export holds; `source` says where that comes from."""
+    require_empty(work.rows.head())
     for record in export.records:
         work.rows.append(record, is_checkpoint=record.kind == "checkpoint")
     for digest, content in export.contents.items():
         work.rows.put_content(digest, content)
     write_caches(work.rows, export.rows)
-    work.write("imported", {"records": len(export.records), "source": source})
+    work.write("imported", {"records": len(export.records), **source})
 
 
 def rewrite_caches(rows: Transaction) -> MemoryRows:
@@ -104,13 +151,16 @@ def read_all(stream: TextIO) -> Iterator[str]:
         yield line
 
 
-def _read(lines: Iterable[str]) -> tuple[list[Record], dict[str, bytes]]:
-    parsed = map(_parse, lines)
-    header = next(parsed, {})
+def _read_header(header: Mapping[str, Any]) -> str | None:
     if header.get("format") != FORMAT:
         raise InvalidInput("this is not the export of a ledger: its first line says so", name="stream")
     if header.get("version") != VERSION:
         raise LedgerTooNew(f"the export has version {header.get('version')!r}, and this tacit knows {VERSION}")
+    folder = header.get("folder")
+    return folder if isinstance(folder, str) else None
+
+
+def _read(parsed: Iterator[dict[str, Any]]) -> tuple[list[Record], dict[str, bytes]]:
     records: list[Record] = []
     contents: dict[str, bytes] = {}
     for line in parsed:

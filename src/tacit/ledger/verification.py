@@ -81,6 +81,12 @@ def checked(records: Iterator[Record], head: Head) -> Iterator[Record]:
         assert record is not None
         check_record(record, following)
         check_follows(record, head)
+        if record.kind == "moved" and following is not None:
+            raise LedgerCorrupt(
+                f"record {following.number} cannot have happened: the ledger was moved away before",
+                record=following.number,
+                differs="kind",
+            )
         head = record.head
         yield record
 

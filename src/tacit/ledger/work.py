@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from tacit.ledger.journal import Head, Record, check_follows, check_record, next_record
-from tacit.ledger.permits import Scope
+from tacit.ledger.permits import Scope, time_of
 from tacit.ledger.replay import apply
 from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.stores.protocol import Transaction
-from tacit.privacy.errors import LedgerCorrupt, UnknownName
+from tacit.privacy.errors import LedgerCorrupt, LedgerMoved, UnknownName
 
 Clock: TypeAlias = Callable[[], int]
 """What tells the time, in microseconds since the beginning of 1970."""
@@ -78,6 +78,14 @@ class Work:
                 return record
         raise LedgerCorrupt(f"record {number} is missing from the journal", record=number, differs="number")
 
+    def require_not_moved(self) -> None:
+        """Refuse to change a ledger that goes on somewhere else."""
+        for last in self.rows.end():
+            if last.kind == "moved":
+                raise LedgerMoved(
+                    f"this ledger was moved to {last.contents['to']} on {time_of(last.at_us):%Y-%m-%d}; open it there"
+                )
+
     def _write_checkpoint(self, since: int) -> None:
         """Write all totals, unless that would take more room than the records since the last time."""
         scopes = self.rows.scopes()
@@ -86,6 +94,7 @@ class Work:
 
     def _append(self, kind: str, contents: Mapping[str, Any]) -> Record:
         head = self.rows.head()
+        self.require_not_moved()
         record = next_record(head, kind, contents, self._clock())
         check_record(record)
         check_follows(record, head)

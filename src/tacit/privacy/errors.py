@@ -41,7 +41,8 @@ TacitError                      exit code 4
 │   ├── LedgerFull      T511    no space is left where the ledger lies
 │   ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written
 │   ├── LedgerBusy      T513    others held the write lock for longer than the time limit
-│   └── LedgerTooNew    T514    the ledger was written by a newer tacit
+│   ├── LedgerTooNew    T514    the ledger was written by a newer tacit
+│   └── LedgerMoved     T515    the ledger goes on somewhere else; here it can only be read
 ├── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
 ├── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
 │   ├── TimedOut        T611    the question took longer than its time limit
@@ -64,23 +65,9 @@ sentence what would make the request work, and carries what it is about as attri
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple
 
-
-class Price(Protocol):
-    """What an error about budgets shows; `tacit.accounting.bounds.Cost` is one."""
-
-    @property
-    def epsilon(self) -> float:
-        """Pure epsilon, or epsilon at `delta`."""
-
-    @property
-    def delta(self) -> float:
-        """The delta that goes with epsilon."""
-
-    @property
-    def rho(self) -> float:
-        """Zero-concentrated privacy, infinity where none is known."""
+from tacit.privacy.price import Price
 
 
 class TacitError(Exception):
@@ -396,6 +383,12 @@ class LedgerTooNew(LedgerUnavailable):
     """The ledger was written by a newer tacit."""
 
     code = "T514"
+
+
+class LedgerMoved(LedgerUnavailable):
+    """The ledger was moved and goes on somewhere else; here it can be read, and is changed no more."""
+
+    code = "T515"
 
 
 class Unavailable(TacitError):

@@ -19,7 +19,7 @@ from tacit.ledger.permits import Scope
 from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, ScopeRow
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
-from tacit.privacy.errors import BudgetExceeded, KeyReused, LedgerCorrupt
+from tacit.privacy.errors import BudgetExceeded, KeyReused, LedgerCorrupt, LedgerMoved
 
 MakeStore = Callable[[], Store]
 CAP = Cap.of(1, 1e-6)
@@ -255,11 +255,13 @@ def test_several_handles_and_threads_spend_a_budget_to_its_last_drop(make_store:
 
 def test_what_is_moved_between_stores_stays_the_same(ledger: Ledger, make_store: MakeStore, tmp_path: Path) -> None:
     ledger.commit(ledger.reserve("visits", events.Gaussian(30), analyst="ana"), b"a", plan="p", data_version="1")
-    stream = io.StringIO()
+    stream, head = io.StringIO(), ledger.head()
     ledger.export(stream)
     with Ledger.open(SqliteStore(tmp_path / "moved")) as moved:
-        moved.import_(io.StringIO(stream.getvalue()))
-        moved.verify(full=True, noted=(ledger.head().number, ledger.head().hash))
+        moved.import_(io.StringIO(stream.getvalue()), source=make_store())
+        with pytest.raises(LedgerMoved, match=f"was moved to {tmp_path / 'moved'}"):
+            ledger.reserve("visits", events.Laplace(0.1))
+        moved.verify(full=True, noted=(head.number, head.hash))
         assert moved.budget("visits").spent() == ledger.budget("visits").spent()
         assert moved.released("p", "1") == b"a"
 
@@ -271,6 +273,8 @@ def test_an_export_fills_an_empty_store_of_this_kind(make_store: MakeStore, tmp_
         source.export(tmp_path / "export")
     with Ledger.open(make_store()) as filled:
         filled.import_(tmp_path / "export")
+        with Ledger.open(tmp_path / "source") as closed, pytest.raises(LedgerMoved):
+            closed.reserve("visits", events.Laplace(0.1))
         filled.verify(full=True)
         assert filled.budget("visits").remaining().epsilon == 0.9
 

@@ -3,15 +3,27 @@
 import io
 import json
 import os
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tacit.ledger import Ledger, transfer
+from tacit.ledger.journal import next_record
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
-from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerTooNew, LedgerUnavailable
+from tacit.privacy.errors import (
+    AlreadySettled,
+    InvalidInput,
+    LedgerCorrupt,
+    LedgerMoved,
+    LedgerTooNew,
+    LedgerUnavailable,
+    NotALedger,
+)
 
 
 @pytest.fixture
@@ -34,9 +46,10 @@ def lines(ledger: Ledger) -> list[str]:
 
 
 def test_an_import_brings_everything_back_and_keeps_the_chain(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    head = ledger.head()
     with Ledger.open(tmp_path / "copy") as copy:
         copy.import_(io.StringIO("".join(lines)))
-        copy.verify(full=True, noted=(ledger.head().number, ledger.head().hash))
+        copy.verify(full=True, noted=(head.number, head.hash))
         assert copy.budget("visits").spent() == ledger.budget("visits").spent()
         assert copy.reservations() == ledger.reservations()
         assert copy.requests() == ledger.requests()
@@ -111,6 +124,157 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
             copy.import_(io.StringIO('{"format":"tacit-ledger","version":2}\n'))
         with pytest.raises(InvalidInput, match="cannot be read"):
             copy.import_(tmp_path / "missing.jsonl")
+
+
+def kinds(ledger: Ledger) -> list[str]:
+    return [record.kind for record in ledger.history()]
+
+
+def is_closed(ledger: Ledger) -> bool:
+    """Whether every change is refused, and everything can be read."""
+    (first, *_) = ledger.reservations()
+    changes: list[Callable[[], object]] = [
+        lambda: ledger.reserve("visits", events.Laplace(0.1)),
+        lambda: ledger.commit(first.permit),
+        lambda: ledger.annotate(first.permit, "note"),
+        lambda: ledger.create_budget("labs", epsilon=1.0),
+        lambda: ledger.create_cap("visits", "bob", epsilon=1.0),
+        lambda: ledger.file_request("ana", "visits", events.Laplace(0.1), "more"),
+        lambda: ledger.decide(ledger.requests()[0], True, "carl"),
+    ]
+    for change in changes:
+        with pytest.raises(LedgerMoved, match=r"was moved to .* on \d{4}-\d\d-\d\d; open it there"):
+            change()
+    ledger.verify(full=True)
+    assert ledger.budget("visits").spent().epsilon > 0
+    assert ledger.released("SELECT 1", "1") == b"\x00\xff"
+    return True
+
+
+def test_an_import_closes_the_ledger_that_was_exported(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "copy") as copy:
+        copy.import_(io.StringIO("".join(lines)))
+        copy.reserve("visits", events.Laplace(0.1))
+        assert copy.id == ledger.id
+        *_, imported, _ = copy.history()
+        assert imported.contents["source"] == str(tmp_path / "clinic")
+    assert is_closed(ledger)
+    ledger.close()
+    with Ledger.open(tmp_path / "clinic") as again:
+        assert is_closed(again)
+        assert kinds(again)[-1] == "moved"
+        with pytest.raises(LedgerMoved, match=f"was moved to {tmp_path / 'copy'}"):
+            transfer.read_export(again.export_lines())
+
+
+@pytest.mark.parametrize("how", ["ledger", "store", "folder"])
+def test_the_source_can_be_named(ledger: Ledger, tmp_path: Path, how: str) -> None:
+    lines = list(ledger.export_lines())
+    named = {"ledger": ledger, "store": SqliteStore(tmp_path / "clinic"), "folder": tmp_path / "clinic"}[how]
+    with Ledger.open(tmp_path / "copy") as copy:
+        with pytest.raises(InvalidInput, match="cannot be found; name its folder"):
+            copy.import_(io.StringIO("\n".join(lines)))
+        copy.import_(io.StringIO("\n".join(lines)), source=named)
+    assert is_closed(ledger)
+
+
+def test_an_export_after_which_the_ledger_went_on_is_refused(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    ledger.reserve("visits", events.Laplace(0.1))
+    with Ledger.open(tmp_path / "copy") as copy:
+        with pytest.raises(InvalidInput, match="went on since it was exported"):
+            copy.import_(io.StringIO("".join(lines)))
+        assert copy.head().number == 0
+    ledger.reserve("visits", events.Laplace(0.1))
+
+
+def test_another_ledger_is_not_closed_by_an_import(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "other") as other, Ledger.open(tmp_path / "copy") as copy:
+        for _ in range(2):
+            with pytest.raises(InvalidInput, match="another one than was exported"):
+                copy.import_(io.StringIO("".join(lines)), source=other)
+            other.create_budget("visits", epsilon=1.0)
+        assert kinds(other) == ["budget-created"]
+        with pytest.raises(InvalidInput, match="where it is"):
+            copy.import_(io.StringIO("".join(lines)), source=copy)
+
+
+def test_a_source_that_is_gone_needs_a_reason_that_is_kept(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    ledger.close()
+    shutil.rmtree(tmp_path / "clinic")
+    with Ledger.open(tmp_path / "copy") as copy:
+        with pytest.raises(InvalidInput, match=r"say why it is gone \(source_lost\)"):
+            copy.import_(io.StringIO("".join(lines)))
+        with pytest.raises(InvalidInput, match="must not be empty"):
+            copy.import_(io.StringIO("".join(lines)), source_lost=" ")
+        copy.import_(io.StringIO("".join(lines)), source_lost="the machine was stolen")
+        *_, imported = copy.history()
+        assert (imported.contents["source"], imported.contents["source_lost"]) == (None, "the machine was stolen")
+
+
+def test_a_source_that_is_there_is_closed_even_if_it_is_said_to_be_lost(
+    ledger: Ledger, lines: list[str], tmp_path: Path
+) -> None:
+    with Ledger.open(tmp_path / "copy") as copy:
+        copy.import_(io.StringIO("".join(lines)), source_lost="nobody needs it")
+    assert is_closed(ledger)
+
+
+def test_a_damaged_source_needs_a_reason(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
+    ledger.close()
+    (tmp_path / "clinic" / "ledger.sqlite").write_bytes(b"x" * 5000)
+    with Ledger.open(tmp_path / "copy") as copy:
+        with pytest.raises(NotALedger):
+            copy.import_(io.StringIO("".join(lines)))
+        copy.import_(io.StringIO("".join(lines)), source_lost="the disk failed")
+
+
+def test_an_import_that_was_interrupted_leaves_none_that_admits_and_can_be_run_again(
+    ledger: Ledger, lines: list[str], tmp_path: Path
+) -> None:
+    class Interrupted(Exception):
+        pass
+
+    class Failing:
+        """A connection that fails when the import is to be written."""
+
+        def __init__(self, real: sqlite3.Connection) -> None:
+            self.real = real
+
+        def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
+            if statement == "COMMIT" and kinds(ledger)[-1] == "moved":
+                raise Interrupted
+            return self.real.execute(statement, values)
+
+        def close(self) -> None:
+            self.real.close()
+
+    def connect(*arguments: Any, **settings: Any) -> Any:
+        return Failing(sqlite3.connect(*arguments, **settings))
+
+    with Ledger.open(SqliteStore(tmp_path / "copy", connect=connect)) as copy, pytest.raises(Interrupted):
+        copy.import_(io.StringIO("".join(lines)))
+    assert is_closed(ledger)
+    with Ledger.open(tmp_path / "elsewhere") as other:
+        with pytest.raises(LedgerMoved, match=str(tmp_path / "copy")):
+            other.import_(io.StringIO("".join(lines)))
+        assert other.head().number == 0
+    with Ledger.open(tmp_path / "copy") as copy:
+        assert copy.head().number == 0
+        copy.import_(io.StringIO("".join(lines)))
+        copy.reserve("visits", events.Laplace(0.1))
+        copy.verify(full=True)
+    with Ledger.open(tmp_path / "third") as third, pytest.raises(LedgerMoved):
+        third.import_(io.StringIO("".join(lines)))
+
+
+def test_what_follows_after_a_ledger_was_moved_cannot_have_happened(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        with ledger._store.transaction() as rows:
+            for kind, contents in (("moved", {"to": "elsewhere"}), ("annotated", {"note": "", "permit": "p"})):
+                rows.append(next_record(rows.head(), kind, contents, 1))
+        with pytest.raises(LedgerCorrupt, match="record 3 cannot have happened: the ledger was moved"):
+            ledger.verify(full=True)
 
 
 def test_a_backup_is_a_ledger_that_can_be_opened(ledger: Ledger, tmp_path: Path) -> None:

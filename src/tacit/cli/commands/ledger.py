@@ -116,11 +116,29 @@ def export(screen: Screen, folder: Path, postgres: bool, file: Path | None) -> N
 @command.command("import")
 @_on_ledger
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--source", type=click.Path(path_type=Path), help="The folder of the ledger that was exported.")
+@click.option("--source-postgres", is_flag=True, help="The ledger that was exported lies in TACIT_LEDGER_POSTGRES.")
+@click.option("--source-lost", metavar="REASON", help="Why the ledger that was exported is used no more.")
 @click.pass_obj
-def import_(screen: Screen, folder: Path, postgres: bool, file: Path) -> None:
-    """Fill an empty ledger with an export; the folder is made if it is missing."""
+def import_(
+    screen: Screen,
+    folder: Path,
+    postgres: bool,
+    file: Path,
+    source: Path | None,
+    source_postgres: bool,
+    source_lost: str | None,
+) -> None:
+    """Fill an empty ledger with an export; the folder is made if it is missing.
+
+    The ledger that was exported is closed for changes: it goes on here. It is found by itself if it lies in a folder of
+    this machine; otherwise say where it is, or why it is gone.
+    """
+    from tacit.ledger import PostgresStore
+
+    moved = PostgresStore.from_environment() if source_postgres else source
     with _opened(folder, postgres, create=True) as ledger:
-        ledger.import_(file)
+        ledger.import_(file, source=moved, source_lost=source_lost)
         records = ledger.head().number
     _said(screen, f"imported {records - 1} records", {"records": records - 1})
 

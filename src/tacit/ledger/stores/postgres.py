@@ -96,6 +96,14 @@ class PostgresStore(PostgresSchema, Store):
             raise NotPermitted(f"{file} holds a password and others can read it; run chmod 600 on it")
         return cls(text, **settings)
 
+    @property
+    def place(self) -> str:
+        with self._begun(self._reader, "BEGIN; SELECT 1") as (connection, _):
+            server = connection.info
+            found = f"the schema {self._schema} of the database {server.dbname} at {server.host}:{server.port}"
+            connection.execute("COMMIT")
+        return found
+
     def exists(self) -> bool:
         return True
 

@@ -85,6 +85,10 @@ class Store(Protocol):
     def description(self) -> str:
         """Where it is, for people; no password in it."""
 
+    @property
+    def place(self) -> str:
+        """Where exactly it is, so that no other store has the same text; no password in it."""
+
     def exists(self) -> bool:
         """Whether there is something to open; a database that is reached over a network is not asked."""
 

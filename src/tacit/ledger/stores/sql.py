@@ -113,7 +113,7 @@ class SqlTransaction(Transaction):
 
     def end(self) -> list[Record]:
         self.head()
-        return self._end
+        return self._appended[-1:] or self._end
 
     def has_caches(self) -> bool:
         return self._is_cleared or self._fetch("SELECT version FROM caches", ()) == [(CACHES_VERSION,)]

@@ -78,6 +78,10 @@ class SqliteStore(SqliteFile, Store):
     def anchor(self) -> Path:
         return self.path.with_name(anchor.FILE_NAME)
 
+    @property
+    def place(self) -> str:
+        return str(self.path.parent.resolve())
+
     def exists(self) -> bool:
         return self.path.exists()
 
