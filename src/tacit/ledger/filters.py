@@ -17,6 +17,28 @@ often counts a plan as a whole, which costs it far less than step by step; it th
 is a part of what it counted. Which of the two it does is fixed when the plan is reserved: a choice that depends on
 answers would not be covered.
 
+Overlapping runs. Several reservations may be open at once, and their runs interleave: the proof above needs each
+account to be sound for that too.
+
+- A mechanism that answers once, its parameters fixed when it is reserved. A run that ends later equals one that ran
+  when it was reserved and whose answer was handed over late: the analyst chooses the questions in between without it,
+  which somebody who has every answer at once could do as well. Sequential adaptive composition covers that.
+- A mechanism that is asked several times, with other questions in between: a session of the sparse vector technique, or
+  training that is charged as a whole. Haney, Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023 (CCS, "Concurrent
+  Composition for Interactive Differential Privacy with Adaptive Privacy-Loss Parameters"): every valid privacy filter
+  for mechanisms that answer once is valid for the concurrent composition of interactive ones, if the loss is measured
+  by (epsilon, delta), by f-DP or by Rényi divergence of a fixed order. What a plan is charged step by step needs only
+  the first case: each step answers once.
+
+      sum     (epsilon, delta)-DP
+      gdp     f-DP, the trade-off function being that of N(0, 1) against N(mu, 1)
+      renyi   Rényi divergence at the order of the cap
+      zcdp    rho bounds the divergence at every order a by a rho, and one rule, that the rhos stay within the cap, is
+              the filter at all of them: the theorem holds at each a, and so for rho. It says nothing of the deltas
+              beside rho. They come from `Approximate` events alone, and those must be of mechanisms that answer once:
+              here key selection and propose-test-release. An interactive mechanism of which no more is known than an
+              (epsilon, delta) must not be charged to a zcdp budget.
+
 `spent` is a reading for people: what the totals so far come to. What is promised, whenever the run stops, is the cap.
 """
 
