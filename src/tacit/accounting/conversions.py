@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from tacit.accounting.bisection import narrowed
 from tacit.accounting.gaussian import Side, log_delta, sigma_for
 from tacit.privacy.numbers import TINY
 
@@ -62,10 +63,7 @@ def rho_for(epsilon: float, delta: float) -> float:
     low, high = 0.0, max(epsilon, 1e-12)
     while epsilon_of_rho(high, delta) <= epsilon:
         low, high = high, 2 * high
-    while high - low > 2.0**-44 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
-    return low
+    return narrowed(low, high, lambda rho: epsilon_of_rho(rho, delta) <= epsilon, 2.0**-44)[0]
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
@@ -87,9 +85,7 @@ def _epsilons_of_mu(mu: float, log_target: float, side: Side) -> tuple[float, fl
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * log_target) + mu * 2.0**-20 + 1e-300
     while math.isfinite(high) and log_delta(mu, high, side) > log_target:
         high *= 2
-    while high - low > 2.0**-46 * high and low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if log_delta(mu, middle, side) > log_target else (low, middle)
-    return low, high
+    return narrowed(low, high, lambda epsilon: log_delta(mu, epsilon, side) > log_target, 2.0**-46)
 
 
 def mu_for(epsilon: float, delta: float) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
+from tacit.accounting.bisection import narrowed
 from tacit.accounting.special import erfcx, ndtr
 from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative, positive, rounded_down, rounded_up
 
@@ -94,10 +95,7 @@ def sigma_for(epsilon: object, delta: object) -> float:
         high *= 2
     while keeps(low) and low > 1e-100:
         low /= 2
-    while high - low > low * 2**-45:
-        middle = (low + high) / 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high * SAFETY
+    return narrowed(low, high, lambda sigma: not keeps(sigma), 2.0**-45)[1] * SAFETY
 
 
 def sigma_for_rho(rho: object) -> float:

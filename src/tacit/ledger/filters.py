@@ -53,6 +53,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from tacit.accounting.bisection import narrowed
 from tacit.accounting.bounds import Cost
 from tacit.ledger.accounts import DELTA_SHARE, Account, Concentrated, Gaussian, Measured, Renyi, Sum, least_units
 from tacit.ledger.amounts import (
@@ -241,6 +242,4 @@ def _greatest(low: float, high: float, admits: Callable[[float], bool]) -> float
         return max(low, high)
     if not admits(max(low * (1 + 2**-40), high * 2.0**-60)):
         return low
-    while high - low > high * 2.0**-50 and low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if admits(middle) else (low, middle)
-    return low
+    return narrowed(low, high, admits, 2.0**-50)[0]
