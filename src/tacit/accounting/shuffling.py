@@ -36,6 +36,7 @@ import numpy as np
 
 from tacit.accounting.pairs import AtomPair, Floats, symmetric_pair
 from tacit.accounting.special import betainc, logsumexp, xlog1py
+from tacit.privacy.numbers import TINY
 
 CLONES_MAX: Final = 10**9
 """More clones are counted as so many."""
@@ -57,6 +58,9 @@ ATOMS_MAX: Final = 4096
 EVENLY: Final = 2561
 FAR_RATIO: Final = 1 + 1 / 512
 ORDER_RATIO: Final = 1.05
+ORDER_MAX: Final = 1e20
+"""Orders beyond it are covered by epsilon over it: a rho that is smaller is not looked for."""
+
 _ROUNDING: Final = 2.0**-51
 
 
@@ -203,7 +207,8 @@ def shuffled_rho(epsilon: float, count: int) -> float:
     if not 0 < epsilon < EPSILON_MAX:
         return epsilon
     first = float(shuffled_renyi(epsilon, count, np.array([1.001]))[0])
-    steps = math.ceil(math.log(max(2 * epsilon / first, 10.0) / 1e-3) / math.log(ORDER_RATIO))
+    last = min(max(2 * epsilon / max(first, TINY), 10.0), ORDER_MAX)
+    steps = math.ceil(math.log(last / 1e-3) / math.log(ORDER_RATIO))
     orders: Floats = 1 + 1e-3 * ORDER_RATIO ** np.arange(steps + 1, dtype=np.float64)
     moments = (orders - 1) * shuffled_renyi(epsilon, count, orders)
     low, high = orders[:-1], orders[1:]
@@ -213,5 +218,5 @@ def shuffled_rho(epsilon: float, count: int) -> float:
         turn = 1 / (1 - np.sqrt((start + slope) / start))
     most = 0.0
     for at in (low, high, np.clip(np.nan_to_num(turn, nan=2.0), low, high)):
-        most = max(most, float(((start + slope * at) / (at * (at - 1))).max()))
+        most = max(most, float(((start + slope * at) / at / (at - 1)).max()))
     return max(most, float(moments[0] / 1e-3), epsilon / float(orders[-1])) * (1 + 2.0**-30)
