@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger import Ledger
+from tacit.ledger import HEAD_FILE, Ledger
 from tacit.privacy import events
 from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable, TacitError
 
@@ -116,7 +116,8 @@ def test_two_records_that_changed_places_are_named(folder: Path) -> None:
     assert damage(folder).record == 4
 
 
-def test_records_cut_off_at_the_end_together_with_the_head_contradict_the_totals(folder: Path) -> None:
+def test_records_cut_off_at_the_end_together_with_every_head_contradict_the_totals(folder: Path) -> None:
+    (folder / HEAD_FILE).unlink()
     edit(
         folder,
         "DELETE FROM journal WHERE number > 4",
@@ -248,7 +249,8 @@ def _exported(folder: Path, target: Path) -> str:
     with Ledger.open(folder) as ledger:
         ledger.verify(full=True)
         ledger.export(target)
-    return target.read_text()
+    _header, said = target.read_text().split("\n", 1)
+    return said
 
 
 def _cut(path: Path, size: Callable[[int], int]) -> None:

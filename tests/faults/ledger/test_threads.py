@@ -96,9 +96,9 @@ def test_two_who_create_the_same_ledger_at_once_share_it(tmp_path: Path) -> None
     for ledger in opened:
         ledger.reserve("visits", events.Laplace(0.1))
     assert opened[-1].budget("visits").spent().epsilon == pytest.approx(0.8)
-    assert sorted(os.listdir(tmp_path / "clinic"))[0] == "ledger.sqlite", "nothing half-made is left"
     for ledger in opened:
         ledger.close()
+    assert sorted(os.listdir(tmp_path / "clinic")) == ["ledger.head", "ledger.sqlite"], "nothing half-made is left"
 
 
 def test_whoever_waits_too_long_for_the_lock_is_told_and_charged_nothing(tmp_path: Path) -> None:
