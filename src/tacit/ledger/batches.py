@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from tacit.ledger.journal import Head
@@ -50,7 +51,9 @@ class Batches:
 
     def _start(self) -> None:
         self._process = os.getpid()
-        self._turn = threading.Lock()
+        self._ended = threading.Condition()
+        """Held for moments only, and notified when a batch has ended."""
+        self._is_writing = False
         self._waiting: deque[Change] = deque()
 
     def write(self, action: Action) -> Any:
@@ -59,23 +62,47 @@ class Batches:
             self._start()
         mine = Change(action)
         self._waiting.append(mine)
-        with self._turn:
+        try:
             while not mine.is_done:  # others may have been first in a long queue
-                self._write_waiting()
+                with self._turn(mine) as is_mine:
+                    if is_mine:
+                        self._write_waiting()
+        except BaseException:  # an interrupt: what nobody has begun to write is not written
+            with self._ended, suppress(ValueError):
+                self._waiting.remove(mine)
+            raise
         return mine.result()
 
+    @contextmanager
+    def _turn(self, mine: Change) -> Iterator[bool]:
+        """Wait until nobody else writes, and keep others from it; or until a change is done."""
+        taken = False
+        try:
+            with self._ended:
+                while self._is_writing and not mine.is_done:
+                    self._ended.wait()
+                if not mine.is_done:
+                    taken = self._is_writing = True
+            yield taken
+        finally:
+            if taken:
+                with self._ended:
+                    self._is_writing = False
+                    self._ended.notify_all()
+
     def _write_waiting(self) -> None:
-        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_MAX))]
+        batch: list[Change] = []
         try:
             with self._store.transaction() as rows:
-                if len(batch) == 1:
-                    batch[0].value = batch[0].action(rows)
-                else:
-                    for change in batch:
+                while more := self._next(BATCH_MAX - len(batch)):  # also those that came while the lock was waited for
+                    batch += more
+                    for change in more:
                         _execute(change, rows)
                 head = rows.head()
             self._committed(head)
         except BaseException as error:
+            if not batch and isinstance(error, Exception):
+                batch = self._next(BATCH_MAX)
             for change in batch:
                 change.error = error if isinstance(error, Exception) else _interrupted()
             if not isinstance(error, Exception):
@@ -83,6 +110,11 @@ class Batches:
         finally:
             for change in batch:
                 change.is_done = True
+
+    def _next(self, most: int) -> list[Change]:
+        """Take some of those that wait."""
+        with self._ended:
+            return [self._waiting.popleft() for _ in range(min(len(self._waiting), most))]
 
 
 def _execute(change: Change, rows: Transaction) -> None:

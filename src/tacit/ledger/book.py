@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
@@ -288,9 +288,10 @@ class Book:
         """Note where the journal ends, on disk."""
         if self._anchor is None or not head.number or (head.number <= self._noted.number and not is_new):
             return
-        if (ledger := self.id) is not None:
-            self._anchor.note(ledger, head)
-            self._noted = head
+        with suppress(LedgerUnavailable):  # a head that is not noted lags behind, and what is on disk stays so
+            if (ledger := self.id) is not None:
+                self._anchor.note(ledger, head)
+                self._noted = head
 
     def _check_exists(self) -> None:
         """Refuse to begin anew where a ledger was noted."""

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger, SqliteStore
-from tacit.ledger.batches import BATCH_MAX
+from tacit.ledger.batches import BATCH_MAX, Change
 from tacit.privacy import events
 from tacit.privacy.errors import (
     BudgetExceeded,
+    LedgerBusy,
     LedgerCorrupt,
     LedgerFull,
     NotPermitted,
@@ -66,7 +67,7 @@ def together(ledger: Ledger, *calls: Callable[[], Any]) -> list[Any]:
             found[number] = error
 
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
-    with ledger._batches._turn:
+    with ledger._batches._turn(Change(len)):
         for number, thread in enumerate(threads):
             thread.start()
             deadline = time.monotonic() + 30
@@ -202,7 +203,7 @@ def test_damage_stops_the_whole_batch(tmp_path: Path) -> None:
 
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
     with opened(tmp_path) as ledger:
-        with ledger._batches._turn:  # as if another thread was writing when the process forked
+        with ledger._batches._turn(Change(len)):  # as if another thread was writing when the process forked
             child = os.fork()
             if child == 0:
                 try:
@@ -218,3 +219,39 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_pat
             os.waitpid(child, 0)
         assert status == (child, 0)
         assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1)
+
+
+def test_a_change_whose_thread_was_interrupted_while_it_waited_is_not_made(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        waiting = ledger._batches._ended.wait
+
+        def interrupted(*arguments: Any) -> bool:
+            ledger._batches._ended.wait = waiting  # type: ignore[method-assign]
+            raise KeyboardInterrupt
+
+        with ledger._batches._turn(Change(len)):  # as if another thread was writing
+            ledger._batches._ended.wait = interrupted  # type: ignore[method-assign]
+            with pytest.raises(KeyboardInterrupt):
+                ledger.reserve("visits", events.Laplace(0.1))
+        ledger.reserve("visits", events.Laplace(0.2))
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.2)
+
+
+def test_when_the_lock_cannot_be_had_everybody_is_told_at_once(tmp_path: Path) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+        disk.statements.clear()
+
+        def busy(statement: str) -> BaseException | None:
+            if statement != "BEGIN IMMEDIATE":
+                return None
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            return error
+
+        disk.fails_at = busy
+        found = together(ledger, *[reserving(ledger)] * 3)
+        disk.fails_at = lambda statement: None
+        assert [type(one) for one in found] == [LedgerBusy] * 3
+        assert disk.statements.count("BEGIN IMMEDIATE") == 1
+        assert ledger.budget("visits").spent().epsilon == 0
