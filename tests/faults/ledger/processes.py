@@ -60,13 +60,16 @@ def reserve_and_commit(folder: Path, number: int) -> Callable[[int], None]:
 
 
 def kill(folder: Path, seed: int, kills: int) -> dict[str, list[str]]:
-    """Start children and kill each after a random time; return what they said."""
-    chance = random.Random(seed)
+    """Start children and kill each after a random time; return what they said.
+
+    The time is up to one and a half times what one of them takes, on this machine, to open, reserve and commit.
+    """
+    chance, once_s = random.Random(seed), _seconds_of_one(folder)
     said: dict[str, list[str]] = {"reserved": [], "committed": [], "killed": []}
     running: list[tuple[int, int, float]] = []
     for number in range(kills):
         child, reading = forked(reserve_and_commit(folder, number))
-        running.append((child, reading, time.monotonic() + chance.uniform(0.004, 0.09)))
+        running.append((child, reading, time.monotonic() + chance.uniform(0.1, 1.5) * once_s))
         while len(running) >= CHILDREN_AT_ONCE or (number == kills - 1 and running):
             child, reading, end_s = min(running, key=lambda one: one[2])
             running.remove((child, reading, end_s))
@@ -79,6 +82,23 @@ def kill(folder: Path, seed: int, kills: int) -> dict[str, list[str]]:
                 what, _, permit = line.partition(" ")
                 said[what].append(permit)
     return said
+
+
+def _seconds_of_one(folder: Path) -> float:
+    """Return how long a child takes with a ledger of its own until it has committed."""
+    with Ledger.open(folder / "own") as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+
+    def work(writing: int) -> None:
+        with Ledger.open(folder / "own") as ledger:
+            ledger.commit(ledger.reserve("visits", events.Laplace(0.001)), b"answer")
+        os.write(writing, b"done")
+
+    started_s = time.monotonic()
+    child, reading = forked(work)
+    assert _read(reading) == "done"
+    os.waitpid(child, 0)
+    return time.monotonic() - started_s
 
 
 def charge_to_the_end(folder: Path, epsilon: float) -> Callable[[int], None]:
