@@ -66,7 +66,7 @@ class Cap:
             )
         named = _filter_named(filter, delta_max)
         at_order = _order(order, named)
-        return cls(epsilon_max, delta_max, named, at_order, _relation(relation))
+        return cls(epsilon_max, delta_max, named, at_order, Relation.of(relation))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the written form as plain objects."""
@@ -112,11 +112,3 @@ def _order(value: object, filter_name: FilterName) -> float | None:
     if not 1 < order <= ORDER_MAX:
         raise OutOfRange(f"the order must lie above 1 and at most at {ORDER_MAX:g}", name="order", value=value)
     return order
-
-
-def _relation(value: object) -> Relation:
-    try:
-        return Relation(value)  # type: ignore[arg-type]
-    except ValueError:
-        names = " or ".join(relation.value for relation in Relation)
-        raise InvalidInput(f"the relation is {names}, not {value!r}", name="relation", value=value) from None

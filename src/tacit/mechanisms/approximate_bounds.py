@@ -53,6 +53,7 @@ class ApproximateBounds(Mechanism):
     success: Real = 0.99
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         Laplace(self.sensitivity, self.epsilon)
         if whole("bins", self.bins) > BINS_MAX:
             raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)

@@ -39,6 +39,7 @@ class ExponentialDensity(Mechanism):
     cells: int = 4096
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         Exponential(self.sensitivity, self.epsilon)
         lower, upper = float(exact("lower", self.lower)), float(exact("upper", self.upper))
         if not lower < upper:

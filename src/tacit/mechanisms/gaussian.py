@@ -60,6 +60,7 @@ class Gaussian(Additive):
     grid: Real | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        Additive.__post_init__(self)
         object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         if self.grid is not None:

@@ -37,6 +37,7 @@ class Laplace(Additive):
     grid: Real | None = None
 
     def __post_init__(self) -> None:
+        Additive.__post_init__(self)
         object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))

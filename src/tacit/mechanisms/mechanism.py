@@ -33,6 +33,10 @@ class Mechanism(ABC):
 
     relation: Relation = field(default=Relation.ADD_REMOVE, kw_only=True)
 
+    def __post_init__(self) -> None:
+        """Check the parameters; every mechanism that checks more calls this first."""
+        object.__setattr__(self, "relation", Relation.of(self.relation))
+
     @property
     @abstractmethod
     def event(self) -> Event:

@@ -42,6 +42,7 @@ class KeySelection(Mechanism):
     delta: Real
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
 

@@ -71,6 +71,7 @@ class StableMode(Mechanism):
     delta: Real
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
 
@@ -119,6 +120,7 @@ class InterquartileRange(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
         if float(exact("base", self.base)) <= 1:

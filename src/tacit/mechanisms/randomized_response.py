@@ -45,6 +45,7 @@ class RandomizedResponse(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         require_replace_one(self.relation)
         object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
         if self.categories > CATEGORIES_MAX:

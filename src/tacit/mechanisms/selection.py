@@ -87,6 +87,7 @@ class Selection(Mechanism):
     monotonic: bool = False
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
@@ -195,6 +196,7 @@ class TopK(Mechanism):
     monotonic: bool = False
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "k", whole("k", self.k))

@@ -61,6 +61,7 @@ class SmoothSensitivity(Mechanism):
     grid: Real
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         epsilon = positive("epsilon", self.epsilon)
         if epsilon < EPSILON_MIN:
             raise OutOfRange(f"smooth sensitivity takes an epsilon of at least {float(EPSILON_MIN):g}", name="epsilon")
@@ -121,6 +122,7 @@ class SmoothMedian(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         lower, upper = float(exact("lower", self.lower)), float(exact("upper", self.upper))
         if not lower < upper:
             raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))
@@ -168,6 +170,7 @@ class SubsampleAggregate(Mechanism):
     relation: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "blocks", whole("blocks", self.blocks, at_least=3))
         object.__setattr__(self, "lower", self._median.lower)
         object.__setattr__(self, "upper", self._median.upper)

@@ -47,6 +47,7 @@ class SparseVector(Mechanism):
     monotonic: bool = False
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))

@@ -95,7 +95,7 @@ class SimpleEvent(Event):
 
     def __post_init__(self) -> None:
         Event.__post_init__(self)
-        object.__setattr__(self, "under", _relation_named(self.under))
+        object.__setattr__(self, "under", Relation.of(self.under))
 
     @property
     def relation(self) -> Relation:
@@ -413,7 +413,7 @@ def _build(kind: type[Event], written: dict[str, Any], depth: int) -> Event:
                 raise UnknownEvent("the parts of an event are a list", name="events", value=value)
             arguments[key] = tuple(from_dict(part, depth=depth + 1) for part in value)
         elif key == "relation":
-            arguments["under"] = _relation_named(value)
+            arguments["under"] = Relation.of(value)
         else:
             arguments[key] = value
     return kind(**arguments)
@@ -425,14 +425,6 @@ def _parameters(event: Event) -> dict[str, Any]:
 
 def _written_name(field_name: str) -> str:
     return "relation" if field_name == "under" else field_name
-
-
-def _relation_named(value: object) -> Relation:
-    try:
-        return Relation(value)  # type: ignore[arg-type]
-    except ValueError:
-        names = ", ".join(relation.value for relation in Relation)
-        raise InvalidInput(f"the relation is one of {names}, not {value!r}", name="relation", value=value) from None
 
 
 def _depth(event: Event) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from tacit.privacy.errors import InvalidInput
+
 
 class Relation(StrEnum):
     """The two neighbouring relations; both speak of one unit with everything that it contributed."""
@@ -18,6 +20,15 @@ class Relation(StrEnum):
 
     REPLACE_ONE = "replace-one"
     """One unit's contribution is exchanged for another's; the number of units is public."""
+
+    @classmethod
+    def of(cls, value: object) -> Relation:
+        """Return the relation that a name stands for, or raise with the names there are."""
+        try:
+            return cls(value)  # type: ignore[arg-type]
+        except ValueError:
+            names = " or ".join(relation.value for relation in cls)
+            raise InvalidInput(f"the relation is {names}, not {value!r}", name="relation", value=value) from None
 
     @property
     def in_words(self) -> str:

@@ -50,7 +50,7 @@ from tacit.mechanisms.randomness import SYSTEM
 from tacit.mechanisms.smooth import median_smooth_bound
 from tacit.mechanisms.sparse_vector import SparseVectorSession
 from tacit.privacy import Relation, events
-from tacit.privacy.errors import OutOfRange
+from tacit.privacy.errors import InvalidInput, OutOfRange
 from tacit.privacy.events import Event
 from tests.conformance.mechanisms.exact_masses import all_points, cells_of, ints, law_of
 from tests.statistical.evidence import Refuted
@@ -395,6 +395,19 @@ def test_a_mechanism_is_refused_or_keeps_its_event_on_every_pair_of_neighbours(c
     mechanism = case.make(relation)
     assert mechanism.event.relation is relation
     assert hold(mechanism, case) > 0.1, "a law that never comes near its promise tests nothing"
+
+
+@pytest.mark.parametrize(("case", "relation"), EVERY)
+def test_a_relation_that_is_given_by_its_name_is_that_relation(case: Case, relation: Relation) -> None:
+    if relation in case.refused:
+        with pytest.raises(OutOfRange):
+            case.make(relation.value)
+        return
+    named = case.make(relation.value)
+    assert named == case.make(relation)
+    assert named.relation is relation
+    with pytest.raises(InvalidInput, match="the relation is add-remove or replace-one"):
+        case.make("bogus")
 
 
 def test_every_public_mechanism_is_in_the_table() -> None:
