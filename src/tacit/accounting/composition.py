@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ from tacit.privacy import events
 from tacit.privacy.events import Event
 
 Counted: TypeAlias = list[tuple[Pair, int]]
+Aim: TypeAlias = Callable[[Sequence[Lattice], float], Focus]
 
 WAYS_MAX: Final = 64
 COUNT_MAX: Final = 2**46
@@ -49,16 +50,17 @@ WIDTH: Final = 0.007
 ETA_SHARE: Final = 1e-3
 """The lower bound's failure probability, as a share of delta."""
 
-POINTS: Final = 1 << 21
-COARSE_POINTS: Final = 4096
+POINTS: Final = 1 << 20
+COARSE_POINTS: Final = 1 << 13
 COARSENED_MAX: Final = 5
-REFOCUSED_MAX: Final = 4
+REFINED_MAX: Final = 5
 VAIN_MAX: Final = 3
 """How many curves may turn out to be imprecise at their own focus before no more are made."""
 
 PROFILE_POINTS: Final = 1024
 PROFILE_DELTAS: Final = (1e-45, 1e-30, 1e-20, 1e-12, 1e-8, 1e-5, 1e-3, 0.1)
 PROFILE_EPSILON_MAX: Final = 600.0
+SOME_PAIRS: Final = 64
 STEP_MIN: Final = 1e-18
 TAIL_MIN: Final = 1e-300
 
@@ -212,32 +214,62 @@ def _upper_pair(part: Event, *, addition: bool) -> Pair | None:
 
 
 def _epsilon(pairs: Counted, delta: float, width: float, enough: float = 0.0) -> tuple[float, float]:
-    """Return bounds on epsilon at `delta`; an upper bound of `enough` need not be made smaller."""
-    tail = max(delta * 1e-7, TAIL_MIN) / sum(count for _, count in pairs)
-    coarse = _coarse_step(pairs, tail)
-    rough = _lattices(pairs, coarse, tail)
-    if total_variation(rough, coarse) <= delta:
+    """Return bounds on epsilon at `delta`; an upper bound of `enough` need not be made smaller.
+
+    The lattice starts coarse, and gets as fine as the distance between the two bounds asks for.
+    """
+    count = sum(number for _, number in pairs)
+    tail, eta = max(delta * 1e-7, TAIL_MIN) / count, delta * ETA_SHARE
+    step, some = _coarsest(pairs, tail), _some(pairs)
+    lattices = _lattices(some, step, tail)
+    if some is pairs and total_variation(lattices, step) <= delta:
         return 0.0, 0.0
-    focus = focus_on_delta(rough, coarse, delta)
-    if focus.epsilon < enough < math.inf:
-        there = _curve(pairs, coarse, tail, focus_on_epsilon(rough, coarse, enough))
-        if there is not None and there.delta(enough, upper=True) <= delta:
-            return 0.0, enough
-    eta = delta * ETA_SHARE
-    for _ in range(REFOCUSED_MAX):
-        step = _step(pairs, tail, max(focus.epsilon, spread(rough, coarse) / 10), eta, width)
-        curve = _curve(pairs, step, tail, focus)
+    aim: Aim = partial(focus_on_delta, delta=delta)
+    guess = aim(lattices, step).epsilon
+    fine = _fine(max(guess, spread(lattices, step) / 10), width, count, eta)
+    if guess < enough < math.inf and _is_enough(pairs, max(step, 4 * fine), tail, enough, delta):
+        return 0.0, enough
+    step = fine if 4 * fine > step else step
+    lower, upper, refocused = 0.0, math.inf, False
+    for _ in range(REFINED_MAX):
+        curve = _curve(pairs, step, tail, aim)
         if curve is None:
-            return 0.0, math.inf
-        upper = curve.epsilon_upper(delta)
-        lower = curve.epsilon_lower(delta, upper, eta)
-        if upper == 0 or upper > 0.7 * focus.epsilon:
             break
-        focus = focus_on_epsilon(rough, coarse, upper)  # the focus came from a Rényi bound, far off for few steps
-    if lower == 0 < upper < math.inf:  # below a great mass at the top of the losses the tilt was too steep
-        gentle = _curve(pairs, step, tail, Focus(upper, min(focus.tilt, 10 / (width * upper))))
-        lower = gentle.epsilon_lower(delta, upper, eta) if gentle is not None else 0.0
+        found = curve.epsilon_upper(delta)
+        stalled, upper = lower == 0 and 0.999 * upper < found < math.inf, min(upper, found)
+        lower = max(lower, curve.epsilon_lower(delta, found, eta))
+        if upper in (0, math.inf) or upper <= (1 + 1.3 * width) * lower:
+            break
+        gentle = 10 / (width * upper)
+        if curve.shift(eta) < (upper - lower) / 4 and curve.focus.tilt > gentle:  # too steep below a great mass on top
+            there = _curve(pairs, curve.step, tail, _towards(upper, tilt_max=gentle))
+            lower = max(lower, there.epsilon_lower(delta, upper, eta) if there is not None else 0.0)
+        wanted = min(max(width * upper / max(curve.shift(eta), STEP_MIN), 1 / 64), 1.0)
+        finer = max(curve.step * wanted, _finest(pairs, tail))
+        far_off = upper < 0.7 * curve.focus.epsilon  # the first focus is a Rényi bound, far off for few parts
+        at_limit = curve.step > step and (refocused or not far_off)
+        if stalled or at_limit or (not far_off and finer > 0.9 * step):
+            break
+        step, aim, refocused = finer, _towards(upper) if far_off else aim, refocused or far_off
+        if upper < enough and _is_enough(pairs, step, tail, enough, delta):
+            return 0.0, enough
     return lower, upper
+
+
+def _is_enough(pairs: Counted, step: float, tail: float, epsilon: float, delta: float) -> bool:
+    """Whether delta at `epsilon` is certain to be at most `delta`, as far as a lattice of this step tells."""
+    curve = _curve(pairs, step, tail, _towards(epsilon))
+    return curve is not None and curve.delta(epsilon, upper=True) <= delta
+
+
+def _towards(epsilon: float, *, tilt_max: float = math.inf) -> Aim:
+    """Return how to find the tilt that is precise at `epsilon`, or a gentler one."""
+
+    def aim(lattices: Sequence[Lattice], step: float) -> Focus:
+        focus = focus_on_epsilon(lattices, step, epsilon)
+        return focus._replace(tilt=min(focus.tilt, tilt_max))
+
+    return aim
 
 
 def _delta(pairs: Counted, epsilon: float) -> tuple[float, float]:
@@ -272,22 +304,22 @@ def _curve_at(pairs: Counted, epsilon: float) -> Curve | None:
     """Return the curve that is precise at `epsilon`, or None where its lattice would have too many points."""
     count = sum(number for _, number in pairs)
     tail = TAIL_MIN / count
-    coarse = _coarse_step(pairs, tail)
-    rough = _lattices(pairs, coarse, tail)
-    focus = focus_on_epsilon(rough, coarse, epsilon)
-    expected = max(rough_delta(rough, coarse, focus), TAIL_MIN)
+    coarse = _coarsest(pairs, tail)
+    rough = _lattices(_some(pairs), coarse, tail)
+    expected = max(rough_delta(rough, coarse, focus_on_epsilon(rough, coarse, epsilon)), TAIL_MIN)
     tail = min(max(expected * 1e-7, TAIL_MIN), 1e-24) / count
-    step = _step(pairs, tail, max(epsilon, spread(rough, coarse) / 10), expected * ETA_SHARE, WIDTH)
-    return _curve(pairs, step, tail, focus)
+    fine = _fine(max(epsilon, spread(rough, coarse) / 10), WIDTH / 2, count, expected * ETA_SHARE)
+    return _curve(pairs, max(fine, _finest(pairs, tail)), tail, _towards(epsilon))
 
 
-def _curve(pairs: Counted, step: float, tail: float, focus: Focus) -> Curve | None:
+def _curve(pairs: Counted, step: float, tail: float, aim: Aim) -> Curve | None:
     """Return the curve around a focus, on a coarser lattice where the composed one would have too many points.
 
     None where that does not help: on a coarser lattice very many parts spread out further.
     """
     for _ in range(COARSENED_MAX):
         lattices = _lattices(pairs, step, tail)
+        focus = aim(lattices, step)
         within = window(lattices, step, focus)
         if within.high - within.low <= POINTS * step:
             return Curve(lattices, step, focus, within)
@@ -295,18 +327,28 @@ def _curve(pairs: Counted, step: float, tail: float, focus: Focus) -> Curve | No
     return None
 
 
+def _some(pairs: Counted) -> Counted:
+    """Return all pairs, or some of many in place of all, to choose a step by; nothing is promised from it."""
+    every = -(-len(pairs) // SOME_PAIRS)
+    return [(pair, count * every) for pair, count in pairs[::every]] if every > 1 else pairs
+
+
 def _lattices(pairs: Counted, step: float, tail: float) -> list[Lattice]:
     return [on_lattice(pair, step, tail, count) for pair, count in pairs]
 
 
-def _coarse_step(pairs: Counted, tail: float) -> float:
-    widest = max(high - low for low, high in (pair.span(tail) for pair, _ in pairs))
-    return max(widest / COARSE_POINTS, STEP_MIN)
+def _fine(epsilon: float, width: float, count: int, eta: float) -> float:
+    """Return a step for which moves to the lattice lead no further than `width` of epsilon."""
+    return max(width * epsilon / max(math.sqrt(count * -math.log(eta) / 2), 8.0), STEP_MIN)
 
 
-def _step(pairs: Counted, tail: float, epsilon: float, eta: float, width: float) -> float:
-    """Choose a step for which the lower bound's shift is `width` of epsilon, and no lattice has too many points."""
-    count = sum(number for _, number in pairs)
-    fine = width * epsilon / max(math.sqrt(count * -math.log(eta) / 2), 8.0)
-    widest = max(high - low for low, high in (pair.span(tail) for pair, _ in pairs))
-    return max(fine, widest / POINTS, STEP_MIN)
+def _coarsest(pairs: Counted, tail: float) -> float:
+    return max(_widest(pairs, tail) / COARSE_POINTS, STEP_MIN)
+
+
+def _finest(pairs: Counted, tail: float) -> float:
+    return max(_widest(pairs, tail) / POINTS, STEP_MIN)
+
+
+def _widest(pairs: Counted, tail: float) -> float:
+    return max(high - low for low, high in (pair.span(tail) for pair, _ in pairs))

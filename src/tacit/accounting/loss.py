@@ -6,9 +6,10 @@ ratio, so every delta computed from it is an upper bound, and composition (addin
 one Fourier transform) keeps it one.
 
 The same lattice gives a lower bound. Given L = k h + x, the move to the lattice lies in an interval of length h and has
-the mean h (1 - e^-x) / (1 - e^-h) - x, between 0 and h^2 (1 + h) / 8. By Hoeffding's inequality n moves together exceed
-n h^2 (1 + h) / 8 + h sqrt(n ln(1/eta) / 2) with probability eta at most, so the true delta at epsilon is at least the
-lattice's at epsilon plus that, less eta.
+the mean h (1 - e^-x) / (1 - e^-h) - x, between 0 and h^2 (1 + h) / 8. With N = ln(1/eta), n moves together exceed n h^2
+(1 + h) / 8 by more than h sqrt(n N / 2) with probability eta at most (Hoeffding), and for a variance of v each by more
+than h N / 3 + sqrt((h N / 3)^2 + 2 n v N) (Bernstein), which is less where losses are small against h. So the true
+delta at epsilon is at least the lattice's at epsilon plus the lesser of the two, less eta.
 
 Precision: before transforming, masses are tilted by e^(tilt L), the tilt being the saddle point of the tail that is
 asked for, so that rounding errors are small against the wanted delta itself and not against 1. What lies outside the
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,28 +31,34 @@ from tacit.accounting.special import irfft, next_fast_len, rfft
 Spectrum: TypeAlias = NDArray[np.complex128]
 
 TILTED_TAIL: Final = 1e-15
-"""How much tilted mass may lie beyond each end of the window."""
+"""How much tilted mass may lie beyond each end of the window, for one part; as much as rounding errors for many."""
 
 TILT_MAX: Final = 2.0**36
 """The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
 
 EXPONENT_MAX: Final = 300.0
+GATHERED_MIN: Final = 8
+SQUARED_MAX: Final = 1 << 12
 SKETCH_POINTS: Final = 512
+SKETCH_POINTS_MAX: Final = 1 << 16
 _DOUBT: Final = 2.0**-50
 
 
 class Lattice(NamedTuple):
     """One pair on multiples of a step: P's finite masses from `start` on, and how many times it is composed.
 
-    `infinite` is P's own mass at infinity, `given_away` what was added to it from the upper tail, `moved` what the
-    lower tail and rounding doubts may have added to the mean loss beyond the moves of the module's docstring.
+    `infinite` is P's own mass at infinity, `given_away` what was added to it from the upper tail, `below` what was
+    moved up from the lower tail, `moved` what rounding doubts may have added to the mean loss, and `variance` a bound
+    on that of one move.
     """
 
     start: int
     masses: Floats
     infinite: float
     given_away: float
+    below: float
     moved: float
+    variance: float
     times: int
 
 
@@ -66,24 +73,39 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
     up = _upward(p, q * np.exp(np.clip(edges[:-1], -700, 700)), step, doubt)
     masses[:-1] += p - up
     masses[1:] += up
-    losses, atoms = pair.atoms
+    spread_out = _dot(up, 1 - up / np.maximum(p, 1e-300))
     below = float(pair.cells(np.array([-np.inf, edges[0]]))[0][0])
     above = float(pair.cells(np.array([edges[-1], np.inf]))[0][0])
-    moved = float(doubt.sum()) + _DOUBT + below * (abs(low) + 100)
+    losses, atoms = pair.atoms
     if losses.size:
-        outside = (losses > edges[-1], losses < edges[0])
-        above += float(atoms[outside[0]].sum())
-        below += float(atoms[outside[1]].sum())
-        moved += float(atoms[outside[1]] @ (edges[0] - losses[outside[1]]))
-        losses, atoms = (values[~(outside[0] | outside[1])] for values in (losses, atoms))
+        above += float(atoms[losses > edges[-1]].sum())
+        below += float(atoms[losses < edges[0]].sum())
+        inside = (losses >= edges[0]) & (losses <= edges[-1])
+        losses, atoms = losses[inside], atoms[inside]
         cells = np.clip(np.floor(losses / step).astype(np.int64) - start, 0, len(masses) - 2)
         up = _upward(atoms, atoms * np.exp((cells + start) * step - losses), step, _DOUBT * atoms)
         np.add.at(masses, cells, atoms - up)
         np.add.at(masses, cells + 1, up)
+        spread_out += _dot(up, 1 - up / np.maximum(atoms, 1e-300))
     masses[0] += below
     held = np.flatnonzero(masses)
     masses = masses[held[0] : held[-1] + 1]
-    return Lattice(start + int(held[0]), masses, pair.only_p, above * (1 + 1e-6), moved, count)
+    moved = (float(doubt.sum()) + _DOUBT) * (1 + step)
+    return Lattice(
+        start=start + int(held[0]),
+        masses=masses,
+        infinite=pair.only_p,
+        given_away=above * (1 + 1e-6),
+        below=below * (1 + 1e-6),
+        moved=moved,
+        variance=step**2 * (spread_out + step**2 * (1 + step) ** 2 / 128) + 2 * step * moved,
+        times=count,
+    )
+
+
+def _dot(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """Return a scalar product, in one thread: several that wait for one another take longer than the product."""
+    return float(np.einsum("i,i->", first, second))
 
 
 def _upward(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:
@@ -92,7 +114,7 @@ def _upward(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:
 
 
 class Window(NamedTuple):
-    """Losses between which all but TILTED_TAIL of the tilted mass lies on either side, and the log-moment."""
+    """Losses between which all but a little of the tilted mass lies on either side, and the log-moment."""
 
     low: float
     high: float
@@ -110,24 +132,27 @@ class Curve:
     """delta as a function of epsilon around a focus, from lattices composed once."""
 
     def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus, within: Window | None = None) -> None:
-        self._step, self._focus = step, focus
+        self.step, self.focus = step, focus
         self._count = sum(lattice.times for lattice in lattices)
         low, high, log_moment = within or window(lattices, step, focus)
         tilted, start = _power(lattices, step, focus.tilt, low, high)
         self._losses = step * (start + np.arange(len(tilted)))
-        self._error = 3 * TILTED_TAIL + self._count * 2.0**-50 * math.log2(len(tilted))
+        transforms = self._count + (len(lattices) if len(lattices) >= GATHERED_MIN else 0)
+        self._error = 3 * _tilted_tail(lattices) + transforms * 2.0**-50 * math.log2(len(tilted))
         smallest, self._largest = _ends(lattices, step)
         # sums of losses are rounded, and so are exponents, which are large where losses or the tilt are
         self._blur = _DOUBT * max(-smallest, self._largest)
         self._slack = 1e-12 + 2 * _DOUBT * focus.tilt * max(-smallest, self._largest, focus.epsilon)
         self._log_moment = log_moment
         masses = tilted * np.exp(np.minimum(log_moment - focus.tilt * self._losses, EXPONENT_MAX))
-        self._above = np.cumsum(masses[::-1])[::-1]
+        self._masses, self._above = masses, np.cumsum(masses[::-1])[::-1]
         ratios = np.exp(np.minimum(focus.epsilon - self._losses, EXPONENT_MAX))  # of Q's masses, times e^focus
         self._above_q = np.cumsum((masses * ratios)[::-1])[::-1]
         self._infinite = -math.expm1(sum(one.times * math.log1p(-one.infinite) for one in lattices))
         self._given_away = sum(one.times * one.given_away for one in lattices)
+        self._below = sum(one.times * one.below for one in lattices)
         self._moved = sum(one.times * one.moved for one in lattices)
+        self._variance = sum(one.times * one.variance for one in lattices)
 
     @property
     def points(self) -> int:
@@ -136,27 +161,35 @@ class Curve:
 
     def shift(self, eta: float) -> float:
         """Return how far the moves to the lattice lead together, except with probability `eta`."""
-        drift = self._count * self._step**2 * (1 + self._step) / 8 + self._moved
-        return drift + self._step * math.sqrt(self._count * -math.log(eta) / 2)
+        drift = self._count * self.step**2 * (1 + self.step) / 8 + self._moved
+        nats = -math.log(eta)
+        most = self.step * nats / 3
+        bernstein = most + math.sqrt(most**2 + 2 * self._variance * nats)
+        return drift + min(bernstein, self.step * math.sqrt(self._count * nats / 2))
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
         epsilon += -self._blur if upper else self._blur
         if epsilon >= self._largest:
             return min(1.0, self._infinite + self._given_away) if upper else self._infinite
-        log_most = self._log_moment - self._focus.tilt * epsilon  # what the tilted mass is multiplied with, at most
-        beyond = epsilon - self._focus.epsilon
-        if log_most > EXPONENT_MAX or beyond < -EXPONENT_MAX or self._slack > 1:
+        log_most = self._log_moment - self.focus.tilt * epsilon  # what the tilted mass is multiplied with, at most
+        if log_most > EXPONENT_MAX or self._slack > 1:
             return 1.0 if upper else self._infinite
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
-        finite = 0.0
-        if index < len(self._losses):
-            finite = float(self._above[index]) - math.exp(min(beyond, 700.0)) * float(self._above_q[index])
+        finite = float(self._above[index]) - self._scaled_q(epsilon, index) if index < len(self._losses) else 0.0
         error = self._error * math.exp(log_most + self._slack)
         if upper:
             finite = max(finite, 0.0) * math.exp(self._slack)
             return min(1.0, self._infinite + self._given_away + finite + error)
-        return max(0.0, self._infinite + max(finite, 0.0) * math.exp(-self._slack) - error)
+        return max(0.0, self._infinite + max(finite, 0.0) * math.exp(-self._slack) - error - self._below)
+
+    def _scaled_q(self, epsilon: float, index: int) -> float:
+        """Return e^epsilon times Q's mass from a point on that is above `epsilon`."""
+        beyond = epsilon - self.focus.epsilon
+        if beyond >= -EXPONENT_MAX:
+            return math.exp(min(beyond, 700.0)) * float(self._above_q[index])
+        last = int(np.searchsorted(self._losses, epsilon + 740))  # the ratio of what is above is 0 as a float
+        return _dot(self._masses[index:last], np.exp(epsilon - self._losses[index:last]))
 
     def epsilon_upper(self, delta: float) -> float:
         """Return an epsilon, of at least 0, at which the curve is at most `delta` for certain."""
@@ -221,7 +254,7 @@ def total_variation(lattices: Sequence[Lattice], step: float) -> float:
     total = 0.0
     for one in lattices:
         losses = step * (one.start + np.arange(len(one.masses)))
-        finite = float(one.masses @ -np.expm1(-np.maximum(losses, 0.0)))
+        finite = _dot(one.masses, -np.expm1(-np.maximum(losses, 0.0)))
         total += one.times * (finite + one.infinite + one.given_away)
     return total * (1 + 1e-9)
 
@@ -231,8 +264,8 @@ def spread(lattices: Sequence[Lattice], step: float) -> float:
     total = 0.0
     for one in lattices:
         losses = step * (one.start + np.arange(len(one.masses)))
-        mean = float(one.masses @ losses)
-        total += one.times * float(one.masses @ (losses - mean) ** 2)
+        mean = _dot(one.masses, losses)
+        total += one.times * _dot(one.masses, (losses - mean) ** 2)
     return math.sqrt(total)
 
 
@@ -259,26 +292,42 @@ def _valley(function: Callable[[float], float], most: float) -> float:
 
 
 class _Sketch:
-    """Lattices thinned out to a few points, to choose a focus by; nothing is promised from it."""
+    """Lattices thinned out, least around a loss of 0, to choose a focus by; nothing is promised from it."""
 
     def __init__(self, lattices: Sequence[Lattice], step: float) -> None:
-        self._rows = []
+        points = max(16, min(SKETCH_POINTS, SKETCH_POINTS_MAX // len(lattices)))
+        logs, means, counts = [], [], []
         for one in lattices:
-            groups = np.arange(0, len(one.masses), max(1, -(-len(one.masses) // SKETCH_POINTS)))
+            groups = _groups(one, points)
             masses = np.add.reduceat(one.masses, groups)
-            losses = step * (one.start + np.arange(len(one.masses)))
-            means = np.add.reduceat(one.masses * losses, groups) / np.maximum(masses, 1e-300)
+            indices = one.start + np.arange(len(one.masses), dtype=np.float64)
+            losses = step * np.add.reduceat(one.masses * indices, groups) / np.maximum(masses, 1e-300)
             kept = masses > 0
-            self._rows.append((np.log(masses[kept]), means[kept], one.times))
+            logs.append(np.log(masses[kept]))
+            means.append(losses[kept])
+            counts.append(one.times)
+        self._logs, self._losses = np.concatenate(logs), np.concatenate(means)
+        lengths = np.array([len(one) for one in logs])
+        self._starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        self._owners, self._counts = np.repeat(np.arange(len(logs)), lengths), np.array(counts, dtype=np.float64)
 
     def log_moment(self, tilt: float) -> float:
         """Return about the logarithm of the mean of e^(tilt L) of the composed loss."""
-        value = 0.0
-        for logs, losses, count in self._rows:
-            powers = logs + tilt * losses
-            top = float(powers.max())
-            value += count * (top + math.log(float(np.exp(powers - top).sum())))
-        return value
+        powers = self._logs + tilt * self._losses
+        tops = np.maximum.reduceat(powers, self._starts)
+        sums = np.add.reduceat(np.exp(powers - tops[self._owners]), self._starts)
+        return _dot(self._counts, tops + np.log(sums))
+
+
+def _groups(one: Lattice, points: int) -> NDArray[np.int64]:
+    """Return where groups of a lattice's points start: some evenly, some in proportion to the distance from 0."""
+    length = len(one.masses)
+    if length <= 2 * points:
+        return np.arange(length)
+    ladder = np.geomspace(1, length, points // 2)
+    starts = np.concatenate([np.linspace(0, length - 1, points), ladder - one.start, -ladder - one.start, [-one.start]])
+    inside = starts[(starts >= 0) & (starts < length)]
+    return np.unique(np.append(inside, 0.0).astype(np.int64))
 
 
 def _log_moment(lattices: Sequence[Lattice], step: float, tilt: float) -> float:
@@ -286,7 +335,7 @@ def _log_moment(lattices: Sequence[Lattice], step: float, tilt: float) -> float:
     total = 0.0
     for one in lattices:
         powers, top = _powers(one, step, tilt)
-        total += one.times * (top + math.log(float(np.exp(powers) @ one.masses)))
+        total += one.times * (top + math.log(_dot(np.exp(powers), one.masses)))
     return total
 
 
@@ -303,7 +352,7 @@ def window(lattices: Sequence[Lattice], step: float, focus: Focus) -> Window:
 
     Chernoff's inequality, at exponents that are best for the sketch and hold for the lattice; the focus is inside.
     """
-    sketch, nats = _Sketch(lattices, step), -math.log(TILTED_TAIL)
+    sketch, nats = _Sketch(lattices, step), -math.log(_tilted_tail(lattices))
     near = sketch.log_moment(focus.tilt)
     most = _tilt_max(lattices, step)
     up = _valley(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta, most)
@@ -314,6 +363,10 @@ def window(lattices: Sequence[Lattice], step: float, focus: Focus) -> Window:
     smallest, largest = _ends(lattices, step)
     high = min(max(high, focus.epsilon), largest)
     return Window(max(min(low, focus.epsilon, high), smallest), high, value)
+
+
+def _tilted_tail(lattices: Sequence[Lattice]) -> float:
+    return max(TILTED_TAIL, 2.0**-54 * sum(one.times for one in lattices))
 
 
 def _ends(lattices: Sequence[Lattice], step: float) -> tuple[float, float]:
@@ -328,21 +381,64 @@ def _power(lattices: Sequence[Lattice], step: float, tilt: float, low: float, hi
     length = next_fast_len(math.ceil(high / step) - start + 2, real=True)
     spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
     origin = 0
-    for one in lattices:
-        powers = tilt * step * (one.start + np.arange(len(one.masses)))
-        tilted = one.masses * np.exp(powers - powers.max())
-        tilted /= tilted.sum()
+    for tilted, first, times in _gathered([_tilted(one, step, tilt) for one in lattices], length // 4):
         folded = np.bincount(np.arange(len(tilted)) % length, tilted, length) if len(tilted) > length else tilted
-        spectrum *= _raised(rfft(folded, length), one.times)
-        origin += one.times * one.start
+        spectrum *= _raised(rfft(folded, length), times)
+        origin += times * first
     masses = np.maximum(irfft(spectrum, length), 0.0)
     return np.roll(masses, (origin - start) % length), start
 
 
+class Tilted(NamedTuple):
+    """A lattice's tilted masses, which add up to 1, the index of the first, and how many times it is composed."""
+
+    masses: Floats
+    start: int
+    times: int
+
+
+def _tilted(one: Lattice, step: float, tilt: float) -> Tilted:
+    powers = tilt * step * (one.start + np.arange(len(one.masses)))
+    tilted = one.masses * np.exp(powers - powers.max())
+    return Tilted(tilted / tilted.sum(), one.start, one.times)
+
+
+def _gathered(lattices: Sequence[Tilted], longest: int) -> list[Tilted]:
+    """Return lattices of which many short ones are composed beforehand, by shorter transforms."""
+    gathered, group, length = [], list[Tilted](), 1
+    for one in lattices:
+        longer = (len(one.masses) - 1) * one.times
+        if len(lattices) < GATHERED_MIN or longer >= longest // 2:
+            gathered.append(one)
+            continue
+        if length + longer > longest:
+            gathered.append(_composed(group, length))
+            group, length = [], 1
+        group.append(one)
+        length += longer
+    return [*gathered, _composed(group, length)] if group else gathered
+
+
+def _composed(group: Sequence[Tilted], length: int) -> Tilted:
+    """Return the composition of lattices as one of so many points."""
+    size = next_fast_len(length, real=True)
+    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
+    for one in group:
+        spectrum *= _raised(rfft(one.masses, size), one.times)
+    masses = np.maximum(irfft(spectrum, size)[:length], 0.0)
+    return Tilted(masses, sum(one.times * one.start for one in group), 1)
+
+
 def _raised(spectrum: Spectrum, times: int) -> Spectrum:
-    """Return a spectrum to a power, by its logarithm, which is faster than multiplying."""
-    if times == 1:
-        return spectrum
+    """Return a spectrum to a power: by squaring, or, where that would take longer, by its logarithm."""
+    if times <= SQUARED_MAX:
+        power, rest = spectrum, times - 1
+        square = spectrum
+        while rest:
+            power = power * square if rest & 1 else power
+            rest >>= 1
+            square = square * square if rest else square
+        return power
     with np.errstate(divide="ignore", invalid="ignore"):
         raised = np.asarray(np.exp(times * np.log(spectrum)))
     raised[spectrum == 0] = 0

@@ -188,13 +188,10 @@ class SampledPair:
 
     def span(self, tail: float) -> tuple[float, float]:
         low, high = self.base.span(tail)
-        mixed_low, mixed_high = (float(end) for end in self._mixed(np.array([low, high])))
-        if not self.addition:
-            return (math.log1p(-self.rate) if self.base.only_q else mixed_low), mixed_high
-        # under Q the base's loss reaches from about -high to -low, as its law is that of P turned round
-        turned = self._mixed(np.array([-high, -low]))
-        top = -math.log1p(-self.rate) if self.base.only_q else -min(mixed_low, float(turned[0]))
-        return -max(mixed_high, float(turned[1])), top
+        # the mixture also has Q's losses, which reach from about -high to -low, as Q's law is that of P turned round
+        ends = self._mixed(np.array([min(low, -high), high, -low]))
+        least = math.log1p(-self.rate) if self.base.only_q else float(ends[0])
+        return (-float(ends[1:].max()), -least) if self.addition else (least, float(ends[1]))
 
     def _mixed(self, losses: Floats) -> Floats:
         return np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + losses)
@@ -317,6 +314,10 @@ def lattice_pair(epsilon: float, steps: int) -> AtomPair:
 
 def normal_masses(edges: Floats) -> Floats:
     """Return the standard normal mass between neighbouring edges, precise in both tails."""
+    tails = np.asarray(ndtr(-np.abs(edges)))
+    below, above = tails[:-1], tails[1:]
     upper = edges[:-1] > 0
-    flipped = np.where(upper, -edges[1:], edges[:-1]), np.where(upper, -edges[:-1], edges[1:])
-    return np.asarray(ndtr(flipped[1]) - ndtr(flipped[0]))
+    masses: Floats = np.where(upper, below - above, above - below)
+    across = ~upper & (edges[1:] > 0)
+    masses[across] = 1 - below[across] - above[across]
+    return masses
