@@ -35,6 +35,7 @@ ORDERS: Final[Floats] = np.unique(
 """The one grid of orders on which curves are compared and stored."""
 
 WHOLE_ORDER_MAX: Final = 4097
+POINTS_MAX: Final = 400_000
 UP: Final = 1 + 2.0**-40
 
 
@@ -141,17 +142,19 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
     whole = np.maximum(orders * (precision(sigma) / 2) * UP, TINY)
     if not 1e-6 <= sigma <= 1e100:
         return whole
-    step = min(sigma / 6, math.pi * sigma**2 / 6)
+    low, step = -12 * sigma, min(sigma / 6, math.pi * sigma**2 / 6)
+    lengths = [math.ceil((max(order, 1.0) - 2 * low) / step) + 1 for order in orders.tolist()]
+    points = low + step * np.arange(max((length for length in lengths if length <= POINTS_MAX), default=0))
+    log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + (2 * points - 1) / (2 * sigma**2))
+    log_density = -(points**2) / (2 * sigma**2) - math.log(sigma * math.sqrt(2 * math.pi))
     bounds = []
-    for order in orders:
-        low, high = -12 * sigma, max(order, 1.0) + 12 * sigma
-        if (high - low) / step > 400_000:
+    for order, length in zip(orders.tolist(), lengths, strict=True):
+        if length > POINTS_MAX:
             bounds.append(math.inf)
             continue
-        points = np.arange(low, high + step, step)
-        log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + (2 * points - 1) / (2 * sigma**2))
-        log_density = -(points**2) / (2 * sigma**2) - math.log(sigma * math.sqrt(2 * math.pi))
-        moment = float(logsumexp(order * log_ratio + log_density)) + math.log(step)
+        logs = order * log_ratio[:length] + log_density[:length]
+        top = float(logs.max())
+        moment = top + math.log(float(np.exp(logs - top).sum())) + math.log(step)
         tail = float(log_ndtr(-12.0)) + order * math.log1p(-rate / 2)
         bounds.append((max(moment, 0.0) + math.exp(min(tail, 0.0)) + 1e-13) / (order - 1))
     return np.minimum(np.array(bounds) * UP, whole)
