@@ -301,10 +301,9 @@ class _Sketch:
             groups = _groups(one, points)
             masses = np.add.reduceat(one.masses, groups)
             indices = one.start + np.arange(len(one.masses), dtype=np.float64)
-            losses = step * np.add.reduceat(one.masses * indices, groups) / np.maximum(masses, 1e-300)
             kept = masses > 0
             logs.append(np.log(masses[kept]))
-            means.append(losses[kept])
+            means.append(step * np.add.reduceat(one.masses * indices, groups)[kept] / masses[kept])
             counts.append(one.times)
         self._logs, self._losses = np.concatenate(logs), np.concatenate(means)
         lengths = np.array([len(one) for one in logs])

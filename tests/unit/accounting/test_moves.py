@@ -130,3 +130,9 @@ def test_a_spectrum_is_raised_to_its_power(times: int) -> None:
     spectrum = (1 - 1e-4 * angles) * np.exp(1j * angles)
     wanted = (1 - 1e-4 * angles) ** times * np.exp(1j * angles * times)
     assert np.abs(loss._raised(spectrum, times) - wanted).max() <= times * 2.0**-50
+
+
+def test_masses_near_the_least_float_do_not_mislead_the_focus() -> None:
+    """The top loss decides the moment, however small its mass is: 1e-310 at a loss of 100."""
+    lattice = on_lattice(AtomPair((0.0, 100.0), (1.0, 1e-310)), 0.5, 1e-320, 1)
+    assert loss._Sketch([lattice], 0.5).log_moment(50.0) == pytest.approx(50 * 100 + math.log(1e-310), rel=1e-6)
