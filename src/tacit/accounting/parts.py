@@ -12,6 +12,8 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar, Final
 
 from tacit.accounting.gaussian import total_mu
 from tacit.privacy import events
@@ -19,12 +21,27 @@ from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, rounded_down, rounded_up
 from tacit.privacy.relations import Relation
 
+LISTED_MIN: Final = 256
+"""How many events a list has at least whose parts are kept, so that one question counts them once."""
+
 
 def parts(event: Event) -> Mapping[Event, int]:
     """Return the simple events that were composed, and how often each."""
+    kept = _Last.found
+    if kept is not None and kept[0] is event:
+        return kept[1]
     counts: Counter[Event] = Counter()
     _collect(event, 1, counts)
-    return counts
+    found = MappingProxyType(counts)
+    if isinstance(event, events.ListedEvent) and len(event.events) >= LISTED_MIN:
+        _Last.found = (event, found)
+    return found
+
+
+class _Last:
+    """The last long list of events and its parts; events never change, and one that is kept keeps its identity."""
+
+    found: ClassVar[tuple[Event, Mapping[Event, int]] | None] = None
 
 
 def _collect(event: Event, count: int, counts: Counter[Event]) -> None:
@@ -32,8 +49,8 @@ def _collect(event: Event, count: int, counts: Counter[Event]) -> None:
         case events.Repeated(inner, times):
             _collect(inner, count * times, counts)
         case events.Composed(several):
-            for one in several:
-                _collect(one, count, counts)
+            for one, times in Counter(several).items():
+                _collect(one, count * times, counts)
         case events.Grouped(inner, size):
             for one, times in parts(inner).items():
                 counts[grouped(one, size)] += count * times
@@ -83,7 +100,10 @@ def attained(event: Event) -> Event | None:
     """
     match event:
         case events.Composed(several) | events.Disjoint(several):
-            kept = tuple(one for one in map(attained, several) if one is not None)
+            each = {one: attained(one) for one in dict.fromkeys(several)}
+            if all(found is one for one, found in each.items()):
+                return event
+            kept = tuple(found for found in map(each.__getitem__, several) if found is not None)
             return type(event)(kept) if kept else None
         case events.Repeated(inner, count):
             rest = attained(inner)

@@ -8,6 +8,7 @@ composition of randomized responses, which `loss` does.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -33,9 +34,9 @@ def pure_epsilon(event: Event) -> float:
         case events.Repeated(inner, count):
             return summed([(count, pure_epsilon(inner))])
         case events.Composed(several):
-            return summed([(1, pure_epsilon(one)) for one in several])
+            return summed([(times, pure_epsilon(one)) for one, times in Counter(several).items()])
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
-            return max(pure_epsilon(one) for one in several)
+            return max(pure_epsilon(one) for one in dict.fromkeys(several))
         case events.Grouped(inner, size):
             return summed([(size, pure_epsilon(inner))])
         case events.Selected(inner, shape, _):

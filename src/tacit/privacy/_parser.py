@@ -27,6 +27,9 @@ _TOKEN: Final = re.compile(
     r"|(?P<unknown>.))",
     re.ASCII | re.DOTALL,
 )
+_FLAT: Final = re.compile(r"[A-Za-z_]+\([^()]*\)", re.ASCII)
+"""An event whose arguments hold no other: one that is written again in the same text is the same event."""
+
 _TRUTHS: Final = {"true": True, "false": False}
 
 
@@ -49,6 +52,7 @@ class Parser:
         self._text, self._relation, self._hole = text, relation, hole
         self._hole_used = False
         self._depth = 0
+        self._known: dict[str, Event] = {}
         self._token = self._token_from(0)
 
     def read(self) -> Event:
@@ -84,10 +88,18 @@ class Parser:
         return self._made(form_of(Repeated), {"event": inner, "count": count}, start)
 
     def _event(self) -> Event:
-        self._descend(self._token.position)
-        event = self._plan() if self._took("(") else self._called()
-        if not self._took(")"):
-            raise self._unexpected("+ or )")
+        start = self._token.position
+        self._descend(start)
+        flat = _FLAT.match(self._text, start)
+        event = self._known.get(flat[0]) if flat else None
+        if event is not None and flat:
+            self._token = self._token_from(flat.end())
+        else:
+            event = self._plan() if self._took("(") else self._called()
+            if flat:
+                self._known[flat[0]] = event
+            if not self._took(")"):
+                raise self._unexpected("+ or )")
         self._depth -= 1
         return event
 

@@ -256,6 +256,14 @@ def test_many_events_are_read_in_one_go() -> None:
     assert several == Composed((Pure(1),) * 20_000)
 
 
+def test_an_event_that_is_written_again_is_the_same_and_still_in_its_place() -> None:
+    text = "laplace(0.5) + 2 x laplace(0.5) + sampled(0.1, laplace(0.5)) + laplace( 0.5 ) + gaussian(2)"
+    assert parse(text) == Composed((A, Repeated(A, 2), Sampled(0.1, A), A, B))
+    assert parse("laplace(?) + laplace(?)", hole=0.5) == Composed((A, A))
+    with pytest.raises(NotationError, match="column 28"):
+        parse("laplace(0.5) + laplace(0.5), laplace(0.5)")
+
+
 def test_numbers_mean_the_nearest_double_and_whole_numbers_themselves() -> None:
     assert parse("pure(0.1)") == Pure(0.1)
     assert parse("pure(1/3)") == Pure(float(Fraction(1, 3)))

@@ -1,0 +1,45 @@
+"""Very long lists of events: counted once, each as often as it stands there, and priced as if they were short."""
+
+import pytest
+
+from tacit.accounting import epsilon
+from tacit.accounting.parts import LISTED_MIN, attained, parts
+from tacit.accounting.pure import pure_epsilon
+from tacit.privacy import events
+from tacit.privacy.events import Composed, Event, Repeated
+
+
+def alternating(number: int) -> Composed:
+    return Composed(tuple(events.Laplace(0.25) if one % 3 else events.Pure(0.5) for one in range(number)))
+
+
+@pytest.mark.parametrize("number", [6, 3 * LISTED_MIN])
+def test_a_long_list_has_the_parts_of_a_short_one(number: int) -> None:
+    wanted: dict[Event, int] = {events.Laplace(0.25): 2 * number // 3, events.Pure(0.5): number // 3}
+    event = alternating(number)
+    assert parts(event) == wanted
+    assert parts(event) == wanted
+    assert pure_epsilon(event) == number / 3
+    assert attained(event) is event
+
+
+def test_another_list_is_not_taken_for_the_last_one() -> None:
+    for number in (LISTED_MIN, LISTED_MIN + 3, LISTED_MIN):
+        assert sum(parts(alternating(number)).values()) == number
+
+
+def test_parts_cannot_be_changed_by_whoever_reads_them() -> None:
+    with pytest.raises(TypeError):
+        parts(alternating(LISTED_MIN))[events.Pure(9)] = 1  # type: ignore[index]
+
+
+def test_what_is_only_bounded_is_left_out_of_a_long_list_too() -> None:
+    bounded = events.NoisyMax(2.0)
+    kept = attained(Composed((*alternating(LISTED_MIN).events, bounded)))
+    assert kept is not None
+    assert parts(kept) == parts(alternating(LISTED_MIN))
+
+
+def test_a_long_list_costs_what_its_repetition_costs() -> None:
+    listed = Composed((events.Laplace(0.01),) * 1000)
+    assert epsilon(listed, 1e-6) == epsilon(Repeated(events.Laplace(0.01), 1000), 1e-6)
