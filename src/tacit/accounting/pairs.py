@@ -106,6 +106,13 @@ class BoundedRangePair:
     (e^epsilon - 1), greatest at t = (epsilon + e) / 2: delta(e) = (e^(epsilon/2) - e^(e/2))^2 / (e^epsilon - 1). A
     supremum of convex curves is convex, so this is the curve of a pair, with P(L > l) = e^(epsilon/2) (e^(epsilon/2) -
     e^(l/2)) / (e^epsilon - 1) and Q(L > l) = e^(-l/2) (e^(epsilon/2) - e^(l/2)) / (e^epsilon - 1).
+
+    One release costs exactly that. Of k releases, splits chosen on the way reach delta_k(e) = max over t of p
+    delta_(k-1)(e - t) + (1 - p) delta_(k-1)(e - t + epsilon) and no more, since delta_(k-1) is convex in e^e, so that
+    two losses at the ends of an interval are the worst (Dong, Durfee, Rogers 2020 is about that optimum). It is one
+    curve for a fixed list of epsilons and no pair that composes with other parts. So the envelope is composed instead,
+    which takes the worst split at every loss at once, and `curves` takes the lesser of that and of the Rényi bound. The
+    result was up to 14 % above the optimum: `test_many_choices_cost_little_more_than_the_least_that_holds`.
     """
 
     epsilon: float

@@ -64,3 +64,31 @@ def test_choices_cost_less_than_anything_that_is_as_private(size: float) -> None
         answers = epsilon(events.Repeated(events.Pure(size), times), 1e-6)
         assert choices.upper <= answers.upper * (1 + 1e-6)
         assert choices.lower <= answers.upper
+
+
+def least_epsilon(size: float, count: int, at: float, cells: int = 60) -> float:
+    """Return an epsilon at which `count` choices, each of a split that suits what is left, give away more than `at`.
+
+    Splits at multiples of a step lead from points of the grid to points of the grid, so that nothing is rounded; what
+    lies outside of the grid reaches no epsilon above 0.
+    """
+    step = size / cells
+    grid = np.arange(-(count + 1) * cells, (count + 1) * cells + 1) * step
+    curve = np.maximum(-np.expm1(grid), 0.0)
+    for _ in range(count):
+        worst = np.zeros_like(curve)
+        for up in range(0, cells + 1, 2):
+            p_high = (np.exp(size) - np.exp(up * step)) / np.expm1(size)
+            after_high = np.concatenate([np.ones(up), curve[: len(curve) - up]])
+            after_low = np.concatenate([curve[cells - up :], np.zeros(cells - up)])
+            worst = np.maximum(worst, p_high * after_high + (1 - p_high) * after_low)
+        curve = worst
+    return float(grid[curve > at][-1])
+
+
+@pytest.mark.parametrize("at", [1e-3, 1e-6])
+@pytest.mark.parametrize(("size", "count"), [(1.0, 2), (1.0, 5), (0.5, 10), (0.1, 30)])
+def test_many_choices_cost_little_more_than_the_least_that_holds(size: float, count: int, at: float) -> None:
+    least = least_epsilon(size, count, at)
+    found = epsilon(events.Repeated(events.Exponential(size), count), at).upper
+    assert least <= found <= 1.15 * least
