@@ -37,10 +37,11 @@ TILT_MAX: Final = 2.0**36
 """The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
 
 EXPONENT_MAX: Final = 300.0
-GATHERED_MIN: Final = 8
+GATHERED_MIN: Final = 32
+HALVED_MIN: Final = 16
 SQUARED_MAX: Final = 1 << 12
 SKETCH_POINTS: Final = 512
-SKETCH_POINTS_MAX: Final = 1 << 16
+SKETCH_POINTS_MAX: Final = 1 << 15
 _DOUBT: Final = 2.0**-50
 
 
@@ -137,7 +138,7 @@ class Curve:
         low, high, log_moment = within or window(lattices, step, focus)
         tilted, start = _power(lattices, step, focus.tilt, low, high)
         self._losses = step * (start + np.arange(len(tilted)))
-        transforms = self._count + (len(lattices) if len(lattices) >= GATHERED_MIN else 0)
+        transforms = self._count * (2 if len(lattices) >= GATHERED_MIN else 1)  # a gathered one goes there and back
         self._error = 3 * _tilted_tail(lattices) + transforms * 2.0**-50 * math.log2(len(tilted))
         smallest, self._largest = _ends(lattices, step)
         # sums of losses are rounded, and so are exponents, which are large where losses or the tilt are
@@ -403,29 +404,50 @@ def _tilted(one: Lattice, step: float, tilt: float) -> Tilted:
 
 
 def _gathered(lattices: Sequence[Tilted], longest: int) -> list[Tilted]:
-    """Return lattices of which many short ones are composed beforehand, by shorter transforms."""
-    gathered, group, length = [], list[Tilted](), 1
+    """Return lattices of which many short ones are composed beforehand, by shorter transforms.
+
+    A lattice that is composed n times is one for each binary digit of n; those of one digit are composed once and all
+    of them raised to its power.
+    """
+    if len(lattices) < GATHERED_MIN:
+        return list(lattices)
+    gathered = [one for one in lattices if len(one.masses) > longest // 2]
+    digits: dict[int, list[Tilted]] = {}
     for one in lattices:
-        longer = (len(one.masses) - 1) * one.times
-        if len(lattices) < GATHERED_MIN or longer >= longest // 2:
-            gathered.append(one)
-            continue
-        if length + longer > longest:
-            gathered.append(_composed(group, length))
-            group, length = [], 1
-        group.append(one)
-        length += longer
-    return [*gathered, _composed(group, length)] if group else gathered
+        if len(one.masses) <= longest // 2:
+            for place in range(one.times.bit_length()):
+                if one.times >> place & 1:
+                    digits.setdefault(1 << place, []).append(one)
+    for times, members in digits.items():
+        group, length = list[Tilted](), 1
+        for one in members:
+            if length + len(one.masses) - 1 > longest:
+                gathered.append(_composed(group, length, times))
+                group, length = [], 1
+            group.append(one)
+            length += len(one.masses) - 1
+        gathered.append(_composed(group, length, times))
+    return gathered
 
 
-def _composed(group: Sequence[Tilted], length: int) -> Tilted:
-    """Return the composition of lattices as one of so many points."""
+def _composed(group: Sequence[Tilted], length: int, times: int) -> Tilted:
+    """Return lattices that are composed once each as one of so many points, itself composed so many times.
+
+    More than a few are halved first, as the transforms of halves are shorter. All in all that is one transform more for
+    each lattice at most: two for every half, which has at least half of HALVED_MIN, and none for a lattice alone.
+    """
+    if len(group) == 1:
+        return group[0]._replace(times=times)
+    if len(group) > HALVED_MIN:
+        middle = len(group) // 2
+        halves = group[:middle], group[middle:]
+        group = [_composed(half, 1 + sum(len(one.masses) - 1 for one in half), 1) for half in halves]
     size = next_fast_len(length, real=True)
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     for one in group:
-        spectrum *= _raised(rfft(one.masses, size), one.times)
+        spectrum *= rfft(one.masses, size)
     masses = np.maximum(irfft(spectrum, size)[:length], 0.0)
-    return Tilted(masses, sum(one.times * one.start for one in group), 1)
+    return Tilted(masses, sum(one.start for one in group), times)
 
 
 def _raised(spectrum: Spectrum, times: int) -> Spectrum:

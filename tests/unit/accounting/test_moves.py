@@ -88,14 +88,14 @@ def many_pairs() -> list[Pair]:
 def composed(monkeypatch: pytest.MonkeyPatch, gathered_min: int) -> list[tuple[float, float]]:
     monkeypatch.setattr(loss, "GATHERED_MIN", gathered_min)
     step = 0.0007
-    lattices = [on_lattice(pair, step, 1e-20, 1 + number % 3) for number, pair in enumerate(many_pairs())]
+    lattices = [on_lattice(pair, step, 1e-20, 1 + number % 7) for number, pair in enumerate(many_pairs())]
     focus = focus_on_epsilon(lattices, step, 1.5)
     curve = Curve(lattices, step, focus, window(lattices, step, focus))
     return [(curve.delta(at, upper=False), curve.delta(at, upper=True)) for at in (1.2, 1.5, 2.0)]
 
 
 def test_gathered_transforms_agree_with_one_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    gathered, apart = composed(monkeypatch, 8), composed(monkeypatch, 10**9)
+    gathered, apart = composed(monkeypatch, 32), composed(monkeypatch, 10**9)
     for (low, high), (least, most) in zip(gathered, apart, strict=True):
         assert low <= most
         assert least <= high
@@ -106,12 +106,12 @@ def test_gathered_transforms_agree_with_one_for_each_part(monkeypatch: pytest.Mo
 def test_a_gathered_part_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     gather = loss._composed
 
-    def without_the_last(group: Any, length: int) -> Any:
-        return gather(group[:-1] if len(group) > 1 else group, length)
+    def without_the_last(group: Any, length: int, times: int) -> Any:
+        return gather(group[:-1] if len(group) > 1 else group, length, times)
 
     apart = composed(monkeypatch, 10**9)
     monkeypatch.setattr(loss, "_composed", without_the_last)
-    for (low, high), (least, most) in zip(composed(monkeypatch, 8), apart, strict=True):
+    for (low, high), (least, most) in zip(composed(monkeypatch, 32), apart, strict=True):
         assert high < least or low > most
 
 
