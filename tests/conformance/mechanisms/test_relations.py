@@ -83,7 +83,7 @@ def neighbours(relation: Relation, sizes: range, *, ordered: bool) -> set[tuple[
     for size in sizes:
         for data in product(VALUES, repeat=size):
             for place in range(size):
-                others = [()] if relation is ADD_REMOVE else [(other,) for other in VALUES if other != data[place]]
+                others = [()] if relation == ADD_REMOVE else [(other,) for other in VALUES if other != data[place]]
                 found |= {(data, (*data[:place], *other, *data[place + 1 :])) for other in others}
     kept = {pair for pair in found if len(pair[1]) in sizes}
     return kept if ordered else {tuple(sorted(tuple(sorted(data)) for data in pair)) for pair in kept}  # type: ignore[misc]
@@ -95,7 +95,7 @@ def histogram(data: Data) -> list[int]:
 
 def moved(relation: Relation, each: float = 1) -> Any:
     """How far neighbours are apart in a histogram: one count by `each`, or two."""
-    return each if relation is ADD_REMOVE else 2 * each
+    return each if relation == ADD_REMOVE else 2 * each
 
 
 # Divergences
@@ -286,13 +286,13 @@ CASES: Final[dict[type[Mechanism], tuple[Case, ...]]] = {
     Geometric: (Case(lambda relation: Geometric(moved(relation), EPSILON, relation=relation), noisy_counts),),
     Gaussian: (
         Case(
-            lambda relation: Gaussian(1 if relation is ADD_REMOVE else ROOT_TWO, sigma=1.5, relation=relation),
+            lambda relation: Gaussian(1 if relation == ADD_REMOVE else ROOT_TWO, sigma=1.5, relation=relation),
             noisy_counts,
         ),
     ),
     DiscreteGaussian: (
         Case(
-            lambda relation: DiscreteGaussian(1 if relation is ADD_REMOVE else ROOT_TWO, sigma=1.5, relation=relation),
+            lambda relation: DiscreteGaussian(1 if relation == ADD_REMOVE else ROOT_TWO, sigma=1.5, relation=relation),
             noisy_counts,
         ),
     ),
