@@ -5,8 +5,9 @@ file remembers that there was more. It is written after every commit, in one cal
 it may lag behind the journal and never leads; whoever opens a ledger reads the file first and the journal then.
 
 Its form is text: two lines of equal length, written in turns, each with the ledger's id (the hash of its first record),
-the number and the hash of a head, and a checksum. A line that was torn is not believed, and the other one counts; if
-both are, there is nothing to hold the journal against, but a ledger is still expected.
+the hash of the record from which it goes on since it was last restored (the first one if it never was), the number and
+the hash of a head, whether the ledger was moved away there, and a checksum. A line that was torn is not believed, and
+the other one counts; if both are, there is nothing to hold the journal against, but a ledger is still expected.
 
 Not here: what is done about a journal that does not reach the noted head (verification), and how to go back (restore).
 """
@@ -21,28 +22,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tacit.ledger.journal import Head
+from tacit.privacy.errors import LedgerReadOnly
 
 FILE_NAME: Final = "ledger.head"
-LINE_BYTES: Final = 256
+LINE_BYTES: Final = 320
 _LINE: Final = re.compile(
-    r"(?P<text>tacit ledger (?P<id>[0-9a-f]{64}) record (?P<number>\d{1,18}) hash (?P<hash>[0-9a-f]{64}))"
-    r" sum (?P<sum>[0-9a-f]{16}) *\n"
+    r"(?P<text>ledger (?P<id>[0-9a-f]{64}) since (?P<since>[0-9a-f]{64}) record (?P<number>\d{1,18})"
+    r" hash (?P<hash>[0-9a-f]{64})(?P<moved> moved)?) sum (?P<sum>[0-9a-f]{16}) *\n"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A head that was noted: which ledger's, and its number and hash."""
+    """A head that was noted: which ledger's, since which restoration, its number and hash, and whether that moved."""
 
     ledger: str
+    since: str
     number: int
     hash: str
+    is_moved: bool = False
 
     @property
     def line(self) -> bytes:
         """The written form."""
-        text = f"tacit ledger {self.ledger} record {self.number} hash {self.hash}"
+        moved = " moved" if self.is_moved else ""
+        text = f"ledger {self.ledger} since {self.since} record {self.number} hash {self.hash}{moved}"
         return f"{text} sum {_checksum(text)}".ljust(LINE_BYTES - 1).encode("ascii") + b"\n"
 
 
@@ -67,37 +71,50 @@ class Anchor:
         lines = (content[:LINE_BYTES], content[LINE_BYTES:])
         return max((noted for line in lines if (noted := _read(line))), key=lambda noted: noted.number, default=None)
 
-    def note(self, ledger: str, head: Head) -> None:
-        """Note a head that is on disk; a file that cannot be written lags behind, and stops nothing."""
-        line = Noted(ledger, head.number, head.hash).line
-        with suppress(OSError):
-            descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            try:
-                if os.fstat(descriptor).st_size < 2 * LINE_BYTES:
-                    os.pwrite(descriptor, line + line, 0)
-                else:
-                    os.pwrite(descriptor, line, self._turn * LINE_BYTES)
-            finally:
-                os.close(descriptor)
-        self._turn = 1 - self._turn
+    def require_writable(self) -> None:
+        """Refuse to go on where a head could not be noted."""
+        try:
+            if self.exists():
+                os.close(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
+                return
+            if os.access(self.path.parent, os.W_OK):
+                return
+        except OSError:
+            pass
+        raise LedgerReadOnly(
+            f"{self.path} cannot be written, where the end of the ledger is noted: nothing was charged; make it "
+            "writable for this account"
+        )
 
-    def reset(self, ledger: str, head: Head) -> None:
+    def note(self, head: Noted) -> None:
+        """Note a head that is on disk; if that fails now, the file lags behind until the next time."""
+        with suppress(OSError):
+            self._write(head)
+
+    def reset(self, head: Noted) -> None:
         """Note a head that may be earlier than the one noted, and wait until it is on disk."""
         for _ in range(2):
-            self.note(ledger, head)
-        with suppress(OSError):
-            descriptor = os.open(self.path, os.O_RDONLY)
-            try:
+            self._write(head, is_durable=True)
+
+    def _write(self, head: Noted, *, is_durable: bool = False) -> None:
+        descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        try:
+            if os.fstat(descriptor).st_size < 2 * LINE_BYTES:
+                os.pwrite(descriptor, head.line + head.line, 0)
+            else:
+                os.pwrite(descriptor, head.line, self._turn * LINE_BYTES)
+            if is_durable:
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        finally:
+            os.close(descriptor)
+        self._turn = 1 - self._turn
 
 
 def _read(line: bytes) -> Noted | None:
     match = _LINE.fullmatch(line.decode("ascii", "replace"))
     if match is None or match["sum"] != _checksum(match["text"]):
         return None
-    return Noted(match["id"], int(match["number"]), match["hash"])
+    return Noted(match["id"], match["since"], int(match["number"]), match["hash"], bool(match["moved"]))
 
 
 def _checksum(text: str) -> str:

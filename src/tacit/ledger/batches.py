@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final
 
-from tacit.ledger.journal import Head
 from tacit.ledger.stores.protocol import Store, Transaction
 from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable
 
 BATCH_MAX: Final = 64
+WAIT_S: Final = 1.0
+"""How long a thread sleeps before it looks again, should nobody wake it up."""
 
 Action = Callable[[Transaction], Any]
 
@@ -28,32 +29,66 @@ class Change:
     """What one thread wants to have written, and what became of it."""
 
     def __init__(self, action: Action) -> None:
-        self.action: Final = action
-        self.is_done = False
-        self.value: Any = None
-        self.error: BaseException | None = None
+        self._action: Final = action
+        self._raised: Exception | None = None
+        self._value: Any = None
+        self.is_begun = self.is_done = False
+        self.error: Exception | None = None
+
+    def begin(self) -> None:
+        """Note that it is to be executed; until it is known to be on disk, it was interrupted."""
+        self.error = LedgerUnavailable(
+            "writing was interrupted: nothing was released; what was charged stays charged, see reservations()"
+        )
+        self.is_begun = True
+
+    def execute(self, rows: Transaction) -> None:
+        """Execute the action; what it wrote before it raised is undone."""
+        before = rows.savepoint()
+        try:
+            self._value = self._action(rows)
+        except LedgerCorrupt:
+            raise
+        except Exception as error:
+            rows.undo_to(before)
+            self._raised = error
+
+    def succeed(self) -> None:
+        """Note that what was executed is on disk."""
+        self.error = self._raised
 
     def result(self) -> Any:
         """Return what the action returned, or raise what it raised."""
         if self.error is not None:
             raise self.error
-        return self.value
+        return self._value
 
 
 class Batches:
-    """The changes of one store that wait for the write lock."""
+    """The changes of one store that wait for the write lock.
 
-    def __init__(self, store: Store, committed: Callable[[Head], None]) -> None:
-        """Take the store, and what is to be told where the journal ends when a batch is on disk."""
+    A thread may be interrupted anywhere. A change that was begun is never begun again; until it is known to be on disk,
+    whoever waits for it is told that it was interrupted.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        begin: Callable[[Transaction], None],
+        end: Callable[[Transaction], Callable[[], None]],
+    ) -> None:
+        """Take the store; `begin` may refuse a transaction, `end` returns what is to be done when it is on disk."""
         self._store: Final = store
-        self._committed: Final = committed
+        self._begin: Final = begin
+        self._end: Final = end
         self._start()
 
     def _start(self) -> None:
         self._process = os.getpid()
         self._ended = threading.Condition()
         """Held for moments only, and notified when a batch has ended."""
-        self._is_writing = False
+        self._leader: Change | None = None
+        """Of the thread that writes; one that is done writes no more."""
         self._waiting: deque[Change] = deque()
 
     def write(self, action: Action) -> Any:
@@ -61,75 +96,57 @@ class Batches:
         if self._process != os.getpid():  # a forked child has neither its parent's threads nor their locks
             self._start()
         mine = Change(action)
-        self._waiting.append(mine)
         try:
+            self._waiting.append(mine)
             while not mine.is_done:  # others may have been first in a long queue
-                with self._turn(mine) as is_mine:
-                    if is_mine:
-                        self._write_waiting()
-        except BaseException:  # an interrupt: what nobody has begun to write is not written
-            with self._ended, suppress(ValueError):
-                self._waiting.remove(mine)
-            raise
+                if self._is_turn_of(mine):
+                    self._write_waiting()
+        finally:
+            with self._ended:
+                if not mine.is_begun and mine in self._waiting:  # an interrupt: what nobody has begun is not written
+                    self._waiting.remove(mine)
+                if self._leader is mine:
+                    self._leader = None
+                    self._ended.notify_all()
         return mine.result()
 
-    @contextmanager
-    def _turn(self, mine: Change) -> Iterator[bool]:
-        """Wait until nobody else writes, and keep others from it; or until a change is done."""
-        taken = False
-        try:
-            with self._ended:
-                while self._is_writing and not mine.is_done:
-                    self._ended.wait()
-                if not mine.is_done:
-                    taken = self._is_writing = True
-            yield taken
-        finally:
-            if taken:
-                with self._ended:
-                    self._is_writing = False
-                    self._ended.notify_all()
+    def _is_turn_of(self, mine: Change) -> bool:
+        """Wait until nobody else writes, and keep others from it; or until the change is done."""
+        with self._ended:
+            while (leader := self._leader) not in (None, mine) and not leader.is_done and not mine.is_done:
+                self._ended.wait(WAIT_S)
+            if not mine.is_done:
+                self._leader = mine
+            return not mine.is_done
 
     def _write_waiting(self) -> None:
         batch: list[Change] = []
         try:
             with self._store.transaction() as rows:
-                while more := self._next(BATCH_MAX - len(batch)):  # also those that came while the lock was waited for
-                    batch += more
-                    for change in more:
-                        _execute(change, rows)
-                head = rows.head()
-            self._committed(head)
-        except BaseException as error:
-            if not batch and isinstance(error, Exception):
-                batch = self._next(BATCH_MAX)
+                self._begin(rows)
+                while self._begin_next(batch):  # also one that came while the lock was waited for
+                    batch[-1].execute(rows)
+                on_disk = self._end(rows)
             for change in batch:
-                change.error = error if isinstance(error, Exception) else _interrupted()
-            if not isinstance(error, Exception):
-                raise
+                change.succeed()
+            on_disk()
+        except Exception as error:
+            is_general = not batch or isinstance(error, LedgerCorrupt)
+            for change in list(self._waiting) if is_general else batch:
+                change.begin()
+                change.error = error
         finally:
-            for change in batch:
-                change.is_done = True
+            with self._ended:
+                for change in self._waiting:
+                    change.is_done = change.is_begun
+                self._waiting = deque(change for change in self._waiting if not change.is_done)
 
-    def _next(self, most: int) -> list[Change]:
-        """Take some of those that wait."""
+    def _begin_next(self, batch: list[Change]) -> bool:
+        """Add the first change to a batch that was not begun; whether there was one."""
         with self._ended:
-            return [self._waiting.popleft() for _ in range(min(len(self._waiting), most))]
-
-
-def _execute(change: Change, rows: Transaction) -> None:
-    """Execute one change of a batch; what it wrote before it raised is undone."""
-    before = rows.savepoint()
-    try:
-        change.value = change.action(rows)
-    except LedgerCorrupt:
-        raise
-    except Exception as error:
-        rows.undo_to(before)
-        change.error = error
-
-
-def _interrupted() -> LedgerUnavailable:
-    return LedgerUnavailable(
-        "writing was interrupted: nothing was released; what was charged stays charged, see reservations()"
-    )
+            for change in islice(self._waiting, BATCH_MAX):
+                if not change.is_begun:
+                    change.begin()
+                    batch.append(change)
+                    return True
+        return False

@@ -28,9 +28,10 @@ from tacit.ledger.verification import (
     RECORDS_AT_ONCE,
     Verified,
     changed_contents,
-    check_anchored,
     checked,
     has_content,
+    holds,
+    since,
     verify,
 )
 from tacit.ledger.work import Clock, Work, system_clock
@@ -58,14 +59,17 @@ class Book:
         anchor: Path | str | None = None,
     ) -> None:
         self._store: Final = store
-        self._batches: Final = Batches(store, self._note)
+        self._batches: Final = Batches(store, self._begin, self._end)
         self._clock = clock
         self._token = token
         self._damage: LedgerCorrupt | None = None
         path = store.anchor if anchor is None else Path(anchor)
         self._anchor: Final = None if path is None else Anchor(path)
-        self._noted = Head()
+        self._seen = Head()
+        """Where the journal ended when it was last looked at: it goes on from there, or was put back meanwhile."""
         self._id: str | None = None
+        self._since: str | None = None
+        """The hash of the record since which it was not restored."""
 
     @classmethod
     def open(
@@ -107,11 +111,11 @@ class Book:
         try:
             book._check_exists()
             store.open()
-            noted = book._anchored()
+            noted = None if book._anchor is None else book._anchor.read()
             with store.transaction() as rows:
                 work = Work(rows, system_clock)
                 if noted is not None:
-                    check_anchored(rows, noted)
+                    holds(rows, noted)
                 memory = transfer.rewrite_caches(rows)
                 lost = [key for key, answer in memory.answers.items() if not has_content(rows, answer)]
                 for sha256 in changed_contents(rows):
@@ -178,9 +182,20 @@ class Book:
         `noted` is the number and the hash of a head that was noted earlier. Raises LedgerCorrupt, which names what
         differs; nothing is admitted from then on.
         """
-        anchored = self._anchored()
-        verified = self._read(lambda rows: verify(rows, full=full, noted=noted, anchored=anchored))
-        self._note(verified.head, is_new=anchored is None)
+        anchored = None if self._anchor is None else self._anchor.read()  # before the journal, which may go on
+
+        def look(rows: Transaction) -> tuple[Verified, Noted | None, bool]:
+            self._check_goes_on(rows)
+            is_held = anchored is not None and holds(rows, anchored)
+            verified = verify(rows, full=full, noted=noted)
+            self._since = since(rows, anchored if is_held else None)
+            return verified, self._noted(rows), is_held
+
+        verified, here, is_held = self._read(look)
+        self._seen = verified.head
+        if self._anchor is not None and here is not None:
+            with suppress(OSError):  # it can be read all the same; who changes it is told
+                (self._anchor.note if is_held else self._anchor.reset)(here)
         return verified
 
     def history(self, first: int = 1) -> Iterator[Record]:
@@ -280,18 +295,46 @@ class Book:
             done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock)))
             return done
 
-    def _anchored(self) -> Noted | None:
-        """Return the head that was noted beside the ledger; read before the journal is, which may go on meanwhile."""
-        return None if self._anchor is None else self._anchor.read()
+    def _begin(self, rows: Transaction) -> None:
+        """Refuse to change a ledger that was put back since it was opened, or whose head could not be noted."""
+        if self._anchor is not None:
+            self._anchor.require_writable()
+        self._check_goes_on(rows)
 
-    def _note(self, head: Head, *, is_new: bool = False) -> None:
-        """Note where the journal ends, on disk."""
-        if self._anchor is None or not head.number or (head.number <= self._noted.number and not is_new):
+    def _end(self, rows: Transaction) -> Callable[[], None]:
+        """Return how to note the head that is about to be written."""
+        head, here = rows.head(), self._noted(rows)
+
+        def note() -> None:
+            if head != self._seen and self._anchor is not None and here is not None:
+                self._anchor.note(here)
+            self._seen = head
+
+        return note
+
+    def _check_goes_on(self, rows: Transaction) -> None:
+        """Assert that the journal goes on from where it ended when it was last looked at."""
+        seen, head = self._seen, rows.head()
+        if (head.number, head.hash) == (seen.number, seen.hash) or not seen.number:
             return
-        with suppress(LedgerUnavailable):  # a head that is not noted lags behind, and what is on disk stays so
-            if (ledger := self.id) is not None:
-                self._anchor.note(ledger, head)
-                self._noted = head
+        if [record.hash for record in rows.records(seen.number, 1)] != [seen.hash]:
+            raise LedgerRolledBack(
+                f"the ledger was put back while it was open: record {seen.number} is not there any more, or is another "
+                "one; close it, and restore it (tacit ledger restore)",
+                record=seen.number,
+                differs="end",
+            )
+
+    def _noted(self, rows: Transaction) -> Noted | None:
+        """Return the end of the journal as it is noted outside; None if it has no record."""
+        head = rows.head()
+        if not head.number:
+            return None
+        if self._id is None:
+            (first,) = rows.records(1, 1)
+            self._id = first.hash
+        is_moved = any(last.kind == "moved" for last in rows.end())
+        return Noted(self._id, self._since or self._id, head.number, head.hash, is_moved)
 
     def _check_exists(self) -> None:
         """Refuse to begin anew where a ledger was noted."""

@@ -20,24 +20,40 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from tacit.ledger.anchor import Anchor, Noted
-from tacit.ledger.journal import Head
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.stores.sqlite import FILE_NAME
 from tacit.ledger.stores.sqlite_file import sync
 from tacit.ledger.transfer import rewrite_caches
 from tacit.ledger.verification import declares_lost, verify
 from tacit.ledger.work import Work, system_clock
-from tacit.privacy.errors import InvalidInput, LedgerBusy, LedgerRolledBack, LedgerUnavailable, OutOfRange
+from tacit.privacy.errors import (
+    InvalidInput,
+    LedgerBusy,
+    LedgerMoved,
+    LedgerReadOnly,
+    LedgerRolledBack,
+    LedgerUnavailable,
+    OutOfRange,
+)
 
 _SIDES: Final = ("", "-wal", "-shm")
 _BUSY_TIMEOUT_S: Final = 2.0
-_HEAD: Final = "SELECT (SELECT hash FROM journal WHERE number = 1), number, hash FROM head"
+_HEAD: Final = """
+SELECT
+    (SELECT hash FROM journal WHERE number = 1),
+    (SELECT hash FROM journal WHERE kind = 'restored' OR number = 1 ORDER BY number DESC LIMIT 1),
+    number,
+    hash,
+    (SELECT kind FROM journal WHERE journal.number = head.number)
+FROM head
+"""
 
 
 def accept(store: Store, anchor: Anchor | None, facts: Mapping[str, Any], lost_records: int) -> None:
     """Go on with a database that was put back by its own tools."""
-    noted = None if anchor is None else anchor.read()
-    _write(store, noted, {**facts, "aside": None}, lost_records)
+    here = _write(store, None if anchor is None else anchor.read(), {**facts, "aside": None}, lost_records)
+    if anchor is not None:
+        _reset(anchor, here)
 
 
 def put_back(folder: Path, backup: Path, facts: Mapping[str, Any], lost_records: int) -> None:
@@ -56,7 +72,7 @@ def put_back(folder: Path, backup: Path, facts: Mapping[str, Any], lost_records:
                     shutil.copyfile(source, f"{staged.path}{side}")
             staged.path.chmod(0o600)
             note = {**facts, "aside": aside if target.exists() else None}
-            ledger, head = _write(staged, _latest(target, anchor.read()), note, lost_records)
+            here = _write(staged, _latest(target, anchor.read()), note, lost_records)
             _close_log(staged.path)
             sync(staged.path)
             _move_aside(target, folder / aside)
@@ -64,11 +80,25 @@ def put_back(folder: Path, backup: Path, facts: Mapping[str, Any], lost_records:
             sync(folder)
     except OSError as error:
         raise LedgerUnavailable(f"{backup} cannot be put into {folder}: {error.strerror}; run it again") from error
-    anchor.reset(ledger, head)
+    _reset(anchor, here)
 
 
-def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_records: int) -> tuple[str, Head]:
-    """Check a ledger that is to go live, and write into it where it comes from; return its id and its head."""
+def _reset(anchor: Anchor, here: Noted) -> None:
+    try:
+        anchor.reset(here)
+    except OSError as error:
+        raise LedgerReadOnly(
+            f"the ledger was restored, and {anchor.path} cannot be written: {error.strerror}; make it writable"
+        ) from error
+
+
+def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_records: int) -> Noted:
+    """Check a ledger that is to go live, write into it where it comes from, and return where it ends."""
+    if noted is not None and noted.is_moved:
+        raise LedgerMoved(
+            "the ledger of this place was moved away and goes on somewhere else: restore it there, or, if it is gone "
+            "there, in a new folder"
+        )
     try:
         store.open()
         with store.transaction() as rows:
@@ -85,9 +115,9 @@ def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_rec
                     value=lost_records,
                 )
             known = {"noted": noted.number, "noted_hash": noted.hash} if noted else {"noted": 0, "noted_hash": None}
-            work.write("restored", {**facts, **known, "lost": lost})
+            restored = work.write("restored", {**facts, **known, "lost": lost})
             (first,) = rows.records(1, 1)
-            return first.hash, rows.head()
+            return Noted(first.hash, restored.hash, restored.number, restored.hash)
     finally:
         store.close()
 
@@ -102,7 +132,7 @@ def _lost(rows: Transaction, noted: Noted | None) -> int:
     if head.number < noted.number:
         return noted.number - head.number
     here = [record.hash for record in rows.records(noted.number, 1)]
-    if here != [noted.hash] and not declares_lost(rows, noted.number):
+    if here != [noted.hash] and not declares_lost(rows, noted):
         raise LedgerRolledBack(
             f"record {noted.number} of this backup is not the one that was noted here: it went on somewhere else",
             record=noted.number,
@@ -115,12 +145,12 @@ def _latest(target: Path, noted: Noted | None) -> Noted | None:
     """Return the later of the head that was noted and that of the old file, if it can still be read."""
     try:
         with closing(sqlite3.connect(f"file:{quote(str(target))}?mode=ro", uri=True)) as connection:
-            ((ledger, number, digest),) = connection.execute(_HEAD)
+            ((ledger, since, number, digest, kind),) = connection.execute(_HEAD)
     except (sqlite3.Error, ValueError):
         return noted
-    if not isinstance(number, int) or not isinstance(digest, str) or not isinstance(ledger, str):
+    if not isinstance(number, int) or not all(isinstance(text, str) for text in (ledger, since, digest, kind)):
         return noted
-    found = Noted(ledger, number, digest)
+    found = Noted(ledger, since, number, digest, kind == "moved")
     if noted is None:
         return found
     return found if found.ledger == noted.ledger and found.number > noted.number else noted

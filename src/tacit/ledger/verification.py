@@ -32,16 +32,9 @@ class Verified:
     head: Head
 
 
-def verify(
-    rows: Transaction, *, full: bool = False, noted: tuple[int, str] | None = None, anchored: Noted | None = None
-) -> Verified:
-    """Check the journal and the tables; `noted` is a number and a hash that `head` gave earlier.
-
-    `anchored` is the head that was noted beside the ledger.
-    """
+def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
+    """Check the journal and the tables; `noted` is a number and a hash that `head` gave earlier."""
     head = check_end(rows)
-    if anchored is not None:
-        check_anchored(rows, anchored)
     if noted is not None:
         _check_noted(rows, noted)
     if full or not head.checkpoint:
@@ -109,30 +102,46 @@ def _scopes_since_checkpoint(rows: Transaction, head: Head) -> Mapping[Any, Any]
     return memory.scopes
 
 
-def check_anchored(rows: Transaction, noted: Noted) -> None:
-    """Assert that the journal holds the head that was noted beside it, or says that it was lost."""
+def holds(rows: Transaction, noted: Noted) -> bool:
+    """Whether the journal holds the head that was noted beside it; raise unless it does, or says that it was lost."""
     number, head = noted.number, rows.head()
+    is_same = [first.hash for first in rows.records(1, 1)] == [noted.ledger]
     found = [record for record in rows.records(number, 1) if (record.number, record.hash) == (number, noted.hash)]
     for record in found:
         check_record(record)
-    if found or declares_lost(rows, number):
-        return
+    if is_same and found:
+        return True
+    if is_same and declares_lost(rows, noted):
+        return False
     way_out = "restore the newest backup (tacit ledger restore FILE --by NAME --reason TEXT)"
-    if head.number >= number:
-        what = f"record {number} is not the one that was noted for this place: it is another ledger's"
-    elif head.number:
+    if not head.number:
+        what = f"it is empty, and records 1 to {number} were noted for this place"
+    elif is_same and head.number < number:
         what = f"records {head.number + 1} to {number} are missing, which were noted for this place"
     else:
-        what = f"it is empty, and records 1 to {number} were noted for this place"
+        what = f"record {number} is not the one that was noted for this place: it is another ledger's"
     raise LedgerRolledBack(
         f"the ledger cannot be used: {what}; put the right one back, or {way_out}", record=number, differs="end"
     )
 
 
-def declares_lost(rows: Transaction, number: int) -> bool:
-    """Whether a record says that the ledger was restored and that a record of this number was lost."""
-    restored = (record for record in read_from(rows, 1) if record.kind == "restored")
-    return any(record.number <= number <= record.contents["noted"] for record in restored)
+def declares_lost(rows: Transaction, noted: Noted) -> bool:
+    """Whether the ledger was restored without a head that was noted before that; one noted since is not lost."""
+    return any(
+        record.number <= noted.number <= record.contents["noted"] and record.hash != noted.since
+        for record in restorations(rows, 1)
+    )
+
+
+def since(rows: Transaction, noted: Noted | None) -> str | None:
+    """Return the hash of the last restoration, or None; `noted` is a head that the journal holds."""
+    first, last = (1, None) if noted is None else (noted.number + 1, noted.since)
+    return next((record.hash for record in reversed([*restorations(rows, first)])), last)
+
+
+def restorations(rows: Transaction, first: int) -> Iterator[Record]:
+    """Yield the records from a number on that say that the ledger was restored."""
+    return (record for record in read_from(rows, first) if record.kind == "restored")
 
 
 def _check_noted(rows: Transaction, noted: tuple[int, str]) -> None:

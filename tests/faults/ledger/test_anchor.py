@@ -21,6 +21,8 @@ from tacit.privacy.errors import (
     InvalidInput,
     LedgerBusy,
     LedgerCorrupt,
+    LedgerMoved,
+    LedgerReadOnly,
     LedgerRolledBack,
     LedgerUnavailable,
     OutOfRange,
@@ -209,7 +211,9 @@ def test_the_head_is_private_and_a_ledger_without_records_has_none(tmp_path: Pat
         assert (tmp_path / HEAD_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_head_that_cannot_be_written_stops_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_head_cannot_be_noted_a_ledger_can_be_read_and_is_not_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = os.open
 
     def denied(path: object, *arguments: int, **settings: int) -> int:
@@ -219,10 +223,36 @@ def test_a_head_that_cannot_be_written_stops_nothing(folder: Path, monkeypatch: 
 
     monkeypatch.setattr("os.open", denied)
     with Ledger.open(folder) as ledger:
+        with pytest.raises(LedgerReadOnly, match="nothing was charged; make it writable"):
+            ledger.reserve("visits", TENTH)
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.5)
+        monkeypatch.undo()
         ledger.reserve("visits", TENTH)
-        assert ledger.head().number == 7
+
+
+def test_what_is_in_the_place_of_the_head_and_no_file_stops_every_change(folder: Path) -> None:
+    (folder / HEAD_FILE).unlink()
+    (folder / HEAD_FILE).mkdir()
+    with Ledger.open(folder) as ledger, pytest.raises(LedgerReadOnly):
+        ledger.reserve("visits", TENTH)
+
+
+def test_a_ledger_that_is_put_back_while_it_is_open_admits_nothing(folder: Path, tmp_path: Path) -> None:
     with Ledger.open(folder) as ledger:
-        assert ledger.head().number == 7
+        ledger.reserve("visits", TENTH)
+        with closing(sqlite3.connect(tmp_path / "backup")) as old, closing(sqlite3.connect(database(folder))) as live:
+            old.backup(live)  # the same file, with an older content
+        with pytest.raises(LedgerRolledBack, match="put back while it was open"):
+            ledger.reserve("visits", TENTH)
+        with pytest.raises(LedgerRolledBack):
+            ledger.budget("visits").spent()
+
+
+def test_what_others_append_is_no_sign_that_a_ledger_was_put_back(folder: Path) -> None:
+    with Ledger.open(folder) as one, Ledger.open(folder) as other:
+        for ledger in (one, other, other, one):
+            ledger.reserve("visits", TENTH)
+        assert one.head().number == 10
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced"])
@@ -375,3 +405,45 @@ def test_the_head_of_another_server_that_lies_in_what_was_lost_is_accepted(folde
             ledger.reserve("visits", TENTH)
     with Ledger.open(SqliteStore(folder), anchor=other) as ledger:
         assert ledger.head().number == 8
+
+
+def test_charges_after_a_restoration_are_not_among_those_it_lost(folder: Path, tmp_path: Path) -> None:
+    restored(folder, tmp_path / "backup", lost_records=2).close()
+    shutil.copyfile(database(folder), tmp_path / "after")
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", TENTH)  # record 6, and a record 6 was lost
+    shutil.copyfile(tmp_path / "after", database(folder))
+    with pytest.raises(LedgerRolledBack, match="records 6 to 6 are missing"):
+        Ledger.open(folder)
+
+
+def test_another_ledger_that_was_restored_is_not_taken_for_this_one(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    with Ledger.open(other) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        ledger.backup(tmp_path / "others")
+        for _ in range(9):
+            ledger.reserve("visits", TENTH)
+    Ledger.restore(other, tmp_path / "others", by="carl", reason="lost", lost_records=9).close()
+    shutil.copyfile(database(other), database(folder))
+    with pytest.raises(LedgerRolledBack, match="another ledger"):
+        Ledger.open(folder)
+
+
+@pytest.mark.parametrize("is_left", [True, False], ids=["the old file is left", "only the head is left"])
+def test_a_ledger_that_was_moved_is_not_restored_where_it_was(folder: Path, tmp_path: Path, is_left: bool) -> None:
+    with Ledger.open(folder) as ledger:
+        ledger.export(tmp_path / "export")
+    with Ledger.open(tmp_path / "new") as ledger:
+        ledger.import_(tmp_path / "export")
+    if not is_left:
+        database(folder).unlink()
+    for lost in range(5):
+        with pytest.raises(LedgerMoved, match="goes on somewhere else"):
+            restored(folder, tmp_path / "backup", lost_records=lost)
+
+
+def test_a_restored_ledger_notes_its_head_in_both_lines(folder: Path, tmp_path: Path) -> None:
+    restored(folder, tmp_path / "backup", lost_records=2).close()
+    first, second = (folder / HEAD_FILE).read_text().splitlines()
+    assert first == second

@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,17 @@ def opened(folder: Path, disk: Disk | None = None) -> Any:
         yield ledger
 
 
+@contextmanager
+def writing(ledger: Ledger) -> Iterator[None]:
+    """Keep others from writing, as a thread does that writes."""
+    batches = ledger._batches
+    batches._leader = Change(len)
+    yield
+    with batches._ended:
+        batches._leader = None
+        batches._ended.notify_all()
+
+
 def together(ledger: Ledger, *calls: Callable[[], Any]) -> list[Any]:
     """Let threads ask for changes that wait for one another, and return what each got: a value or an error."""
     found: list[Any] = [None] * len(calls)
@@ -67,7 +78,7 @@ def together(ledger: Ledger, *calls: Callable[[], Any]) -> list[Any]:
             found[number] = error
 
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
-    with ledger._batches._turn(Change(len)):
+    with writing(ledger):
         for number, thread in enumerate(threads):
             thread.start()
             deadline = time.monotonic() + 30
@@ -203,7 +214,7 @@ def test_damage_stops_the_whole_batch(tmp_path: Path) -> None:
 
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
     with opened(tmp_path) as ledger:
-        with ledger._batches._turn(Change(len)):  # as if another thread was writing when the process forked
+        with writing(ledger):  # as if another thread was writing when the process forked
             child = os.fork()
             if child == 0:
                 try:
@@ -229,7 +240,7 @@ def test_a_change_whose_thread_was_interrupted_while_it_waited_is_not_made(tmp_p
             ledger._batches._ended.wait = waiting  # type: ignore[method-assign]
             raise KeyboardInterrupt
 
-        with ledger._batches._turn(Change(len)):  # as if another thread was writing
+        with writing(ledger):  # as if another thread was writing
             ledger._batches._ended.wait = interrupted  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt):
                 ledger.reserve("visits", events.Laplace(0.1))
