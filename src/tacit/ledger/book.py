@@ -186,8 +186,8 @@ class Book:
 
         def look(rows: Transaction) -> tuple[Verified, Noted | None, bool]:
             self._check_goes_on(rows)
-            is_held = anchored is not None and holds(rows, anchored)
             verified = verify(rows, full=full, noted=noted)
+            is_held = anchored is not None and holds(rows, anchored)
             self._since = since(rows, anchored if is_held else None)
             return verified, self._noted(rows), is_held
 
@@ -246,7 +246,8 @@ class Book:
         """Fill this ledger, which must be empty, with an export; every line is verified before any is written.
 
         The ledger that was exported is closed for changes first, so that only one goes on. It is `source`, or lies in
-        the folder that the export names. If it cannot be reached, `source_lost` must say why nobody uses it any more.
+        the folder that the export names. If it cannot be reached, or an import was interrupted after it was closed,
+        `source_lost` must say why no other one goes on.
         """
         if isinstance(export, str | Path):
             try:
@@ -268,7 +269,7 @@ class Book:
             def fill(work: Work) -> None:
                 transfer.import_export(work, read, facts)
                 if found is not None:  # a crash from here on leaves it closed there and not yet written here
-                    found._change(lambda other: transfer.close_source(other, read, to))
+                    _close(found, lambda other: transfer.close_source(other, read, to, lost))
 
             self._change(fill)
 
@@ -367,6 +368,14 @@ class Book:
         except LedgerCorrupt as error:
             self._damage = error
             raise
+
+
+def _close(source: Book, action: Callable[[Work], None]) -> None:
+    """Close the ledger that was exported; that it is damaged says nothing about the one that is written."""
+    try:
+        source._change(action)
+    except LedgerCorrupt as error:
+        raise InvalidInput(f"the ledger that was exported cannot be closed: {error.message}", name="source") from error
 
 
 def _source_of(

@@ -106,7 +106,7 @@ def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_rec
                 rewrite_caches(rows)
             work = Work(rows, system_clock)
             verify(rows, full=True)
-            lost = _lost(rows, noted)
+            lost = _lost(rows, noted, is_database=not isinstance(store, SqliteStore))
             if lost != lost_records:
                 raise OutOfRange(
                     f"the backup ends with record {rows.head().number}, so {lost} records that were noted are lost; "
@@ -122,7 +122,7 @@ def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_rec
         store.close()
 
 
-def _lost(rows: Transaction, noted: Noted | None) -> int:
+def _lost(rows: Transaction, noted: Noted | None, *, is_database: bool) -> int:
     """Return how many records that were noted are not there; refuse a ledger that is another one."""
     head = rows.head()
     if noted is None:
@@ -132,13 +132,15 @@ def _lost(rows: Transaction, noted: Noted | None) -> int:
     if head.number < noted.number:
         return noted.number - head.number
     here = [record.hash for record in rows.records(noted.number, 1)]
-    if here != [noted.hash] and not declares_lost(rows, noted):
-        raise LedgerRolledBack(
-            f"record {noted.number} of this backup is not the one that was noted here: it went on somewhere else",
-            record=noted.number,
-            differs="end",
-        )
-    return 0
+    if here == [noted.hash] or declares_lost(rows, noted):
+        return 0
+    if is_database:  # put back, and gone on with from another folder: all that was noted may be lost
+        return noted.number
+    raise LedgerRolledBack(
+        f"record {noted.number} of this backup is not the one that was noted here: it went on somewhere else",
+        record=noted.number,
+        differs="end",
+    )
 
 
 def _latest(target: Path, noted: Noted | None) -> Noted | None:

@@ -6,8 +6,8 @@ it was cut off. An import goes into an empty ledger only, verifies every line, a
 that it happened.
 
 A ledger goes on in one place. An import therefore closes the ledger that was exported, with a last record `moved`, and
-only then is its own on disk: a crash between the two leaves none that admits anything, and the same import can be run
-again.
+only then is its own on disk: a crash between the two leaves none that admits anything, and the import can be run again
+by somebody who says that it was interrupted.
 """
 
 from __future__ import annotations
@@ -87,16 +87,18 @@ def read_export(lines: Iterable[str]) -> Export:
     return Export(tuple(records), contents, rows, folder)
 
 
-def close_source(work: Work, export: Export, to: str) -> None:
-    """Note in the ledger that was exported that it goes on somewhere else, unless that is noted already."""
+def close_source(work: Work, export: Export, to: str, lost: str | None) -> None:
+    """Note in the ledger that was exported that it goes on somewhere else.
+
+    If that is noted already, an import was interrupted, or it was not and goes on there: `lost` must say so.
+    """
     head = work.rows.head()
-    for last in work.rows.end():
-        if last.kind == "moved" and last.previous == export.head.hash and last.contents["to"] == to:
-            return  # an import that was interrupted is run again
+    if lost is not None and any(last.kind == "moved" and last.previous == export.head.hash for last in work.rows.end()):
+        return
     if [first.hash for first in work.rows.records(1, 1)] != [export.ledger]:
         raise InvalidInput("the ledger that is named as the source is another one than was exported", name="source")
     if (head.number, head.hash) != (export.head.number, export.head.hash):
-        work.require_not_moved()
+        work.require_not_moved("if an import was interrupted and nothing goes on there, say so (source_lost)")
         raise InvalidInput(
             f"the ledger went on since it was exported: it ends with record {head.number}, and the export with "
             f"{export.head.number}; export it again",

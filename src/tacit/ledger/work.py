@@ -78,13 +78,12 @@ class Work:
                 return record
         raise LedgerCorrupt(f"record {number} is missing from the journal", record=number, differs="number")
 
-    def require_not_moved(self) -> None:
+    def require_not_moved(self, way_out: str = "open it there") -> None:
         """Refuse to change a ledger that goes on somewhere else."""
         for last in self.rows.end():
             if last.kind == "moved":
-                raise LedgerMoved(
-                    f"this ledger was moved to {last.contents['to']} on {time_of(last.at_us):%Y-%m-%d}; open it there"
-                )
+                to, on = last.contents["to"], time_of(last.at_us)
+                raise LedgerMoved(f"this ledger was moved to {to} on {on:%Y-%m-%d}; {way_out}")
 
     def _write_checkpoint(self, since: int) -> None:
         """Write all totals, unless that would take more room than the records since the last time."""

@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -208,6 +210,64 @@ def test_a_database_that_was_set_back_is_noticed_by_the_head_in_a_folder_and_acc
         ledger.create_budget("visits", epsilon=1.0)
     with Ledger.open(store(), anchor=anchor) as ledger:
         ledger.verify(full=True)
+
+
+TABLES = ("migrations", "caches", "journal", "head", "contents", "scopes", "permits", "requests", "answers")
+
+
+@contextmanager
+def put_back(address: str, schema: str) -> Iterator[None]:
+    """Put a database back to what it was before, as its owner does from a dump."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}_dump")
+        for table in TABLES:
+            connection.execute(f"CREATE TABLE {schema}_dump.{table} AS SELECT * FROM {schema}.{table}")
+        yield
+        with connection.transaction():
+            connection.execute("TRUNCATE " + ", ".join(f"{schema}.{table}" for table in TABLES))
+            for table in TABLES:
+                connection.execute(f"INSERT INTO {schema}.{table} SELECT * FROM {schema}_dump.{table}")
+        connection.execute(f"DROP SCHEMA {schema}_dump CASCADE")
+
+
+def test_a_database_that_is_put_back_under_an_open_ledger_admits_nothing(
+    postgres_address: str, schema: str, tmp_path: Path
+) -> None:
+    with Ledger.open(PostgresStore(postgres_address, schema=schema), anchor=tmp_path / "ledger.head") as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        with put_back(postgres_address, schema):
+            ledger.reserve("visits", events.Laplace(1.0))
+        with pytest.raises(LedgerRolledBack, match="put back while it was open"):
+            ledger.reserve("visits", events.Laplace(1.0))
+
+
+def test_a_folder_whose_database_was_put_back_and_went_on_elsewhere_has_a_way_out(
+    postgres_address: str, schema: str, tmp_path: Path
+) -> None:
+    def opened(folder: str) -> Ledger:
+        return Ledger.open(PostgresStore(postgres_address, schema=schema), anchor=tmp_path / folder)
+
+    def restored(lost: int) -> Ledger:
+        store = PostgresStore(postgres_address, schema=schema)
+        return Ledger.restore(store, by="carl", reason="put back", lost_records=lost, anchor=tmp_path / "one")
+
+    with opened("one") as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+    opened("other").close()
+    with put_back(postgres_address, schema), opened("one") as ledger:
+        for _ in range(3):
+            ledger.reserve("visits", events.Laplace(0.1))
+    with opened("other") as ledger:
+        for _ in range(5):
+            ledger.reserve("visits", events.Laplace(0.1))
+    with pytest.raises(LedgerRolledBack, match="record 4 is not the one"):
+        opened("one")
+    with pytest.raises(OutOfRange, match="4 records"):
+        restored(0)
+    with restored(4) as ledger:
+        ledger.reserve("visits", events.Laplace(0.1))
+    opened("one").close()
+    opened("other").close()
 
 
 def test_a_backup_is_left_to_the_database(postgres_address: str, schema: str, tmp_path: Path) -> None:

@@ -260,11 +260,38 @@ def test_an_import_that_was_interrupted_leaves_none_that_admits_and_can_be_run_a
         assert other.head().number == 0
     with Ledger.open(tmp_path / "copy") as copy:
         assert copy.head().number == 0
-        copy.import_(io.StringIO("".join(lines)))
+        with pytest.raises(LedgerMoved, match="if an import was interrupted and nothing goes on there, say so"):
+            copy.import_(io.StringIO("".join(lines)))
+        copy.import_(io.StringIO("".join(lines)), source_lost="the import was interrupted")
         copy.reserve("visits", events.Laplace(0.1))
         copy.verify(full=True)
+        assert [record.contents["source_lost"] for record in copy.history() if record.kind == "imported"] == [
+            "the import was interrupted"
+        ]
     with Ledger.open(tmp_path / "third") as third, pytest.raises(LedgerMoved):
         third.import_(io.StringIO("".join(lines)))
+
+
+def test_one_export_is_not_imported_twice_because_the_first_copy_was_renamed(
+    ledger: Ledger, lines: list[str], tmp_path: Path
+) -> None:
+    with Ledger.open(tmp_path / "copy") as copy:
+        copy.import_(io.StringIO("".join(lines)))
+    os.rename(tmp_path / "copy", tmp_path / "renamed")
+    with Ledger.open(tmp_path / "copy") as copy, pytest.raises(LedgerMoved):
+        copy.import_(io.StringIO("".join(lines)))
+
+
+def test_a_source_that_is_damaged_does_not_close_the_ledger_that_is_to_be_filled(
+    ledger: Ledger, lines: list[str], tmp_path: Path
+) -> None:
+    with sqlite3.connect(tmp_path / "clinic" / "ledger.sqlite") as connection:
+        connection.execute("UPDATE head SET hash = replace(hash, 'a', 'b')")
+    connection.close()
+    with Ledger.open(tmp_path / "copy") as copy:
+        with pytest.raises(InvalidInput, match="the ledger that was exported cannot be closed"):
+            copy.import_(io.StringIO("".join(lines)), source=ledger)
+        copy.create_budget("labs", epsilon=1.0)
 
 
 def test_what_follows_after_a_ledger_was_moved_cannot_have_happened(tmp_path: Path) -> None:
