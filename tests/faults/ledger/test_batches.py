@@ -266,3 +266,27 @@ def test_when_the_lock_cannot_be_had_everybody_is_told_at_once(tmp_path: Path) -
         assert [type(one) for one in found] == [LedgerBusy] * 3
         assert disk.statements.count("BEGIN IMMEDIATE") == 1
         assert ledger.budget("visits").spent().epsilon == 0
+
+
+@pytest.mark.parametrize("place", ["begin", "execute", "succeed"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_interrupt_anywhere_in_a_batch_tells_nobody_of_success_that_is_not_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, number: int
+) -> None:
+    real, calls = getattr(Change, place), iter(range(100))
+
+    def interrupted(change: Change, *arguments: Any) -> None:
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        real(change, *arguments)
+
+    with opened(tmp_path) as ledger:
+        monkeypatch.setattr(Change, place, interrupted)
+        found = together(ledger, *[reserving(ledger)] * 3)
+        monkeypatch.undo()
+        permits = [one.id for one in found if not isinstance(one, BaseException)]
+        assert [type(one) for one in found].count(KeyboardInterrupt) == 1
+        assert set(permits) <= {one.permit.id for one in ledger.reservations()}
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1 * len(ledger.reservations()))
+        ledger.verify(full=True)
+        assert ledger.reserve("visits", events.Laplace(0.1)).id
