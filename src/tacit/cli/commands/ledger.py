@@ -174,16 +174,14 @@ def restore(
     Refused if the backup ends before the head that was noted in the folder, unless --lost-records says by how many
     records. With --postgres the database was put back by its own tools, and no FILE is named.
     """
-    from tacit.ledger import Ledger
+    from tacit.ledger import HEAD_FILE, Ledger
 
     where, anchor = _place(folder, postgres)
+    is_noted = (folder / HEAD_FILE).exists()
     with Ledger.restore(where, file, by=by, reason=reason, lost_records=lost_records, anchor=anchor) as ledger:
         head = ledger.head().number
-    _said(
-        screen,
-        f"the ledger goes on from record {head}; {lost_records} records are lost",
-        {"last": head, "lost": lost_records},
-    )
+    lost = f"{lost_records} records are lost" if is_noted else "make sure that it goes on nowhere else"
+    _said(screen, f"the ledger goes on from record {head}; {lost}", {"last": head, "lost": lost_records})
 
 
 def _said(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
