@@ -88,8 +88,10 @@ class SqlTransaction(Transaction):
         self._requests: dict[str, RequestRow | None] = {}
         self._answers: dict[tuple[str, str], AnswerRow | None] = {}
         self._is_cleared = False
+        self._charged: dict[Scope, ScopeRow] = {}
+        """Scopes that were changed; each is written once, as it is at the end."""
         self._changes: dict[object, Statement] = {}
-        """What to write of each row that was changed; the last change of a row stands."""
+        """What to write of every other row that was changed; the last change of a row stands."""
         if end is not None:
             self._read_end(end)
 
@@ -98,6 +100,7 @@ class SqlTransaction(Transaction):
         if self._is_cleared:
             yield from ((statement, ()) for statement in _CLEAR)
         yield from ((_APPEND, _record_columns(record)) for record in self._appended)
+        yield from ((_PUT_SCOPE, row.columns) for row in self._charged.values())
         yield from self._changes.values()
         if self._appended:
             head = self.head()
@@ -150,8 +153,7 @@ class SqlTransaction(Transaction):
         return [row for _, row in sorted((stored | here).items())]
 
     def put_scope(self, row: ScopeRow) -> None:
-        self._scopes[row.scope] = row
-        self._changes["scope", row.scope] = (_PUT_SCOPE, row.columns)
+        self._scopes[row.scope] = self._charged[row.scope] = row
 
     def permit(self, permit_id: str) -> PermitRow | None:
         if permit_id not in self._permits:
@@ -242,8 +244,8 @@ class SqlTransaction(Transaction):
 
     def clear_caches(self) -> None:
         self._is_cleared = True
-        for known in (self._scopes, self._permits, self._added, self._requests, self._answers, self._changes):
-            known.clear()
+        for name in ("_scopes", "_charged", "_permits", "_added", "_requests", "_answers", "_changes"):
+            getattr(self, name).clear()
 
     def savepoint(self) -> dict[str, Any]:
         self.head()  # what was read before is no change to be undone
