@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tacit import accounting
+from tacit.accounting.bounds import Bound
+from tacit.accounting.composition import WIDTH
 from tacit.accounting.meaning import delta_warning
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, OutOfRange
@@ -34,6 +36,22 @@ def test_parameters_may_rise_with_the_cost(delta: float) -> None:
 def test_gaussian_noise_is_calibrated_in_closed_form() -> None:
     sigma = accounting.calibrate(lambda sigma: Repeated(events.Gaussian(sigma), 10), 1.0, 1e-6)
     assert accounting.epsilon(Repeated(events.Gaussian(sigma), 10), 1e-6).upper == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("power", [1, -1])
+@pytest.mark.parametrize("more", [1e-3, 3e-3])
+def test_what_is_returned_keeps_the_target_also_if_the_accountant_finds_more_in_the_end(
+    power: int, more: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An accountant that knows the cost on a coarse lattice, and finds a little more on the one that it prices with."""
+
+    def found(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
+        assert isinstance(event, events.Pure)
+        return Bound(0.0, event.epsilon * (1 + more if width <= WIDTH else 1.0), "a lattice")
+
+    monkeypatch.setattr("tacit.accounting.calibration.epsilon", found)
+    parameter = accounting.calibrate(lambda one: events.Pure(3 * one**power), 0.7, 1e-6)
+    assert 0.7 * (1 - 2e-3) <= found(events.Pure(3 * parameter**power), 1e-6).upper <= 0.7
 
 
 def test_a_target_that_nothing_keeps_is_refused() -> None:
