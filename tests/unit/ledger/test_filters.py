@@ -14,6 +14,7 @@ from tacit.privacy import events
 from tacit.privacy.errors import MixedRelations
 from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation
+from tests.unit.accounting import truth
 
 CAPS = {
     "pure": Cap.of(1),
@@ -148,6 +149,46 @@ def test_approximate_events_use_up_the_delta_that_is_set_aside_for_them() -> Non
     assert admitted(filter_, events.Approximate(0.01, 2e-7)) == 0
     left = filter_.remaining(charged(filter_, events.Approximate(0.01, 4e-8)))
     assert left.delta == pytest.approx(6e-8)
+
+
+SELDOM = events.Approximate(1e-3, 1e-9)
+"""Gives everything away with probability 1e-9."""
+
+
+@pytest.mark.parametrize("name", ["zcdp", "renyi", "gdp"])
+@pytest.mark.parametrize(
+    ("event", "times"),
+    [
+        (events.Composed((events.Gaussian(20), *(SELDOM,) * 40)), 40),
+        (events.Composed((events.Gaussian(20), events.Repeated(SELDOM, 1000))), 1000),
+        (events.Composed((events.Gaussian(200), events.Repeated(events.Approximate(0.3, 1e-9), 2))), 2),
+        (events.Disjoint((events.Gaussian(20), SELDOM)), 1),
+        (events.Repeated(events.Disjoint((events.Gaussian(20), SELDOM)), 7), 7),
+    ],
+    ids=["listed", "repeated", "summed", "disjoint", "repeatedly disjoint"],
+)
+def test_an_account_charges_every_delta_of_an_event_or_has_no_price(name: str, event: Event, times: int) -> None:
+    """What is given away by chance is given away at every epsilon: 1 - (1 - delta)^times is the least that holds."""
+    least = -math.expm1(times * math.log1p(-1e-9))
+    filter_ = filter_of(CAPS[name])
+    amounts = filter_.price(Measured(event))
+    for account, amount in zip(filter_.accounts, amounts, strict=True):
+        assert amount is None or (len(amount) == 2 and amount[1] >= least * 2**UNIT_BITS), account.name
+    assert amounts[0] is not None
+    assert filter_.cost(Measured(event), amounts).delta >= least
+
+
+@pytest.mark.parametrize("name", ["zcdp", "renyi", "gdp"])
+@pytest.mark.parametrize(("sigma", "epsilon"), [(200.0, 0.5), (10.0, 0.01), (2.0, 0.1)])
+@pytest.mark.parametrize("given", [0.0, 1e-9])
+def test_the_sum_charges_no_less_than_noise_and_randomized_response_cost_together(
+    name: str, sigma: float, epsilon: float, given: float
+) -> None:
+    """Held at the epsilon that is charged against the delta that is charged, by the integral of one over the other."""
+    event = events.Composed((events.Gaussian(sigma), events.Approximate(epsilon, given)))
+    cost = filter_of(CAPS[name]).cost(Measured(event), filter_of(CAPS[name]).price(Measured(event)))
+    together = truth.twice(truth.response(epsilon), truth.Whole(truth.Gaussian(1 / sigma)), cost.epsilon)
+    assert given + (1 - given) * together <= cost.delta
 
 
 @every_cap

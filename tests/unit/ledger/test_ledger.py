@@ -1,6 +1,6 @@
 """The durable ledger: charged first, in one step, for everyone who is touched."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,30 @@ def test_a_reservation_charges_the_data_set_and_the_analyst_together(ledger: Led
     assert permit.scopes == (Scope("visits"), Scope("visits", "analyst", "ana"))
     assert (permit.dataset, permit.purpose, permit.cost.epsilon) == ("visits", "visits by month", 0.1)
     assert spent(ledger) == spent(ledger, analyst="ana") == 0.1
+
+
+@pytest.mark.parametrize(
+    "event_of",
+    [
+        lambda left, share: events.Pure(left.epsilon * share),
+        lambda left, share: events.Approximate(0, left.delta * share),
+        lambda left, share: events.ZeroConcentrated(left.rho * share),
+    ],
+    ids=["epsilon", "delta", "rho"],
+)
+def test_what_remains_for_an_analyst_is_what_the_data_set_has_left_if_that_is_less(
+    tmp_path: Path, event_of: Callable[[Cost, float], events.Event]
+) -> None:
+    with Ledger.open(tmp_path / "clinic") as ledger:
+        ledger.create_budget("visits", epsilon=1.0, delta=1e-6)
+        ledger.create_cap("visits", "ana", epsilon=0.9, delta=1e-6)
+        ledger.reserve("visits", events.Approximate(0.01, 0.9e-7))
+        ledger.reserve("visits", events.ZeroConcentrated(0.012))
+        left = ledger.budget("visits", analyst="ana").remaining()
+        assert left == ledger.budget("visits").remaining()
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve("visits", event_of(left, 1.1), analyst="ana")
+        ledger.reserve("visits", event_of(left, 1.0), analyst="ana")
 
 
 def test_when_one_scope_refuses_nobody_is_charged_and_the_refusal_names_it(ledger: Ledger) -> None:
