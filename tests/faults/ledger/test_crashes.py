@@ -3,6 +3,7 @@
 import itertools
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,12 @@ STEPS = 14
 SIDES = ("journal", "shm", "wal")
 
 
-@pytest.mark.parametrize("seed", range(4))
+def seeds(short: int, long: int) -> list[Any]:
+    """Return so many seeds for a test, and as many as `long` for `make soak`."""
+    return [*range(short), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(short, long))]
+
+
+@pytest.mark.parametrize("seed", seeds(1, 8))
 def test_a_power_cut_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path, seed: int) -> None:
     numbers = itertools.count()
     boundaries: list[str] = []
@@ -37,7 +43,7 @@ def test_a_power_cut_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path:
     assert sum("INSERT INTO journal" in statement for statement in boundaries) >= STEPS
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(4, 24))
 def test_a_disk_that_fails_in_the_middle_is_survived_by_the_process(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     left = 0
@@ -65,7 +71,7 @@ def test_a_disk_that_fails_in_the_middle_is_survived_by_the_process(tmp_path: Pa
         check(recovered, client, unacknowledged_max=failures)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_whoever_asks_again_with_the_same_key_after_a_crash_pays_once(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     left = 0
@@ -92,7 +98,7 @@ def test_whoever_asks_again_with_the_same_key_after_a_crash_pays_once(tmp_path: 
         assert len(ledger.reservations()) == 40
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_a_log_that_was_torn_off_anywhere_leaves_an_earlier_ledger_that_is_whole(tmp_path: Path, seed: int) -> None:
     """Not what fsync allows, but what a careless disk may do: the state is then an older one, never a false one."""
     chance = random.Random(seed)

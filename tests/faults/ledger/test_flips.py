@@ -6,7 +6,6 @@ table are as before. So only bytes that nothing reads are left: free space, coun
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import sqlite3
@@ -24,8 +23,6 @@ from tacit.ledger.rows import PermitRow
 from tacit.privacy import events
 from tacit.privacy.errors import AlreadySettled, LedgerCorrupt, TacitError
 
-FLIPS = int(os.environ.get("TACIT_FLIPS", "1500"))
-"""How many bits are flipped, one at a time; more of them in a soak."""
 PLAN = events.Repeated(events.Gaussian(90), 10)
 UNREAD = {("migrations", "name"), ("migrations", "applied_at_us")}
 """Columns that decide nothing and are written for people."""
@@ -101,12 +98,13 @@ def is_noticed(folder: Path) -> bool:
     return False
 
 
-def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("flips", [250, pytest.param(5000, marks=pytest.mark.soak)])
+def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(whole: Path, tmp_path: Path, flips: int) -> None:
     chance = random.Random(1)
     content, right = (whole / "ledger.sqlite").read_bytes(), contents(whole)
     place, noticed = tmp_path / "flipped", 0
     place.mkdir()
-    for _ in range(FLIPS):
+    for _ in range(flips):
         byte, bit = chance.randrange(len(content)), chance.randrange(8)
         flipped = bytearray(content)
         flipped[byte] ^= 1 << bit
@@ -120,7 +118,7 @@ def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(whole: Path, tmp_p
             with Ledger.open(place) as ledger:
                 use(ledger)
                 ledger.verify(full=True)
-    assert noticed > FLIPS / 5
+    assert noticed > flips / 5
 
 
 def _put(folder: Path, content: bytes) -> None:
@@ -144,14 +142,17 @@ def every_cell() -> list[tuple[str, str]]:
         ]
 
 
+@pytest.mark.parametrize("rows_max", [3, pytest.param(None, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(("table", "column"), every_cell())
-def test_a_changed_cell_of_any_table_is_noticed(whole: Path, tmp_path: Path, table: str, column: str) -> None:
+def test_a_changed_cell_of_any_table_is_noticed(
+    whole: Path, tmp_path: Path, table: str, column: str, rows_max: int | None
+) -> None:
     """Change each cell a little, as SQL does it, indexes included: the database itself finds nothing wrong with it."""
     with closing(sqlite3.connect(whole / "ledger.sqlite")) as connection:
         key = "rowid" if table in ("caches", "contents", "head", "journal", "migrations") else None
         keys = key or ", ".join(row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5])
         rows = connection.execute(f"SELECT {column}, {keys} FROM {table}").fetchall()
-    for number, (value, *place) in enumerate(rows):
+    for number, (value, *place) in enumerate(_some(rows, rows_max)):
         for turn, changed in enumerate(_changed(value)):
             folder = tmp_path / f"{number}-{turn}"
             folder.mkdir()
@@ -165,6 +166,14 @@ def test_a_changed_cell_of_any_table_is_noticed(whole: Path, tmp_path: Path, tab
                 except sqlite3.IntegrityError:
                     continue  # a NULL or a double that the table does not take
             assert is_noticed(folder) or _is_settled(folder, table), f"{column} of {place}: {value!r} to {changed!r}"
+
+
+def _some(rows: list[Any], count_max: int | None) -> list[Any]:
+    """Return the first row, the last and others evenly between them, no more than asked for; those alike count once."""
+    different = list({row[0]: row for row in rows}.values())
+    if count_max is None or len(different) <= count_max:
+        return rows if count_max is None else different
+    return [different[number * (len(different) - 1) // (count_max - 1)] for number in range(count_max)]
 
 
 def _changed(value: Any) -> list[Any]:
