@@ -27,7 +27,7 @@ from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import refuse_masked, vector_of
+from tacit.mechanisms.values import refuse_columns, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
@@ -86,6 +86,7 @@ class StableMode(Mechanism):
         tell who came first. No values at all are an error only where their number is public.
         """
         refuse_masked(values)
+        refuse_columns(values, "values")
         try:
             counts = Counter((type(value), repr(value), value) for value in values)
         except TypeError:

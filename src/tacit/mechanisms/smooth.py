@@ -33,9 +33,9 @@ from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source, bits
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import permutation
-from tacit.mechanisms.values import refuse_masked, vector_of
+from tacit.mechanisms.values import records_of, refuse_masked, vector_of
 from tacit.privacy import events
-from tacit.privacy.errors import EmptyInput, OutOfRange
+from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, plain, positive, rounded_up, whole
 from tacit.privacy.relations import Relation
@@ -160,7 +160,8 @@ class SubsampleAggregate(Mechanism):
 
     One record lies in one block and moves one estimate, so the promise is that of the median over `blocks` numbers.
     An estimate that fails or is no number, or a block that is no array, counts as the middle of the bounds, so that no
-    error tells of the data.
+    error tells of the data: a mistake in `estimate` shows in nothing but answers near the middle, so try it on public
+    data first.
     """
 
     epsilon: Real
@@ -184,10 +185,15 @@ class SubsampleAggregate(Mechanism):
         return self._median.event
 
     def release(self, records: Any, estimate: Callable[[Any], Any], *, source: Source = SYSTEM) -> Any:
-        """Return the private value of `estimate`, a function of an array of records."""
-        refuse_masked(records)
-        rows = records if isinstance(records, list | tuple) else np.asarray(records)
-        if (isinstance(rows, np.ndarray) and not rows.ndim) or len(rows) < self.blocks:
+        """Return the private value of `estimate`, a function of an array of records.
+
+        Records are a list, whose blocks become arrays one by one, or a numpy array, whose dtype must be public.
+        `estimate` must keep nothing from one block for the next.
+        """
+        rows = records_of(records, "records")
+        if not callable(estimate):
+            raise WrongType(f"estimate is a function of an array, not {type(estimate).__name__}", name="estimate")
+        if len(rows) < self.blocks:
             raise EmptyInput(f"{self.blocks} blocks need at least as many records", name="records")
         parts = np.array_split(permutation(len(rows), source), self.blocks)
         return self._median.release(np.array([self._number(estimate, rows, part) for part in parts]), source=source)
@@ -198,9 +204,7 @@ class SubsampleAggregate(Mechanism):
 
     def _number(self, estimate: Callable[[Any], Any], rows: Any, part: NDArray[np.int64]) -> float:
         try:
-            # A list becomes an array block by block: numpy takes its type from all records that it is made from, and a
-            # record of another type would change the records of every block.
-            block = rows[part] if isinstance(rows, np.ndarray) else np.asarray([rows[place] for place in part])
+            block = rows[part] if isinstance(rows, np.ndarray) else _array_of([rows[place] for place in part])
             number = float(estimate(block))
         except Exception:  # whatever goes wrong in a caller's function must not show
             number = math.nan
@@ -226,6 +230,12 @@ def median_smooth_bound(ordered: NDArray[np.float64], lower: float, upper: float
         starts = padded[centre - k - 1 : centre + 1]
         widest = max(widest, math.exp(-beta * k) * float((ends - starts).max()))
     return widest * SMOOTH_SLACK
+
+
+def _array_of(records: list[Any]) -> NDArray[Any]:
+    """Return one block as an array, of a type that numpy takes from the records of this block alone."""
+    refuse_masked(records)
+    return np.asarray(records)
 
 
 def _median_rank(count: int) -> int:

@@ -12,7 +12,7 @@ its sensitivity (`sensitivity_of`): a whole-number type declares integers, any o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, Final
@@ -93,6 +93,37 @@ def refuse_masked(value: Any) -> None:
     if isinstance(value, list | tuple):
         for part in value:
             refuse_masked(part)
+
+
+def refuse_columns(values: Any, name: str) -> None:
+    """Refuse what decides how a record is written by looking at other records.
+
+    One null makes every number of a series a float, one text every number a text. Lists hold each record as it is, and
+    the dtype of a numpy array is declared. A mapping or a frame would be read as its keys.
+    """
+    if isinstance(values, Mapping) or (hasattr(values, "__array__") and not isinstance(values, np.ndarray)):
+        raise _no_records(values, name)
+
+
+def records_of(records: Any, name: str) -> Sequence[Any] | NDArray[Any]:
+    """Return records that can be read one by one, or refuse their container by its type."""
+    if not isinstance(records, list | tuple):
+        refuse_masked(records)
+    refuse_columns(records, name)
+    if isinstance(records, np.ndarray) and records.ndim:
+        # The width of an array of texts is that of the longest one.
+        return records.tolist() if records.dtype.kind in "SU" else np.asarray(records)
+    if not isinstance(records, Sequence) or isinstance(records, str | bytes | bytearray):
+        raise _no_records(records, name)
+    return records
+
+
+def _no_records(records: Any, name: str) -> WrongType:
+    return WrongType(
+        f"{name} are a list or a numpy array, not {type(records).__name__}; of a series give .to_numpy(dtype=float), "
+        "with a dtype that is chosen without looking at the data",
+        name=name,
+    )
 
 
 def numbers_of(value: Any) -> NDArray[Any]:

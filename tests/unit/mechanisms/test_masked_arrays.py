@@ -66,7 +66,7 @@ def test_a_masked_array_is_refused(reader: str, values: Any) -> None:
         READERS[reader](values)
 
 
-@pytest.mark.parametrize("reader", ["Laplace", "Exponential", "RandomizedResponse", "StableMode", "SubsampleAggregate"])
+@pytest.mark.parametrize("reader", ["Laplace", "Exponential", "RandomizedResponse", "StableMode"])
 @pytest.mark.parametrize("values", [[1, 0, np.ma.masked, 1], [INTS, INTS, INTS], (np.ma.masked, 1, 0)], ids=repr)
 def test_a_list_that_holds_masked_values_is_refused(reader: str, values: Any) -> None:
     with pytest.raises(WrongType, match="masked"):

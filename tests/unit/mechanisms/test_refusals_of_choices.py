@@ -253,7 +253,7 @@ VALUES: dict[str, tuple[Callable[[], object], type[TacitError]]] = {
     "a negative bound": (lambda: SmoothSensitivity(1, 1).release(0, -1), OutOfRange),
     "an endless bound": (lambda: SmoothSensitivity(1, 1).release(0, math.inf), NotFinite),
     "fewer records than blocks": (lambda: SubsampleAggregate(1, 0.0, 1.0, 3).release([1, 2], np.mean), EmptyInput),
-    "one record": (lambda: SubsampleAggregate(1, 0.0, 1.0, 3).release(1, np.mean), EmptyInput),
+    "one record": (lambda: SubsampleAggregate(1, 0.0, 1.0, 3).release(1, np.mean), WrongType),
     "a mode of nothing where the number is public": (
         lambda: StableMode(1, 1e-6, relation=Relation.REPLACE_ONE).release([]),
         EmptyInput,
