@@ -15,10 +15,12 @@ Values and threshold are rounded to a public grid; rounding is inside the sensit
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -31,7 +33,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import numbers_of, refuse_masked
 from tacit.privacy import events
-from tacit.privacy.errors import Exhausted, WrongType
+from tacit.privacy.errors import Exhausted, InvalidInput, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up, truth_value, whole
 
@@ -113,13 +115,20 @@ class AboveThreshold(SparseVector):
 
 
 class SparseVectorSession:
-    """One run of a sparse vector: holds the noisy threshold and counts what is left."""
+    """One run of a sparse vector: holds the noisy threshold and counts what is left.
+
+    Threads may share it. A positive answer is spent before its noise is drawn and given back after a negative one, so
+    that an answer that fails in the middle is spent. A copy, or a forked process, would compare with the same noisy
+    threshold once more, and is refused.
+    """
 
     def __init__(self, mechanism: SparseVector, source: Source) -> None:
         threshold_scale, question_scale = mechanism._scales
         self._grid = mechanism._grid
         self._source = source
         self._noise = prepared(LaplaceLaw(question_scale))
+        self._lock = threading.RLock()  # code that interrupts an answer may ask again in the same thread
+        self._process = os.getpid()
         self._left = mechanism.positives
         self._threshold = self._steps(float(mechanism.threshold))
         self._threshold += prepared(LaplaceLaw(threshold_scale)).draw_one(source)
@@ -127,15 +136,24 @@ class SparseVectorSession:
     @property
     def exhausted(self) -> bool:
         """Whether every "above" that was paid for has been given."""
-        return self._left == 0
+        return self._left <= 0
 
     def ask(self, value: Any) -> bool:
         """Return whether a value lies above the threshold, by noisy comparison."""
-        if self.exhausted:
-            raise Exhausted("every positive answer that was paid for has been given; start a new session for more")
-        above = self._steps(value) + self._noise.draw_one(self._source) >= self._threshold
-        self._left -= above
+        if os.getpid() != self._process:
+            raise InvalidInput("a forked process cannot go on with a session; start another one there")
+        steps = self._steps(value)
+        with self._lock:
+            if self.exhausted:
+                raise Exhausted("every positive answer that was paid for has been given; start a new session for more")
+            self._left -= 1
+            above = steps + self._noise.draw_one(self._source) >= self._threshold
+            if not above:
+                self._left += 1
         return above
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        raise WrongType("a session cannot be copied: two would share the threshold's noise; start another one")
 
     def _steps(self, value: Any) -> int:
         number = numbers_of(value)

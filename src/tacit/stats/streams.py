@@ -17,16 +17,19 @@ the budget has a delta or rho is paid, Laplace noise otherwise. The noise is who
 Promise about crashes: all noise is drawn and stored before the first total is released, and with `path` each step is
 stored before its total is. A process that is killed at any moment and started again goes on with the same noise and
 pays nothing; where it had not stored a step, telling that step again releases what it would have released before.
+Threads may share a running total; copies and forked processes, which would use the same noise again, are refused.
 The state holds the steps and the noise as they are: it is as private as the data.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +157,11 @@ class RunningCount:
         return found
 
     def _set(self, state: bytes | None, file: StateFile | None) -> None:
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._load(state, file)
+
+    def _load(self, state: bytes | None, file: StateFile | None) -> None:
         found = file.load() if file is not None else read(state or b"")
         if found.header.get("kind") != self.kind:
             raise InvalidInput(f"this is the state of a running {found.header.get('kind')}", name="state")
@@ -175,27 +183,35 @@ class RunningCount:
         return self._add(whole("count", count, at_least=0), step)
 
     def _add(self, value: int, step: int | None) -> Running:
-        at = self.steps if step is None else whole("step", step, at_least=0)
-        if at < self.steps:
+        if os.getpid() != self._process:
+            raise InvalidInput("a forked process cannot go on with a running total; open it there")
+        with self._lock:  # two threads at one step would both be answered with its noise
+            at = self.steps if step is None else whole("step", step, at_least=0)
+            if at < self.steps:
+                return self._running(at + 1)
+            if at > self.steps:
+                raise InvalidInput(f"the next step is {self.steps}, and not {at}", name="step", value=step)
+            if at >= self.horizon:
+                raise Exhausted(
+                    f"this running total was paid for {self.horizon} steps",
+                    accepted="start another one for what follows",
+                )
+            if self._file is not None:
+                self._file.require_own()
+            self._tell(at, value)
             return self._running(at + 1)
-        if at > self.steps:
-            raise InvalidInput(f"the next step is {self.steps}, and not {at}", name="step", value=step)
-        if at >= self.horizon:
-            raise Exhausted(
-                f"this running total was paid for {self.horizon} steps", accepted="start another one for what follows"
-            )
-        if self._file is not None:
-            self._file.require_own()
-        measured = self._counter.measure(value)
-        kept = record(at, self._counter.values[-1], measured)
-        if self._file is not None:
-            try:
+
+    def _tell(self, at: int, value: int) -> None:
+        """Measure and keep a step; one that fails or is interrupted is as if it had not been told."""
+        try:
+            measured = self._counter.measure(value)
+            kept = record(at, self._counter.values[-1], measured)
+            if self._file is not None:
                 self._file.append(kept)
-            except BaseException:
-                self._set(None, self._file)  # as if the step had not been told
-                raise
-        self._records.append(kept)
-        return self._running(at + 1)
+            self._records.append(kept)
+        except BaseException:
+            self._load(None if self._file is not None else self.to_bytes(), self._file)
+            raise
 
     def _running(self, steps: int) -> Running:
         estimate, spread, kurtosis = self._counter.total(steps)
@@ -214,14 +230,16 @@ class RunningCount:
     @property
     def last(self) -> Running:
         """The total that was released last."""
-        if not self.steps:
-            raise EmptyInput("no step was told yet")
-        return self._running(self.steps)
+        with self._lock:
+            if not self.steps:
+                raise EmptyInput("no step was told yet")
+            return self._running(self.steps)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All totals that were released: `step`, `value`, and the ends `low` and `high` of its 95 % interval."""
-        found = [self._running(steps) for steps in range(1, self.steps + 1)]
+        with self._lock:
+            found = [self._running(steps) for steps in range(1, self.steps + 1)]
         spans = [one.interval() for one in found]
         return [
             {"step": one.step, "value": one.value, "low": span.low, "high": span.high}
@@ -260,7 +278,11 @@ class RunningCount:
 
     def to_bytes(self) -> bytes:
         """Return the state, from which `from_bytes` goes on; it is as private as the data."""
-        return self._start + b"".join(self._records)
+        with self._lock:
+            return self._start + b"".join(self._records)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        raise WrongType("a running total is not copied, since two would use the same noise; move it by to_bytes")
 
     def close(self) -> None:
         """Give the file back, if there is one; what was released can still be read, and no step added."""
