@@ -67,18 +67,22 @@ class ExponentialDensity(Mechanism):
 
     def release(self, log_density: Callable[[NDArray[np.float64]], Any], *, source: Source = SYSTEM) -> Any:
         """Return a point drawn with the log-density, a function from an array of points to an array of numbers."""
-        points = self.points
-        scores = vector_of(log_density(points), "scores")
-        if scores.shape != points.shape:
-            raise WrongType("a log-density gives one number for each point", name="log_density")
-        chosen = float(points[self._choice._choose(scores, source)])
+        scores = self._scores(log_density)
+        chosen = float(self.points[self._choice._choose(scores, source)])
         return marked(chosen) if source.simulated else chosen
 
     def interval(self, level: float, log_density: Callable[[NDArray[np.float64]], Any]) -> Interval:
         """Return the middle interval that holds `level` of the draws for a public log-density (a planned one, say)."""
         share = float(inside_unit_interval("level", level))
-        scores = vector_of(log_density(self.points), "scores").astype(np.float64)
+        scores = self._scores(log_density).astype(np.float64)
         weights = np.exp((scores - scores.max()) * float(Fraction(self._choice.factor)))
         cumulative = np.cumsum(weights) / weights.sum()
         low, high = np.searchsorted(cumulative, [(1 - share) / 2, (1 + share) / 2])
         return Interval(float(self.points[low]), float(self.points[min(high, self.cells - 1)]))
+
+    def _scores(self, log_density: Callable[[NDArray[np.float64]], Any]) -> NDArray[Any]:
+        """Return the log-density of every point, from points that the caller's function may change as it likes."""
+        scores = vector_of(log_density(self.points), "scores")
+        if len(scores) != self.cells:
+            raise WrongType("a log-density gives one number for each point", name="log_density")
+        return scores
