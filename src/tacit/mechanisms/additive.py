@@ -2,9 +2,9 @@
 
 Integers in give integers out, real numbers give floats that are multiples of the grid; a scalar gives a scalar, an
 array an array of its shape. Lists are taken for arrays. Which of the two a value is, is declared and does not depend on
-the value (`values`): numpy's arrays and scalars declare by their dtype, and for Python numbers and lists the mechanism
-declares, by the type of its sensitivity. `Laplace(1, ...)` is for integers and refuses floats; `Laplace(1.0, ...)`
-releases ints as floats. A `grid` declares real numbers.
+the value (`values`): numpy's arrays declare by their dtype, and for scalars and lists the mechanism declares, by the
+type of its sensitivity. `Laplace(1, ...)` is for integers and refuses floats, except numpy's scalars, which it rounds;
+`Laplace(1.0, ...)` releases ints as floats. A `grid` declares real numbers.
 NaN, infinity and values beyond the grid's range are refused.
 """
 
@@ -71,7 +71,7 @@ class Additive(Mechanism):
     """A mechanism that adds independent noise to each number."""
 
     integers: bool = field(default=False, init=False, repr=False)
-    """Whether Python numbers and lists are released as integers; part of what makes two mechanisms equal."""
+    """Whether scalars and lists are released as integers; part of what makes two mechanisms equal."""
 
     @abstractmethod
     def _integer_noise(self) -> Noise:
@@ -132,7 +132,8 @@ class Additive(Mechanism):
     def _read(self, value: Any) -> Any:
         """Return numbers as is declared: an int or a float for a Python number, an array for anything else."""
         if not isinstance(value, int | float) or isinstance(value, bool | np.generic):
-            return declared_numbers(value, integers=self.integers, refusal=self._only_integers)
+            rounds = Fraction(self.sensitivity).denominator == 1  # type: ignore[attr-defined]
+            return declared_numbers(value, integers=self.integers, refusal=self._only_integers, rounds=rounds)
         if self.integers:
             if not isinstance(value, int):
                 raise self._only_integers()

@@ -4,9 +4,16 @@ Refusals here concern the shape and kind of what the caller gave. A caller who m
 and replaces beforehand, as the query engine does.
 
 What is declared decides whether numbers are released as integers or as real numbers, never the value that happens to
-come: a sum over nothing is the int 0, and a law that followed would tell that there was nothing. What has a dtype
-declares by it (`has_dtype`). Python numbers and lists of them declare nothing; there the mechanism does, by the type of
-its sensitivity (`sensitivity_of`): a whole-number type declares integers, any other real numbers.
+come: a sum over nothing is the int 0 in Python and the float 0.0 in numpy, and a law that followed would tell that
+there was nothing.
+- An array of one or more dimensions declares by its dtype.
+- Everything else declares nothing: numbers of Python and numpy, arrays without dimensions, lists, arrays of objects, and
+  empty arrays of floats, since `np.array([])` is one. There the mechanism declares, by the type of its sensitivity
+  (`sensitivity_of`): a whole-number type declares integers, any other real numbers.
+Where integers are declared, floats of Python and lists that hold a float are refused by their type. Real scalars of
+numpy are rounded to the nearest whole number, halves up: floor(x + 1/2) is monotone and moves along with x by whole
+numbers, so that two numbers within a whole-number sensitivity stay within it. (For several numbers at once that does
+not hold, nor for a sensitivity that is not whole; there they are refused by their dtype.)
 """
 
 from __future__ import annotations
@@ -41,20 +48,34 @@ def has_dtype(value: Any) -> bool:
     return hasattr(value, "__array__")
 
 
-def declared_numbers(value: Any, *, integers: bool, refusal: Callable[[], WrongType]) -> NDArray[Any]:
+def declared_numbers(
+    value: Any, *, integers: bool, refusal: Callable[[], WrongType], rounds: bool = False
+) -> NDArray[Any]:
     """Return an array of int64 or float64, as is declared.
 
-    `integers` is what the mechanism declares for values without a dtype; `refusal` is raised for floats among them.
+    `integers` is what the mechanism declares for values that declare nothing; `refusal` is raised for floats among
+    them, and `rounds` says that real scalars with a dtype are rounded instead.
     """
-    array = numbers_of(value)
-    if has_dtype(value) or (array.dtype == np.int64) == integers:
+    given = _listed(value)
+    array = numbers_of(given)
+    is_whole = array.dtype == np.int64
+    if is_whole == integers or (has_dtype(given) and array.ndim and (array.size or is_whole)):
         return array
     if not array.size:
         return array.astype(np.int64 if integers else np.float64)
-    if integers:
+    if not integers:
+        require_exact(max(int(array.max()), -int(array.min())))
+        return array.astype(np.float64)
+    if not (rounds and has_dtype(given)):
         raise refusal()
-    require_exact(max(int(array.max()), -int(array.min())))
-    return array.astype(np.float64)
+    return numbers_of(math.floor(Fraction(float(array)) + Fraction(1, 2)))
+
+
+def _listed(value: Any) -> Any:
+    """Return the list in an array of objects, whose dtype declares nothing; anything else as it is."""
+    refuse_masked(value)
+    array = np.asarray(value) if has_dtype(value) else None
+    return array.tolist() if array is not None and array.dtype.kind == "O" and array.ndim else value
 
 
 def require_exact(magnitude: int) -> None:
@@ -128,7 +149,7 @@ def _no_records(records: Any, name: str) -> WrongType:
 
 def numbers_of(value: Any) -> NDArray[Any]:
     """Return an array of int64 or float64, or refuse what holds anything but finite numbers of a fitting size."""
-    refuse_masked(value)
+    value = _listed(value)
     try:
         array = np.asarray(value)
     except ValueError:

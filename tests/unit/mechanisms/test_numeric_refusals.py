@@ -130,7 +130,7 @@ def test_a_value_at_the_end_of_a_doubles_range_is_too_large_and_not_infinite() -
 
 def test_an_array_without_axes_is_released_as_a_scalar() -> None:
     assert isinstance(Laplace(1, 1).release(np.array(5)), np.int64)
-    assert isinstance(Laplace(1, 1).release(np.array(5.0)), np.float64)
+    assert isinstance(Laplace(1.0, 1).release(np.array(5.0)), np.float64)
 
 
 def test_an_empty_array_is_released_as_an_empty_array() -> None:
