@@ -188,7 +188,7 @@ class Curator:
         `epsilon` is what the whole answer costs; or `rho`, or `error` (the wanted half-width of the interval of its
         first count or sum). `limits` says how much of each unit is counted, `keys` which groups are public; with
         `other` the groups whose keys cannot be shown are added up in one more row. The same `key` (any text) with the
-        same question is charged once, so a question whose answer was lost on its way can be asked again.
+        same question on the same data is charged once, so a question whose answer was lost can be asked again.
         """
         asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose, key)
         return self.road().release(asked, timeout_s=timeout_s, progress=progress)

@@ -3,7 +3,8 @@
 Promise: nothing that depends on data happens before the ledger has charged the plan's event; what a preview says is
 what is charged; a question whose answer was released before on the same data is answered with it, at no cost. An answer
 is kept for that only if the data had the same version before and after the run, so answers about different rows do not
-mix. If the engine fails after the charge, the charge stands, and the ledger says why.
+mix. If the engine fails after the charge, the charge stands, and the ledger says why. An idempotency key is bound to
+the plan and the version of the data before the data are touched, and its permit lets one answer leave.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Asked:
     analyst: str | None = None
     purpose: str = ""
     key: str | None = None
-    """The same key with the same question is charged once, however often it is asked."""
+    """The same key with the same question on the same data is charged once, however often it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,12 @@ class Road:
             return self.shown(plan, kept)
         for statement in (*plan.learning, *plan.statements):  # what the engine cannot say is refused at no charge
             statement.sql(engine.write)
-        permits = self._reserve(plan, asked)
+        try:
+            permits = self._reserve(plan, asked, version)
+        except AlreadySettled:  # its key was answered since the look at what was released
+            if (kept := self.ledger.released(digest, version)) is None:
+                raise
+            return self.shown(plan, kept)
         try:
             noisy = run(plan, engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
         except TacitError as error:
@@ -138,10 +144,18 @@ class Road:
         costs = [self.ledger.preview(name, plan.event, analyst=asked.analyst) for name in plan.datasets]
         return max(costs, key=lambda cost: (cost.epsilon, cost.delta))
 
-    def _reserve(self, plan: Plan, asked: Asked) -> tuple[Permit, ...]:
+    def _reserve(self, plan: Plan, asked: Asked, version: str) -> tuple[Permit, ...]:
         """Charge every budget that the question touches, or none."""
         purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
-        return self.ledger.reserve_all(plan.datasets, plan.event, analyst=asked.analyst, purpose=purpose, key=asked.key)
+        return self.ledger.reserve_all(
+            plan.datasets,
+            plan.event,
+            analyst=asked.analyst,
+            purpose=purpose,
+            key=asked.key,
+            question=plan.canonical,
+            data_version=version,
+        )
 
 
 def _on_one_line(sql: str) -> str:

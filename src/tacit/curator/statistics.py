@@ -49,7 +49,9 @@ class CuratedTable(RegisteredTable):
         if (kept := self._ledger.released(digest, version)) is not None:
             return Answer(plan, from_bytes(kept), NOTHING, None, words)
         purpose = asked.get("purpose") or plan.label
-        permit = self._ledger.reserve(dataset, plan.event, analyst=analyst, purpose=purpose)
+        permit = self._ledger.reserve(
+            dataset, plan.event, analyst=analyst, purpose=purpose, question=digest, data_version=version
+        )
         rows = EngineRows(engine, self.table, self._salt, per_unit, timeout_s=asked.get("timeout_s"))
         try:
             noisy = plan.measure(rows)

@@ -7,6 +7,11 @@
 
 Each function runs inside one transaction (`Work`) and holds nothing afterwards: between `reserve` and `commit` no lock
 is held, so a holder who is slow or dead blocks nobody, and stays charged.
+
+A permit pays for one answer. An idempotency key gives the permit of the same ask again while its run may still come to
+its end; two runs may then be under way, and the one that commits first is the one whose answer leaves. Every other
+commit is refused by the state of the permit alone: a refusal that depended on the answer would say whether two noisy
+answers are equal, again and again for one charge.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of, steps
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Reservation, Scope, cost_from_dict, cost_to_dict, time_of
-from tacit.ledger.rows import ScopeRow
+from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.verification import has_content
 from tacit.ledger.work import Work
 from tacit.privacy.errors import (
@@ -51,6 +56,9 @@ class Ask:
     purpose: str = ""
     key: str | None = None
     is_plan: bool = False
+    plan_sha256: str | None = None
+    """Digest of what is to be run, if it is known; a key stands for this and no other."""
+    data_version: str | None = None
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -65,10 +73,12 @@ class Ask:
         """Return what makes two asks the same, as plain objects."""
         return {
             "analysts": list(self.analysts),
+            "data_version": self.data_version,
             "dataset": self.dataset,
             "epochs": list(self.epochs),
             "event": self.event.to_dict(),
             "is_plan": self.is_plan,
+            "plan_sha256": self.plan_sha256,
         }
 
 
@@ -93,7 +103,7 @@ def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
     """Charge every scope and hand out a permit, or raise and charge none."""
     ask = quote.ask
     if ask.key is not None and (known := work.rows.permit_by_key(ask.dataset, ask.key)):
-        return _same_permit(work.record(known.record, "reserved"), ask)
+        return _same_permit(known, work.record(known.record, "reserved"), ask)
     rows = scope_rows(work, ask)
     quote.caps.update({row.scope: row.cap for row in rows})
     charged = {row.scope: quote.amounts(row.cap) for row in rows}
@@ -137,13 +147,21 @@ def scope_rows(work: Work, ask: Ask) -> list[ScopeRow]:
 
 
 def commit(work: Work, permit_id: str, answer: bytes | None, plan_sha256: str | None, data_version: str | None) -> None:
-    """Note that a run came to its end, and keep its answer; the same commit again changes nothing."""
-    row, _ = work.permit(permit_id)
-    digest = None if answer is None else hashlib.sha256(answer).hexdigest()
+    """Note that a run came to its end, and keep its answer; once for each permit, whatever the answer is."""
+    row, reserved = work.permit(permit_id)
     if row.state == "committed":
-        if row.answer_sha256 != digest:
-            raise AlreadySettled(f"permit {permit_id} was committed with another answer", name="permit")
-        return
+        raise AlreadySettled(
+            f"permit {permit_id} was committed before, and pays for one answer; drop this one and reserve again",
+            name="permit",
+            value=permit_id,
+        )
+    bound_to = (reserved.contents.get("plan_sha256"), reserved.contents.get("data_version"))
+    if plan_sha256 is not None and bound_to[0] is not None and bound_to != (plan_sha256, data_version):
+        raise InvalidInput(
+            f"permit {permit_id} was reserved for another plan or version of the data; commit what was reserved",
+            name="plan",
+        )
+    digest = None if answer is None else hashlib.sha256(answer).hexdigest()
     work.write("committed", {"answer_sha256": digest, "permit": permit_id})
     if answer is None or digest is None or plan_sha256 is None or data_version is None:
         return
@@ -220,11 +238,19 @@ def permit_of(record: Record) -> Permit:
     )
 
 
-def _same_permit(record: Record, ask: Ask) -> Permit:
+def _same_permit(row: PermitRow, record: Record, ask: Ask) -> Permit:
+    """Return the permit of a key that was used before, or refuse another ask and a permit that gave its answer."""
     body = record.contents
-    if any(body[name] != value for name, value in ask.to_dict().items()):
+    if any(body.get(name) != value for name, value in ask.to_dict().items()):
         raise KeyReused(
-            f"the key {ask.key!r} was used for another request on {ask.dataset}; take a new key",
+            f"the key {ask.key!r} was used for another request on {ask.dataset}, or for other data; take a new key",
+            name="key",
+            value=ask.key,
+        )
+    if row.state != "reserved" or row.is_refunded:
+        raise AlreadySettled(
+            f"what was asked on {ask.dataset} with the key {ask.key!r} came to its end, and is not run again for the "
+            "same charge; take a new key",
             name="key",
             value=ask.key,
         )

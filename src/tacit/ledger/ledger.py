@@ -163,13 +163,18 @@ class Ledger(Book):
         purpose: str = "",
         key: str | None = None,
         plan: bool = False,
+        question: str | None = None,
+        data_version: str | None = None,
     ) -> Permit:
         """Charge an event to the data set, to the analyst and her groups, and to each epoch, or raise and charge none.
 
-        The same `key` with the same event gives the same permit and charges nothing again. With `plan` the event is
-        charged step by step, and what is not run can be returned (`refund`).
+        The same `key` with the same request gives the same permit and charges nothing again, until that permit is
+        committed or refunded (AlreadySettled). `question` and `data_version` are what `commit` calls `plan` and
+        `data_version`; whoever uses keys names them, so that a key cannot pay for another question (KeyReused). With
+        `plan` the event is charged step by step, and what is not run can be returned (`refund`).
         """
-        (permit,) = self._reserve([_quote(dataset, event, analyst, epochs, purpose=purpose, key=key, plan=plan)])
+        bound_to = _bound_to(question, data_version)
+        (permit,) = self._reserve([_quote(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)])
         return permit
 
     def reserve_all(
@@ -180,9 +185,12 @@ class Ledger(Book):
         analyst: str | Sequence[str] | None = None,
         purpose: str = "",
         key: str | None = None,
+        question: str | None = None,
+        data_version: str | None = None,
     ) -> tuple[Permit, ...]:
-        """Charge an event that is about several data sets to each of them, or raise and charge none."""
-        return self._reserve([_quote(name, event, analyst, (), purpose=purpose, key=key) for name in datasets])
+        """Charge an event that is about several data sets to each of them, or raise and charge none (see `reserve`)."""
+        bound_to = _bound_to(question, data_version)
+        return self._reserve([_quote(name, event, analyst, (), bound_to, purpose, key) for name in datasets])
 
     def _reserve(self, quotes: Sequence[Quote]) -> tuple[Permit, ...]:
         """Admit what was asked in one transaction."""
@@ -206,17 +214,19 @@ class Ledger(Book):
     ) -> None:
         """Note that the run came to its end; with a plan and a version of the data, keep its answer to give again.
 
-        The same commit again changes nothing. If two runs answer the same plan, the first answer is the one kept.
+        Commit before the answer is shown to anybody: a permit pays for one answer, and a second commit is refused
+        (AlreadySettled) whatever its answer is. If two permits answer the same plan, the first answer is the one kept.
         """
-        plan_sha256 = None if plan is None else _plan_digest(plan)
-        version = None if data_version is None else texts.name("data_version", data_version)
+        plan_sha256, version = _bound_to(plan, data_version)
         if answer is not None:
             if not isinstance(answer, bytes):
                 raise WrongType(f"an answer is kept as bytes, not {type(answer).__name__}", name="answer")
             if len(answer) > ANSWER_BYTES_MAX:
                 raise TooLarge(f"an answer of at most {ANSWER_BYTES_MAX:,} bytes can be kept", name="answer")
-        if (plan is None) != (version is None) or (plan is not None and answer is None):
-            raise EmptyInput("to be given again, an answer needs its plan and the version of its data", name="plan")
+        if plan is not None and answer is None:
+            raise EmptyInput(
+                "a plan and a version are kept with an answer, and there is none", name="answer"
+            )
         self._change(lambda work: admission.commit(work, _id(permit), answer, plan_sha256, version))
 
     def refund(self, permit: Permit | str, ran: Event) -> None:
@@ -260,9 +270,10 @@ def _quote(
     event: Event,
     analyst: str | Sequence[str] | None,
     epochs: Sequence[str],
-    *,
+    bound_to: tuple[str | None, str | None] = (None, None),
     purpose: str = "",
     key: str | None = None,
+    *,
     plan: bool = False,
 ) -> Quote:
     """Check what somebody asks for."""
@@ -280,6 +291,7 @@ def _quote(
             texts.note("purpose", purpose),
             None if key is None else texts.key(key),
             bool(plan),
+            *bound_to,
         )
     )
 
@@ -295,6 +307,13 @@ def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = Non
     if filter is None and order is None and delta and whole.delta:
         filter, order = whole.filter, whole.order
     return Cap.of(epsilon, delta, filter=filter, order=order, relation=whole.relation)
+
+
+def _bound_to(plan: str | None, data_version: str | None) -> tuple[str | None, str | None]:
+    """Return the digest of a plan and the version of its data, both or neither."""
+    if (plan is None) != (data_version is None):
+        raise EmptyInput("to be given again, an answer needs its plan and the version of its data", name="plan")
+    return (None, None) if plan is None else (_plan_digest(plan), texts.name("data_version", data_version))
 
 
 def _plan_digest(plan: str) -> str:

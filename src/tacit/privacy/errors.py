@@ -14,7 +14,7 @@ TacitError                      exit code 4
 │   ├── UnknownName     T120    the ledger knows nothing by this name
 │   ├── NameTaken       T121    the name stands for something else already
 │   ├── KeyReused       T122    an idempotency key stands for another request already
-│   ├── AlreadySettled  T123    a permit or a request was settled before, in another way
+│   ├── AlreadySettled  T123    a permit or a request was settled before
 │   ├── NotSQL          T130    the text is not one SELECT statement, or too large to be read
 │   ├── NotInCatalog    T131    the catalog has no such table or column, or several
 │   ├── WrongKind       T132    a function gets a kind of value that it is not defined for
@@ -171,7 +171,7 @@ class KeyReused(InvalidInput):
 
 
 class AlreadySettled(InvalidInput):
-    """A permit or a request was settled before, in another way."""
+    """A permit or a request was settled before."""
 
     code = "T123"
 

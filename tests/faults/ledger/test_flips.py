@@ -61,7 +61,8 @@ def fill(ledger: Ledger) -> None:
 
 def use(ledger: Ledger) -> None:
     """Ask for everything once."""
-    ledger.reserve("visits", events.Laplace(0.1), analyst="ana", epochs=["2024"], key="k")
+    with pytest.raises(AlreadySettled):
+        ledger.reserve("visits", events.Laplace(0.1), analyst="ana", epochs=["2024"], key="k")
     ledger.reserve("labs", events.Laplace(0.25), key="k")
     for one in ledger.reservations():
         if one.permit.is_plan:

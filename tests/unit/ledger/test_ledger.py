@@ -113,15 +113,41 @@ def test_the_preview_shows_what_is_charged(ledger: Ledger) -> None:
 def test_the_same_key_with_the_same_event_gives_the_same_permit_and_charges_once(ledger: Ledger) -> None:
     first = ledger.reserve("visits", TENTH, analyst="ana", key="request-17")
     assert ledger.reserve("visits", TENTH, analyst="ana", key="request-17") == first
-    ledger.commit(first)
-    assert ledger.reserve("visits", TENTH, analyst="ana", key="request-17") == first
     assert spent(ledger) == 0.1
 
 
-@pytest.mark.parametrize("other", [{"event": events.Laplace(0.2)}, {"analyst": None}, {"plan": True}])
+def test_the_key_of_a_committed_permit_gives_no_permit(ledger: Ledger) -> None:
+    ledger.commit(ledger.reserve("visits", TENTH, key="k"))
+    for _ in range(3):
+        with pytest.raises(AlreadySettled, match="take a new key"):
+            ledger.reserve("visits", TENTH, key="k")
+    assert spent(ledger) == 0.1
+
+
+def test_the_key_of_a_plan_that_was_returned_in_part_gives_no_permit(ledger: Ledger) -> None:
+    """Its permit would let the whole plan be run for the price of a part."""
+    plan = events.Repeated(TENTH, 5)
+    ledger.refund(ledger.reserve("visits", plan, plan=True, key="k"), TENTH)
+    with pytest.raises(AlreadySettled, match="take a new key"):
+        ledger.reserve("visits", plan, plan=True, key="k")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"event": events.Laplace(0.2)},
+        {"analyst": None},
+        {"plan": True},
+        {"question": "SELECT 2"},
+        {"data_version": "2"},
+        {"question": None, "data_version": None},
+    ],
+)
 def test_the_same_key_with_something_else_is_refused(ledger: Ledger, other: dict[str, Any]) -> None:
     asked: dict[str, Any] = {"dataset": "visits", "event": TENTH, "analyst": "ana"}
-    ledger.reserve(**asked, key="k")
+    asked |= {"question": "SELECT 1", "data_version": "1"}
+    permit = ledger.reserve(**asked, key="k")
+    assert ledger.reserve(**asked, key="k") == permit
     with pytest.raises(KeyReused, match="take a new key"):
         ledger.reserve(**asked | other, key="k")
 
@@ -160,14 +186,32 @@ def test_of_two_answers_to_the_same_plan_the_first_stays(ledger: Ledger) -> None
     assert ledger.released("SELECT 1", "1") == b"17"
 
 
-def test_the_same_commit_again_changes_nothing_and_another_is_refused(ledger: Ledger) -> None:
+def test_a_second_commit_is_refused_in_the_same_words_whatever_its_answer(ledger: Ledger) -> None:
+    """Words that depend on the answer would tell whether two noisy runs met."""
     permit = ledger.reserve("visits", TENTH)
     ledger.commit(permit, b"17", plan="SELECT 1", data_version="1")
-    number = ledger.head().number
-    ledger.commit(permit.id, b"17", plan="SELECT 1", data_version="1")
+    number, said = ledger.head().number, set()
+    for answer in (b"17", b"18", None):
+        rest = {} if answer is None else {"plan": "SELECT 1", "data_version": "1"}
+        with pytest.raises(AlreadySettled, match="committed before") as refused:
+            ledger.commit(permit.id, answer, **rest)
+        said.add(refused.value.message)
+    assert len(said) == 1
     assert ledger.head().number == number
-    with pytest.raises(AlreadySettled, match="another answer"):
-        ledger.commit(permit, b"18")
+
+
+@pytest.mark.parametrize(("plan", "version"), [("SELECT 2", "1"), ("SELECT 1", "2")])
+def test_a_permit_for_a_question_keeps_no_answer_to_another(ledger: Ledger, plan: str, version: str) -> None:
+    permit = ledger.reserve("visits", TENTH, question="SELECT 1", data_version="1")
+    with pytest.raises(InvalidInput, match="reserved for another"):
+        ledger.commit(permit, b"17", plan=plan, data_version=version)
+    ledger.commit(permit, b"17", plan="SELECT 1", data_version="1")
+
+
+@pytest.mark.parametrize("half", [{"question": "SELECT 1"}, {"data_version": "1"}])
+def test_a_question_is_named_with_the_version_of_its_data(ledger: Ledger, half: dict[str, Any]) -> None:
+    with pytest.raises(EmptyInput, match="version"):
+        ledger.reserve("visits", TENTH, **half)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,17 @@ def test_a_key_is_charged_once_and_belongs_to_one_person(clinic_place: Clinic) -
     assert ask(clinic_place, "analyst", epsilon=0.29, headers={"Idempotency-Key": "k1"}).status_code == 200
 
 
+def test_a_key_does_not_pay_for_another_question_with_the_same_event(clinic_place: Clinic) -> None:
+    key = {"Idempotency-Key": "k2"}
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE age < {}"
+    assert ask(clinic_place, sql=sql.format(31), epsilon=0.281, headers=key).status_code == 200
+    before = spent(clinic_place)
+    for age in range(32, 37):
+        refused = ask(clinic_place, sql=sql.format(age), epsilon=0.281, headers=key)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "T122")
+    assert spent(clinic_place) == before
+
+
 def test_more_than_what_is_left_is_refused_with_what_would_fit(clinic_place: Clinic) -> None:
     before = spent(clinic_place)
     refused = ask(clinic_place, epsilon=400)

@@ -27,7 +27,7 @@ Key = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[ -~]+$",
-        description="The same key with the same question is charged once.",
+        description="The same key with the same question on the same data is charged once.",
     ),
 ]
 
