@@ -224,9 +224,7 @@ class Ledger(Book):
             if len(answer) > ANSWER_BYTES_MAX:
                 raise TooLarge(f"an answer of at most {ANSWER_BYTES_MAX:,} bytes can be kept", name="answer")
         if plan is not None and answer is None:
-            raise EmptyInput(
-                "a plan and a version are kept with an answer, and there is none", name="answer"
-            )
+            raise EmptyInput("a plan and a version are kept with an answer, and there is none", name="answer")
         self._change(lambda work: admission.commit(work, _id(permit), answer, plan_sha256, version))
 
     def refund(self, permit: Permit | str, ran: Event) -> None:

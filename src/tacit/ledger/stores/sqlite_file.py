@@ -3,6 +3,10 @@
 Promise: a transaction that has ended is on disk (write-ahead log, synced at every commit); one that has not leaves no
 trace. A new file appears under its name only when it is complete, and only its owner can read it. Readers do not wait
 for writers, nor writers for readers. Not here: what stands in the file, and in which words a failure is told (`Words`).
+
+Nothing but SQLite opens the file, its log or its index of the log: POSIX locks belong to the process, and closing any
+descriptor of a file ends all that the process holds on it (sqlite.org/howtocorrupt.html, section 2.2). What has to be
+known of the file is asked of SQLite, or of its directory entry (`os.stat`).
 """
 
 from __future__ import annotations
@@ -37,8 +41,6 @@ Connect: TypeAlias = Callable[..., Any]
 BUSY_TIMEOUT_S: Final = 30.0
 VERSION_MIN: Final = (3, 37, 0)  # STRICT tables
 PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
-_MAGIC: Final = b"SQLite format 3\x00"
-_HEADER_BYTES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,6 @@ class SqliteFile:
         with self._writer.held():
             if not self.path.exists():
                 self._make()
-            self._check_header()
             with self._translated():
                 self._migrate(self._writer.connected())
 
@@ -126,6 +127,7 @@ class SqliteFile:
             address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
         )
         try:
+            self._check(connection)
             for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:
@@ -156,16 +158,13 @@ class SqliteFile:
             finally:
                 beside.unlink(missing_ok=True)
 
-    def _check_header(self) -> None:
-        with self._translated(), self.path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-        thing = self._words.thing
-        if not header:
+    def _check(self, connection: Any) -> None:
+        """Refuse a file that is something else, before anything is set or written in it."""
+        if not self.path.stat().st_size:  # to SQLite a new database
             raise NotALedger(f"{self._description} is empty, so what it held is lost; restore a backup")
-        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-            raise NotALedger(f"{self.path} is not {thing}; name the folder of one, or restore a backup")
-        if int.from_bytes(header[68:72], "big") != self._application_id:
-            raise NotALedger(f"{self.path} is the database of something else; name the folder of {thing}")
+        ((application_id,),) = connection.execute("PRAGMA application_id").fetchall()
+        if application_id != self._application_id:
+            raise NotALedger(f"{self.path} is the database of something else; name the folder of {self._words.thing}")
 
     def _migrate(self, connection: Any) -> None:
         known = migrate.load(self._migrations)
@@ -211,7 +210,10 @@ class SqliteFile:
         if code == sqlite3.SQLITE_READONLY:
             return LedgerReadOnly(f"{place} cannot be written, so {words.closed}; make it writable")
         if code == sqlite3.SQLITE_NOTADB:
-            return NotALedger(f"{self.path} is not {words.thing}, or its beginning is damaged; restore a backup")
+            return NotALedger(
+                f"{self.path} is not {words.thing}, or its beginning is damaged; name the folder of one, or restore a "
+                "backup"
+            )
         if code == sqlite3.SQLITE_CORRUPT or "UTF-8" in said:
             return LedgerCorrupt(f"{place} is damaged ({said}); {words.closed} until a backup is restored")
         if code == sqlite3.SQLITE_CONSTRAINT:
