@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
+from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
@@ -92,6 +93,7 @@ class Curator:
         from tacit.curator.stating import table_of
         from tacit.engines.frames import frame_source, is_frame
 
+        may_replace = truth_value("replace", replace)
         with self._lock:
             catalog = self.catalog
             if is_frame(data):
@@ -110,7 +112,7 @@ class Curator:
                 kinds=kinds,
             )
             before = dict(catalog.tables), catalog.text
-            catalog.add(table, source, replace=replace)
+            catalog.add(table, source, replace=may_replace)
             try:
                 self._ready((name,))
             except BaseException:

@@ -13,6 +13,7 @@ from tacit.engines.protocol import Described
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, WrongType
 from tacit.privacy.facts import fitted
+from tacit.privacy.numbers import truth_value
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import ForeignKey, Unit
 
@@ -34,7 +35,7 @@ def table_of(
     `kinds` says as what a column is to be read, where another kind than the found one is wanted. Columns of a type that
     cannot be asked about are left out unless they get a kind.
     """
-    if (unit is None) == (not public):
+    if (unit is None) == (not truth_value("public", public)):
         raise InvalidInput(
             f"say whom {name} protects: unit is the column whose values are the protected people, or public=True says "
             "that it is about nobody" + ("" if unit is None else "; not both"),

@@ -37,6 +37,7 @@ from tacit.ledger.views import LedgerBudget
 from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy.errors import EmptyInput, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import CompoundEvent, Event
+from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
@@ -74,7 +75,8 @@ class Ledger(Book):
         """Give a data set its cap, once and for all; with `per_epoch`, one for each epoch (see `definitions`)."""
         name = texts.name("dataset", dataset)
         cap = Cap.of(epsilon, delta, filter=filter, order=order, relation=relation)
-        self._change(lambda work: definitions.create_budget(work, name, cap, per_epoch=bool(per_epoch)))
+        each = truth_value("per_epoch", per_epoch)
+        self._change(lambda work: definitions.create_budget(work, name, cap, per_epoch=each))
         return self.budget(name)
 
     def create_cap(
@@ -255,12 +257,13 @@ class Ledger(Book):
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests, the oldest first."""
-        return self._view(lambda work: requests.listed(work, only_open=only_open))
+        only = truth_value("only_open", only_open)
+        return self._view(lambda work: requests.listed(work, only_open=only))
 
     def decide(self, request: Request | str, granted: bool, by: str, note: str = "") -> Request:
         """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
-        who, why = texts.name("by", by), texts.note("note", note)
-        return self._change(lambda work: requests.decide(work, _id(request), bool(granted), who, why))
+        who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
+        return self._change(lambda work: requests.decide(work, _id(request), yes, who, why))
 
 
 def _quote(
@@ -288,7 +291,7 @@ def _quote(
             _names("epoch", (epochs,) if isinstance(epochs, str) else epochs),
             texts.note("purpose", purpose),
             None if key is None else texts.key(key),
-            bool(plan),
+            truth_value("plan", plan),
             *bound_to,
         )
     )

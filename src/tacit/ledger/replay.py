@@ -110,7 +110,7 @@ def _apply(record: Record, rows: Rows, contents: Body | None, *effects: Mapping[
 
 def _add_budget(body: Body, number: int, rows: Rows) -> None:
     cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "dataset", number)
-    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=bool(body["per_epoch"])))
+    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=_flag(body, "per_epoch", number)))
 
 
 def _add_cap(body: Body, number: int, rows: Rows) -> None:
@@ -154,7 +154,7 @@ def _change_totals(
 
 
 def _raise_cap(body: Body, number: int, rows: Rows) -> None:
-    if not body["granted"]:
+    if not _flag(body, "granted", number):
         return
     row, cap = _known(rows, Scope.from_key(body["scope"]), number), Cap.from_dict(body["cap"])
     if replace(cap, epsilon=row.cap.epsilon, delta=row.cap.delta) != row.cap:
@@ -166,6 +166,7 @@ def _raise_cap(body: Body, number: int, rows: Rows) -> None:
 
 
 def _reserve(body: Body, number: int, rows: Rows) -> None:
+    _flag(body, "is_plan", number)
     rows.add_permit(PermitRow(body["permit"], body["dataset"], body["key"], number), body)
 
 
@@ -224,9 +225,10 @@ def _decide(body: Body, number: int, rows: Rows) -> None:
         raise _impossible(number, f"the request {body['request']} is not known")
     if row.state != "filed":
         raise _impossible(number, f"the request {row.id} was decided before")
-    if body["granted"] and body["scope"] != Scope(row.dataset, "analyst", row.analyst).key:
+    granted = _flag(body, "granted", number)
+    if granted and body["scope"] != Scope(row.dataset, "analyst", row.analyst).key:
         raise _impossible(number, f"the request {row.id} is about another scope")
-    rows.put_request(replace(row, state="granted" if body["granted"] else "declined", decision=number))
+    rows.put_request(replace(row, state="granted" if granted else "declined", decision=number))
 
 
 def _import(body: Body, number: int, rows: Rows) -> None:
@@ -237,6 +239,13 @@ def _import(body: Body, number: int, rows: Rows) -> None:
 def _restore(body: Body, number: int, rows: Rows) -> None:
     if body["lost"] not in (max(0, body["noted"] - (number - 1)), body["noted"]):
         raise _impossible(number, f"{body['lost']} is not how many records were lost up to record {body['noted']}")
+
+
+def _flag(body: Body, name: str, number: int) -> bool:
+    value = body[name]
+    if not isinstance(value, bool):
+        raise _impossible(number, f"{name} is neither true nor false")
+    return value
 
 
 def _known(rows: Rows, scope: Scope, number: int) -> ScopeRow:

@@ -16,7 +16,7 @@ from typing import Final
 
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NameTaken, NotInCatalog, TooLarge, WrongType
-from tacit.privacy.numbers import whole
+from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.units import Unit
 
 COLUMNS_MAX: Final = 10_000
@@ -55,6 +55,7 @@ class Column:
         if not self.name:
             raise EmptyInput("a column has a name", name="column")
         object.__setattr__(self, "kind", _kind_named(self.kind))
+        truth_value("nullable", self.nullable)
         if isinstance(self.facts, Bounds) and self.kind in (Kind.TEXT, Kind.BOOLEAN):
             raise WrongType(f"{self.name} is {self.kind}; bounds are for numbers, dates and times", name=self.name)
         if self.facts is not None and not isinstance(self.facts, Bounds | Categories):

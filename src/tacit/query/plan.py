@@ -23,6 +23,7 @@ from tacit.engines.dialects import duckdb
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import NotAllowed, NotSQL, TooWide
 from tacit.privacy.events import Event
+from tacit.privacy.numbers import truth_value
 from tacit.privacy.tables import Kind, Limits, Schema
 from tacit.query import rewrite, sets
 from tacit.query.aggregates import RANKED
@@ -49,6 +50,9 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     keys: Mapping[str, Sequence[Category]] | None = None
     other: bool = False
+
+    def __post_init__(self) -> None:
+        truth_value("other", self.other)
 
 
 @dataclass(frozen=True, slots=True)

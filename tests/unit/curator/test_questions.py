@@ -28,7 +28,9 @@ from tacit.privacy.errors import (
     SourceMissing,
     TimedOut,
     UnknownName,
+    WrongType,
 )
+from tacit.privacy.tables import Column, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.curator.PrivacyWarning")  # some want answers without noise
 QUESTION = "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY sex"
@@ -342,6 +344,22 @@ def test_what_the_engine_cannot_say_is_refused_at_no_charge(
     with pytest.raises(NotAllowed):
         curator.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)
     assert curator.budget("visits").spent().epsilon == 0
+
+
+@pytest.mark.parametrize("word", ["no", 1, None])
+def test_a_flag_is_true_or_false_and_nothing_that_is_taken_for_it(curator: tacit.Curator, word: Any) -> None:
+    """To Python the text "no" is true: a table that is not public would be."""
+    before = curator.catalog.text
+    for attempt in (
+        lambda: curator.add_table("more", frame(), public=word),
+        lambda: curator.add_table("visits", frame(), unit="patient", columns=COLUMNS, replace=word),
+        lambda: curator.preview("SELECT COUNT(*) FROM visits", epsilon=0.5, other=word),
+        lambda: curator.set_budget("labs", 1.0, per_epoch=word),
+        lambda: Column("age", Kind.INTEGER, nullable=word),
+    ):
+        with pytest.raises(WrongType, match="must be true or false"):
+            attempt()
+    assert curator.catalog.text == before
 
 
 def test_two_budgets_are_charged_or_neither(tmp_path: Path) -> None:

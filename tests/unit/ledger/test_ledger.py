@@ -152,6 +152,23 @@ def test_the_same_key_with_something_else_is_refused(ledger: Ledger, other: dict
         ledger.reserve(**asked | other, key="k")
 
 
+@pytest.mark.parametrize("word", ["no", "", 0, 1, None, []])
+def test_a_flag_is_true_or_false_and_nothing_that_is_taken_for_it(ledger: Ledger, word: Any) -> None:
+    """A text such as "no" is true to Python: it granted requests and switched caps off."""
+    request = ledger.file_request("ana", "visits", Cost(0.5, 0.0, 0.0), "more")
+    before = ledger.head()
+    for attempt in (
+        lambda: ledger.decide(request, word, by="carl"),
+        lambda: ledger.create_budget("labs", 1.0, per_epoch=word),
+        lambda: ledger.reserve("visits", TENTH, plan=word),
+        lambda: ledger.preview("visits", TENTH, plan=word),
+        lambda: ledger.requests(only_open=word),
+    ):
+        with pytest.raises(WrongType, match="must be true or false"):
+            attempt()
+    assert ledger.head() == before
+
+
 def test_reservations_lists_what_was_never_committed_as_it_was_given_out(ledger: Ledger) -> None:
     first, second = ledger.reserve("visits", TENTH, analyst="ana"), ledger.reserve("visits", events.Gaussian(40))
     assert [one.permit for one in ledger.reservations()] == [first, second]
