@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from tacit.client.failures import understood
 from tacit.client.wire import Wire
-from tacit.privacy.errors import InvalidInput, ServerUnreachable
+from tacit.ledger.stores.sqlite_file import new_file
+from tacit.privacy.errors import ServerUnreachable
 
 RECORDS_AT_ONCE: Final = 100
 LAST_LINE_MAX: Final = 4096
@@ -39,19 +39,13 @@ class RemoteLedger:
         return dict(self._wire.get("ledger", "verify", query={"full": _truth(full)}))
 
     def export(self, path: Path | str, *, answers: bool = False) -> Path:
-        """Write the ledger as JSON lines to a file, whole or not at all; with the answers, for owners, or without."""
+        """Write the ledger as JSON lines to a new file, whole or not at all; owners may have the answers in it."""
         target = Path(path)
-        aside = target.with_name(f".{target.name}.part")
-        try:
+        with new_file(target) as aside:
             with aside.open("wb") as file:
                 self._wire.save("ledger", "export", query={"answers": _truth(answers)}, write=file.write)
             if not _is_whole(aside):
                 raise ServerUnreachable(f"the export from {self._wire.url} was cut off; try again")
-            os.replace(aside, target)
-        except OSError as error:
-            raise InvalidInput(f"{target} cannot be written: {error.strerror}", name="path", value=str(path)) from None
-        finally:
-            aside.unlink(missing_ok=True)
         return target
 
     def reservations(self) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ Not here: what is charged to whom (ledger).
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,6 +22,7 @@ from tacit.ledger.anchor import Anchor, Noted
 from tacit.ledger.batches import Batches
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
+from tacit.ledger.stores.sqlite_file import new_file
 from tacit.ledger.texts import name, note
 from tacit.ledger.verification import (
     RECORDS_AT_ONCE,
@@ -213,19 +213,8 @@ class Book:
             folder = self._store.place if isinstance(self._store, SqliteStore) else None
             target.writelines(f"{line}\n" for line in self.export_lines(folder=folder))
             return
-        path = Path(target)
-        beside = path.with_name(f".{path.name}.{self._token()}")
-        try:
-            descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                self.export(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-        except OSError as error:
-            raise LedgerUnavailable(f"{path} cannot be written: {error.strerror}; the ledger is as it was") from None
-        finally:
-            beside.unlink(missing_ok=True)
+        with new_file(Path(target)) as path, path.open("w", encoding="ascii") as file:
+            self.export(file)
 
     def export_lines(self, *, answers: bool = True, folder: str | None = None) -> Iterator[str]:
         """Yield the lines of an export; without `answers` it is for reading and checking, and cannot be imported.
@@ -274,7 +263,7 @@ class Book:
             self._change(fill)
 
     def backup(self, path: Path | str) -> None:
-        """Write a copy of the store that can be opened, while others go on; it appears when it is complete."""
+        """Write a copy that can be opened to a new file, while others go on; it appears when it is complete."""
         self._store.backup(Path(path))
 
     def _write_missing_caches(self) -> None:

@@ -88,6 +88,20 @@ def test_a_backup_can_be_opened(folder: Path, tmp_path: Path, capsys: pytest.Cap
     assert answer(capsys, "verify", "--folder", str(other), "--full")["whole"] is True
 
 
+@pytest.mark.parametrize("copy", ["backup", "export"])
+def test_a_copy_in_the_place_of_another_file_is_bad_use(
+    folder: Path, tmp_path: Path, copy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").write_text("my thesis")
+    for taken in (tmp_path / "thesis.txt", folder / "ledger.sqlite"):
+        before = taken.read_bytes()
+        assert run(["ledger", copy, "--folder", str(folder), str(taken)]) == 2
+        assert "name a new file" in capsys.readouterr().err
+        assert taken.read_bytes() == before
+    assert run(["ledger", copy, "--folder", str(folder), str(tmp_path / "missing" / "copy")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [("verify",), ("show",), ("export",)])
 def test_a_folder_without_a_ledger_is_bad_use_and_stays_as_it_is(
     tmp_path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]

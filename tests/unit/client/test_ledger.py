@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tacit.privacy.errors import InvalidInput, NotPermitted, ServerUnreachable
+from tacit.privacy.errors import InvalidInput, NameTaken, NotPermitted, ServerUnreachable
 from tests.unit.client.contract import Served, in_order, refused
 
 FIRST = b'{"format":"tacit-ledger","version":1}\n'
@@ -29,17 +29,20 @@ def test_an_export_is_written_as_it_came(tmp_path: Path) -> None:
         (refused("T400", 403), NotPermitted),
     ],
 )
-def test_an_export_that_was_cut_off_leaves_the_old_file_and_no_half_of_a_new_one(
+def test_an_export_that_was_cut_off_leaves_no_half_of_a_file(
     tmp_path: Path, answer: httpx.Response | Exception, error: type[Exception]
 ) -> None:
-    (tmp_path / "ledger.jsonl").write_text("the old one", encoding="ascii")
     with pytest.raises(error):
         Served(in_order(answer)).client.ledger.export(tmp_path / "ledger.jsonl")
-    assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
-    assert (tmp_path / "ledger.jsonl").read_text(encoding="ascii") == "the old one"
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_export_is_a_new_file(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").write_text("the old one", encoding="ascii")
     served = Served(in_order(httpx.Response(200, content=FIRST + LAST)))
-    with pytest.raises(InvalidInput, match="cannot be written"):
+    with pytest.raises(NameTaken, match="name a new file"):
+        served.client.ledger.export(tmp_path / "ledger.jsonl")
+    assert (tmp_path / "ledger.jsonl").read_text(encoding="ascii") == "the old one"
+    with pytest.raises(InvalidInput, match="there is no folder"):
         served.client.ledger.export(tmp_path / "nowhere" / "ledger.jsonl")
+    assert not served.requests

@@ -14,6 +14,7 @@ import pytest
 from tacit.ledger import Ledger, transfer
 from tacit.ledger.journal import next_record
 from tacit.ledger.stores import SqliteStore
+from tacit.ledger.stores.sqlite_file import sync
 from tacit.privacy import events
 from tacit.privacy.errors import (
     AlreadySettled,
@@ -22,6 +23,7 @@ from tacit.privacy.errors import (
     LedgerMoved,
     LedgerTooNew,
     LedgerUnavailable,
+    NameTaken,
     NotALedger,
 )
 
@@ -75,8 +77,6 @@ def test_an_export_to_a_file_appears_complete_and_private(ledger: Ledger, lines:
     assert (tmp_path / "export.jsonl").stat().st_mode & 0o777 == 0o600
     with Ledger.open(tmp_path / "copy") as copy:
         copy.import_(tmp_path / "export.jsonl")
-    with pytest.raises(LedgerUnavailable, match="cannot be written"):
-        ledger.export(tmp_path / "missing" / "export.jsonl")
 
 
 def test_an_import_goes_into_an_empty_ledger_only(ledger: Ledger, lines: list[str]) -> None:
@@ -316,26 +316,50 @@ def test_a_backup_is_a_ledger_that_can_be_opened(ledger: Ledger, tmp_path: Path)
     assert (folder / "ledger.sqlite").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_backup_replaces_an_older_one_in_one_step_and_leaves_nothing_beside_it(
-    ledger: Ledger, tmp_path: Path
-) -> None:
-    for _ in range(2):
-        ledger.backup(tmp_path / "ledger.backup")
-    assert sorted(os.listdir(tmp_path)) == ["clinic", "ledger.backup"]
-
-
-def test_a_backup_never_overwrites_the_ledger_itself(ledger: Ledger, tmp_path: Path) -> None:
-    for target in (tmp_path / "clinic" / "ledger.sqlite", tmp_path / "clinic" / ".." / "clinic" / "ledger.sqlite"):
-        with pytest.raises(InvalidInput, match="new file"):
-            ledger.backup(target)
-    with pytest.raises(InvalidInput):
-        ledger.backup(tmp_path)
+@pytest.mark.parametrize("copy", ["backup", "export"])
+def test_a_copy_is_a_new_file_and_never_takes_the_place_of_another(ledger: Ledger, tmp_path: Path, copy: str) -> None:
+    write, live = getattr(ledger, copy), tmp_path / "clinic" / "ledger.sqlite"
+    write(tmp_path / "first")
+    (tmp_path / "thesis.txt").write_text("my thesis")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    (tmp_path / "link").hardlink_to(live)
+    before = {path: path.read_bytes() for path in (tmp_path / "first", tmp_path / "thesis.txt", live)}
+    roundabout = tmp_path / "clinic" / ".." / "clinic" / "ledger.sqlite"
+    for taken in (*before, roundabout, tmp_path, tmp_path / "nowhere", tmp_path / "link"):
+        for written in (taken, str(taken)):
+            with pytest.raises(NameTaken, match="name a new file"):
+                write(written)
+    assert {path: path.read_bytes() for path in before} == before
+    assert sorted(os.listdir(tmp_path)) == ["clinic", "first", "link", "nowhere", "thesis.txt"]
     ledger.verify(full=True)
 
 
-def test_a_backup_into_a_folder_that_is_missing_says_so(ledger: Ledger, tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnavailable):
-        ledger.backup(tmp_path / "missing" / "ledger.backup")
+@pytest.mark.parametrize("copy", ["backup", "export"])
+def test_a_copy_does_not_replace_a_file_that_appears_meanwhile(
+    ledger: Ledger, tmp_path: Path, copy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "copy"
+
+    def late(path: Path) -> None:
+        sync(path)
+        if not target.exists():
+            target.write_text("somebody else's")
+
+    monkeypatch.setattr("tacit.ledger.stores.sqlite_file.sync", late)
+    with pytest.raises(NameTaken, match="name a new file"):
+        getattr(ledger, copy)(target)
+    assert target.read_text() == "somebody else's"
+    assert sorted(os.listdir(tmp_path)) == ["clinic", "copy"]
+
+
+@pytest.mark.parametrize("copy", ["backup", "export"])
+def test_a_copy_into_a_folder_that_is_missing_says_so(ledger: Ledger, tmp_path: Path, copy: str) -> None:
+    for missing in (tmp_path / "missing", tmp_path / "clinic" / "ledger.sqlite"):
+        with pytest.raises(InvalidInput, match=f"there is no folder {missing}"):
+            getattr(ledger, copy)(missing / "copy")
+    with pytest.raises(LedgerUnavailable, match="cannot be written"):
+        getattr(ledger, copy)(tmp_path / ("x" * 300))
+    assert os.listdir(tmp_path) == ["clinic"]
     ledger.reserve("visits", events.Laplace(0.1))
 
 

@@ -105,7 +105,7 @@ def show(screen: Screen, folder: Path, postgres: bool, records: int) -> None:
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.pass_obj
 def export(screen: Screen, folder: Path, postgres: bool, file: Path | None) -> None:
-    """Write the ledger as JSON lines to FILE, or to standard output."""
+    """Write the ledger as JSON lines to FILE, which must be new, or to standard output."""
     with _opened(folder, postgres) as ledger:
         ledger.export(sys.stdout if file is None else file)
         records = ledger.head().number
@@ -148,7 +148,7 @@ def import_(
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.pass_obj
 def backup(screen: Screen, folder: Path, postgres: bool, file: Path) -> None:
-    """Write a copy of the store to FILE while others go on; it can be opened as a ledger."""
+    """Write a copy of the store to FILE, which must be new, while others go on; it can be opened as a ledger."""
     with _opened(folder, postgres) as ledger:
         ledger.backup(file)
     _said(screen, f"wrote a copy to {file}", {"file": str(file)})

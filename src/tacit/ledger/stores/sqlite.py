@@ -6,7 +6,6 @@ Promise: as `sqlite_file` has it, and the write lock is taken when a transaction
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -17,8 +16,8 @@ from tacit.ledger import anchor
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
 from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
-from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, sync, touch_private
-from tacit.privacy.errors import InvalidInput, LedgerUnavailable
+from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, new_file
+from tacit.privacy.errors import LedgerUnavailable
 
 __all__ = ["FILE_NAME", "PRAGMAS", "SqliteStore"]
 
@@ -123,20 +122,14 @@ class SqliteStore(SqliteFile, Store):
             connection.execute("COMMIT")
 
     def backup(self, path: Path) -> None:
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        if path.resolve() == self.path.resolve() or path.is_dir():
-            raise InvalidInput(f"name a new file for the backup, not {path}", name="path", value=str(path))
-        with self._reader.held(), self._translated():
-            try:
-                touch_private(beside)
-                with closing(sqlite3.connect(beside)) as copy:
-                    self._reader.connected().backup(copy)
-                    copy.execute("PRAGMA journal_mode = DELETE")
-                sync(beside)
-                os.replace(beside, path)
-                sync(path.parent)
-            finally:
-                beside.unlink(missing_ok=True)
+        with (
+            new_file(path) as file,
+            self._reader.held(),
+            self._translated(),
+            closing(sqlite3.connect(file)) as copy,
+        ):
+            self._reader.connected().backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _fetch_with(connection: Any) -> Callable[[str, Sequence[Any]], Columns]:

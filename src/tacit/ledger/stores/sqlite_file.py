@@ -25,11 +25,13 @@ from urllib.parse import quote
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.slots import Slot
 from tacit.privacy.errors import (
+    InvalidInput,
     LedgerBusy,
     LedgerCorrupt,
     LedgerFull,
     LedgerReadOnly,
     LedgerUnavailable,
+    NameTaken,
     NotALedger,
     TacitError,
     Unavailable,
@@ -244,6 +246,38 @@ def statements(script: str) -> Iterator[str]:
 def touch_private(path: Path) -> None:
     """Make a new empty file that only its owner can read."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield an empty file that only its owner can read, and give it the name `path` when the block ends.
+
+    A name that is taken is refused before anything is written, and again by the file system when the name is given: no
+    file is ever replaced.
+    """
+    if os.path.lexists(path):
+        raise _taken(path)
+    if not path.parent.is_dir():
+        raise InvalidInput(
+            f"there is no folder {path.parent}; make it, or name a file elsewhere", name="path", value=str(path)
+        )
+    aside = path.with_name(f".tacit-{secrets.token_hex(8)}")
+    try:
+        touch_private(aside)
+        yield aside
+        sync(aside)
+        os.link(aside, path)
+        sync(path.parent)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError as error:
+        raise LedgerUnavailable(f"{path} cannot be written: {error.strerror}; the ledger is as it was") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _taken(path: Path) -> NameTaken:
+    return NameTaken(f"{path} exists, and nothing is overwritten; name a new file", name="path", value=str(path))
 
 
 def sync(path: Path) -> None:
