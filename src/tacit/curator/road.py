@@ -17,7 +17,7 @@ from typing import Final
 from tacit.accounting.bounds import Cost
 from tacit.curator.plans import Made, Plans, key_of
 from tacit.engines.protocol import Engine, Progress
-from tacit.ledger import Ledger, Permit
+from tacit.ledger import Ledger, Permit, Scope
 from tacit.ledger.accounts import Sum
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.errors import AlreadySettled, MixedRelations, TacitError
@@ -133,7 +133,7 @@ class Road:
 
     def _tariff(self, question: Question) -> Tariff:
         """Return what the budgets of the tables in a question allow; of several, the least."""
-        caps = [self.ledger.budget(name).cap for name in sorted(question.datasets)]
+        caps = [self.ledger.row_of(Scope(name)).cap for name in sorted(question.datasets)]
         relations = {cap.relation for cap in caps}
         if len(relations) > 1:
             raise MixedRelations("the budgets of these tables count under different relations, and do not go together")

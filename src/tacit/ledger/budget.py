@@ -46,13 +46,13 @@ class Budget:
     ) -> None:
         self._filter: Filter = filter_of(Cap.of(epsilon, delta, filter=filter, order=order, relation=relation))
         self._totals: Amounts = self._filter.nothing
-        self._tally = Tally(self.cap.relation)
+        self._tally = Tally(self._filter.cap.relation)
         self._lock = Lock()
 
     @property
     def cap(self) -> Cap:
         """How much may be lost, and by which filter it is counted."""
-        return self._filter.cap
+        return self._read()[0].cap
 
     @property
     def name(self) -> str:
@@ -104,16 +104,18 @@ class Budget:
 
     def report(self) -> Report:
         """Return what was admitted so far and what it means."""
-        tally = self._counted()
-        return Report(self.name, self.cap, self.spent(), self.remaining(), tally.events, tally.unlisted)
+        with self._lock:
+            totals, tally = self._totals, self._tally.copy()
+        spent, remaining = self._filter.spent(totals), self._filter.remaining(totals)
+        return Report(self.name, self.cap, spent, remaining, tally.events, tally.unlisted)
 
     def warnings(self, units: int | None = None) -> tuple[str, ...]:
         """Return what is doubtful about the cap, given how many units the data hold, if that is public."""
-        found = []
-        if self.cap.epsilon > 10:
-            found.append(f"epsilon {self.cap.epsilon:g} lets an attacker be all but certain about a unit; 1 is usual")
+        found, cap = [], self.cap
+        if cap.epsilon > 10:
+            found.append(f"epsilon {cap.epsilon:g} lets an attacker be all but certain about a unit; 1 is usual")
         if units is not None:
-            warning = delta_warning(self.cap.delta, whole("units", units))
+            warning = delta_warning(cap.delta, whole("units", units))
             found += [warning] if warning else []
         return tuple(found)
 
@@ -127,7 +129,8 @@ class Budget:
             return self._tally.copy()
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={self.cap.epsilon:g}, delta={self.cap.delta:g}, filter={self.cap.filter!r})"
+        cap = self.cap
+        return f"Budget(epsilon={cap.epsilon:g}, delta={cap.delta:g}, filter={cap.filter!r})"
 
 
 def measure(event: object) -> Measured:

@@ -29,13 +29,14 @@ from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
+from tacit.ledger.journal import Head
 from tacit.ledger.permits import Permit, Reservation, Scope
 from tacit.ledger.requests import Request
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stores import Store
 from tacit.ledger.views import LedgerBudget
 from tacit.ledger.work import Clock, Work, system_clock
-from tacit.privacy.errors import EmptyInput, TooLarge, UnknownName, WrongType
+from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import CompoundEvent, Event
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
@@ -130,16 +131,23 @@ class Ledger(Book):
 
     def budget(self, dataset: str, *, analyst: str | None = None, epoch: str | None = None) -> LedgerBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
+        if analyst is not None and epoch is not None:
+            raise InvalidInput("a budget is of an analyst or of an epoch; name one of them, not both", name="epoch")
         if analyst is not None:
             return LedgerBudget(self, Scope(dataset, "analyst", analyst))
         return LedgerBudget(self, Scope(dataset) if epoch is None else Scope(dataset, "epoch", epoch))
 
     def row_of(self, scope: Scope) -> ScopeRow:
         """Return a scope as it is now: its cap and its totals."""
-        row = self._view(lambda work: work.rows.scope(scope))
-        if row is None:
-            raise UnknownName(f"no budget was created for {scope}", name=scope.kind, value=scope.name or scope.dataset)
-        return row
+        return self.rows_of(scope)[1][0]
+
+    def rows_of(self, *scopes: Scope) -> tuple[Head, tuple[ScopeRow, ...]]:
+        """Return scopes as they are at one moment, and where the journal ends then."""
+
+        def read(work: Work) -> tuple[Head, tuple[ScopeRow, ...]]:
+            return work.rows.head(), tuple(_known(work, scope) for scope in scopes)
+
+        return self._view(read)
 
     def preview(
         self,
@@ -264,6 +272,13 @@ class Ledger(Book):
         """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
         who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
         return self._change(lambda work: requests.decide(work, _id(request), yes, who, why))
+
+
+def _known(work: Work, scope: Scope) -> ScopeRow:
+    row = work.rows.scope(scope)
+    if row is None:
+        raise UnknownName(f"no budget was created for {scope}", name=scope.kind, value=scope.name or scope.dataset)
+    return row
 
 
 def _quote(

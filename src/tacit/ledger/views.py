@@ -1,12 +1,14 @@
 """A scope of a durable ledger, with the methods of a budget in memory.
 
-What is read is what the ledger holds at that moment, whoever wrote it. `charge` reserves and commits at once, for
-callers who run the event themselves right after.
+What is read is what the ledger holds at that moment, whoever wrote it: nothing is remembered here, and the numbers of
+one report are of one moment. `charge` reserves and commits at once, for callers who run the event themselves right
+after.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tacit.accounting.bounds import Cost
@@ -16,7 +18,8 @@ from tacit.ledger.budget import Budget
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Scope
-from tacit.ledger.reports import Tally
+from tacit.ledger.reports import Report, Tally
+from tacit.ledger.rows import ScopeRow
 from tacit.privacy.events import Event, from_dict
 from tacit.privacy.relations import Relation
 
@@ -30,8 +33,7 @@ class LedgerBudget(Budget):
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self._ledger = ledger
         self.scope = scope
-        cap = ledger.row_of(scope).cap
-        super().__init__(cap.epsilon, cap.delta, filter=cap.filter, order=cap.order, relation=cap.relation)
+        ledger.row_of(scope)  # refuses what has no budget
 
     @property
     def name(self) -> str:
@@ -39,12 +41,16 @@ class LedgerBudget(Budget):
 
     def remaining(self) -> Cost:
         """Return what would be admitted now, here and by the data set's own cap."""
-        here = super().remaining()
-        whole = self._ledger.budget(self.scope.dataset)
-        if self.scope.kind == "dataset" or not whole.is_enforced:
-            return here
-        left = whole.remaining()
-        return Cost(min(here.epsilon, left.epsilon), min(here.delta, left.delta), min(here.rho, left.rho))
+        _, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
+        return _remaining(here, whole)
+
+    def report(self) -> Report:
+        """Return what was admitted so far and what it means, all of it as it is at one moment."""
+        head, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
+        records = takewhile(lambda record: record.number <= head.number, self._ledger.history())
+        tally = tally_of(records, self.scope, here.cap.relation)
+        spent = filter_of(here.cap).spent(here.totals)
+        return Report(self.name, here.cap, spent, _remaining(here, whole), tally.events, tally.unlisted)
 
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it for good, or raise BudgetExceeded and charge nothing."""
@@ -61,11 +67,19 @@ class LedgerBudget(Budget):
 
     def _read(self) -> tuple[Filter, Amounts]:
         row = self._ledger.row_of(self.scope)
-        self._filter = filter_of(row.cap)  # a cap may have been raised meanwhile
-        return self._filter, row.totals
+        return filter_of(row.cap), row.totals
 
     def _counted(self) -> Tally:
         return tally_of(self._ledger.history(), self.scope, self.cap.relation)
+
+
+def _remaining(here: ScopeRow, whole: ScopeRow) -> Cost:
+    """Return what a scope would still be admitted, and its data set, as they are at one moment."""
+    left = filter_of(here.cap).remaining(here.totals)
+    if here.scope == whole.scope or not whole.is_enforced:
+        return left
+    most = filter_of(whole.cap).remaining(whole.totals)
+    return Cost(min(left.epsilon, most.epsilon), min(left.delta, most.delta), min(left.rho, most.rho))
 
 
 def tally_of(records: Iterable[Record], scope: Scope, relation: Relation) -> Tally:

@@ -169,6 +169,42 @@ def test_a_flag_is_true_or_false_and_nothing_that_is_taken_for_it(ledger: Ledger
     assert ledger.head() == before
 
 
+def test_a_budget_shows_the_cap_as_it_is_now(ledger: Ledger) -> None:
+    ana = ledger.budget("visits", analyst="ana")
+    ledger.decide(ledger.file_request("ana", "visits", Cost(1.0, 1e-8, 0.0), "more"), True, by="carl")
+    assert (ana.epsilon, ana.delta) == (ana.cap.epsilon, ana.cap.delta) == (2.0, 2e-8)
+    assert repr(ana).startswith("Budget(epsilon=2, delta=2e-08")
+    report = ana.report()
+    assert report.guaranteed.epsilon == report.cap.epsilon == 2.0
+    assert str(report).startswith("epsilon 2 at delta 2e-08")
+
+
+def test_a_report_is_of_one_moment(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charges and grants come between any two reads; none may be in one number and missing in another."""
+    ana, history, calls = ledger.budget("visits", analyst="ana"), ledger.history, []
+
+    def busy(first: int = 1) -> Any:
+        calls.append(first)
+        ledger.decide(ledger.file_request("ana", "visits", Cost(0.1, 0.0, 0.0), "more"), True, by="carl")
+        ledger.reserve("visits", TENTH, analyst="ana")
+        return history(first)
+
+    ledger.reserve("visits", TENTH, analyst="ana")
+    monkeypatch.setattr(ledger, "history", busy)
+    for _ in range(2):
+        report = ana.report()
+        count = sum(report.events.values())
+        assert report.spent.epsilon == pytest.approx(count * 0.1)
+        assert report.cap.epsilon == pytest.approx(1.0 + (count - 1) * 0.1)
+        assert report.remaining.epsilon == pytest.approx(report.cap.epsilon - report.spent.epsilon)
+    assert len(calls) == 2
+
+
+def test_a_budget_is_of_an_analyst_or_of_an_epoch(ledger: Ledger) -> None:
+    with pytest.raises(InvalidInput, match="not both"):
+        ledger.budget("visits", analyst="ana", epoch="2024")
+
+
 def test_reservations_lists_what_was_never_committed_as_it_was_given_out(ledger: Ledger) -> None:
     first, second = ledger.reserve("visits", TENTH, analyst="ana"), ledger.reserve("visits", events.Gaussian(40))
     assert [one.permit for one in ledger.reservations()] == [first, second]
