@@ -35,7 +35,7 @@ from tacit.ledger.verification import (
     verify,
 )
 from tacit.ledger.work import Clock, Work, system_clock
-from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack
 
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""

@@ -7,8 +7,8 @@ What is declared decides whether numbers are released as integers or as real num
 come: a sum over nothing is the int 0 in Python and the float 0.0 in numpy, and a law that followed would tell that
 there was nothing.
 - An array of one or more dimensions declares by its dtype.
-- Everything else declares nothing: numbers of Python and numpy, arrays without dimensions, lists, arrays of objects, and
-  empty arrays of floats, since `np.array([])` is one. There the mechanism declares, by the type of its sensitivity
+- Everything else declares nothing: numbers of Python and numpy, arrays without dimensions, lists, arrays of objects,
+  and empty arrays of floats, since `np.array([])` is one. There the mechanism declares, by the type of its sensitivity
   (`sensitivity_of`): a whole-number type declares integers, any other real numbers.
 Where integers are declared, floats of Python and lists that hold a float are refused by their type. Real scalars of
 numpy are rounded to the nearest whole number, halves up: floor(x + 1/2) is monotone and moves along with x by whole
