@@ -34,9 +34,13 @@ from tacit.privacy.numbers import exact, inside_unit_interval
 from tacit.privacy.relations import Relation
 
 CURVE_POINTS: Final = 49
+CURVE_DELTA: Final = 1e-9
 TAIL_POINTS: Final = 17
 SURE: Final = 0.9
 """The belief of which `Meaning.sentence` says how likely it is."""
+
+CHANCE_SHOWN: Final = 1e-12
+"""Smaller chances are not told apart in words."""
 
 SLACK: Final = 1e-12
 """What is added to an expected posterior for the rounding of its sum."""
@@ -127,23 +131,30 @@ class Meaning:
     @cached_property
     def curve(self) -> tuple[tuple[float, float], ...]:
         """Points (epsilon, delta) of the event's curve, upper bounds, from epsilon 0 to the one asked for."""
-        top = self.epsilon.upper
+        top, at_top = self._end
         if math.isinf(top):
             return ((0.0, 1.0),)
         epsilons = np.unique(np.linspace(0, top, CURVE_POINTS)).tolist()
         *below, last = deltas(self.event, epsilons)
-        return tuple(zip(epsilons, (*below, min(last, self.delta)), strict=True))
+        return tuple(zip(epsilons, (*below, min(last, at_top)), strict=True))
+
+    @cached_property
+    def _end(self) -> tuple[float, float]:
+        """The epsilon and delta asked for; where delta has no epsilon, such as 0 for Gaussian noise, a small one's."""
+        if math.isfinite(self.epsilon.upper):
+            return self.epsilon.upper, self.delta
+        return epsilon_at(self.event, CURVE_DELTA).upper, CURVE_DELTA
 
     @cached_property
     def _long_curve(self) -> tuple[tuple[float, float], ...]:
         """The curve, and points beyond the epsilon asked for: what is rare still moves posteriors."""
-        top = self.epsilon.upper
+        top, at_top = self._end
         end = min(self.pure_epsilon, 2 * top + 2)
         if not top < end < math.inf:
             return self.curve
         epsilons = np.linspace(top, end, TAIL_POINTS).tolist()[1:]
         found = deltas(self.event, epsilons)
-        return (*self.curve, *zip(epsilons, (min(one, self.delta) for one in found), strict=True))
+        return (*self.curve, *zip(epsilons, (min(one, at_top) for one in found), strict=True))
 
     @property
     def sentence(self) -> str:
@@ -164,8 +175,8 @@ class Meaning:
                 f"{_percent_up(high)} likely after seeing the answers, whatever they are; {attack}."
             )
         chance = self.posterior_chance(0.5, SURE)
-        limit = f"more than {SURE:.0%} likely with a chance of at most {at_most(chance, 2)}"
-        if not chance:
+        limit = f"more than {SURE:.0%} likely with a chance of at most {at_most(max(chance, CHANCE_SHOWN), 2)}"
+        if self.posterior(0.5)[1] <= SURE:
             limit = f"never more than {_percent_up(self.posterior(0.5)[1])} likely"
         return (
             f"Whoever thinks it as likely as not {belief} will think it at most "

@@ -142,4 +142,11 @@ def test_records_are_spoken_of_under_replace_one() -> None:
 
 
 def test_no_sentence_claims_anything_where_no_bound_is_known() -> None:
-    assert "may become certain" in meaning(events.Gaussian(1.0), 0).sentence
+    assert "may become certain" in meaning(events.Approximate(1.0, 0.5), 0).sentence
+
+
+def test_what_is_said_of_an_attack_does_not_depend_on_a_delta_that_has_no_epsilon() -> None:
+    none, small = (meaning(events.Gaussian(1.0), delta) for delta in (0, 1e-9))
+    assert none.epsilon.upper == math.inf
+    assert none.curve == small.curve
+    assert none.sentence == small.sentence

@@ -81,7 +81,7 @@ def test_pure_privacy_moves_odds_by_no_more_than_its_factor() -> None:
 
 
 def test_what_has_no_bound_means_nothing() -> None:
-    told = meaning(events.Gaussian(1.0), 0)
+    told = meaning(events.Approximate(1.0, 0.5), 0)
     assert told.posterior(0.3) == (0.0, 1.0)
     assert told.advantage == 1
     assert told.true_positive_rate(0.01) == 1

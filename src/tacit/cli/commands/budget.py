@@ -19,7 +19,11 @@ RELATIONS: Final = ("add-remove", "replace-one")
 
 _EPSILON: Final = click.option("--epsilon", type=float, required=True, help="How much may be lost in all.")
 _DELTA: Final = click.option(
-    "--delta", type=float, default=0.0, show_default=True, help="With which probability it may be more; 0 is never."
+    "--delta",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="The delta of (epsilon, delta)-differential privacy; Gaussian noise and selected keys need one, such as 1e-6.",
 )
 
 
