@@ -9,7 +9,7 @@ import pytest
 from mpmath import mpf
 
 from tacit.accounting import delta, epsilon
-from tacit.accounting.measures import concentrated, gaussian_mu, renyi
+from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
 from tacit.privacy import Relation, events
 from tacit.privacy.errors import UnknownEvent
 from tests.unit.accounting import checker, truth
@@ -181,6 +181,32 @@ def test_measures_that_decide_do_not_guess_a_price(wrap, inner: events.Event) ->
     assert concentrated(event)[0] == math.inf
     assert gaussian_mu(event) == math.inf
     assert renyi(event, 8.0) == math.inf
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner,
+        lambda inner: events.Grouped(inner, 2),
+        lambda inner: events.Repeated(inner, 3),
+        lambda inner: events.Composed((events.Pure(1.0), inner)),
+        lambda inner: events.Disjoint((events.Pure(1.0), inner)),
+        lambda inner: events.Sampled(0.1, inner),
+        lambda inner: events.SampledWithoutReplacement(1, 10, inner),
+    ],
+)
+def test_shuffled_reports_have_no_price_where_their_number_may_change(wrap) -> None:  # type: ignore[no-untyped-def]
+    event = wrap(events.Shuffled(1.0, 100, under=Relation.ADD_REMOVE))
+    assert pure_epsilon(event) == concentrated(event)[0] == gaussian_mu(event) == renyi(event, 8.0) == math.inf
+    with pytest.raises(UnknownEvent):
+        epsilon(event, 1e-5)
+
+
+def test_an_epsilon_without_a_delta_is_pure() -> None:
+    event = events.Approximate(0.3, 0.0)
+    assert pure_epsilon(event) == 0.3
+    assert epsilon(event, 0).upper == 0.3
+    assert pure_epsilon(events.Approximate(0.3, 5e-324)) == math.inf
 
 
 @pytest.mark.parametrize(("shape", "factor"), [(0.0, 2), (1.0, 3), (0.5, 2.5)])

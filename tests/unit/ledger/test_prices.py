@@ -229,3 +229,29 @@ def test_an_order_that_is_said_to_do_it_does_it_or_none_is_said(epsilon: float) 
     with pytest.raises(TacitError) as refused:
         Budget(epsilon, 1e-6, filter="renyi", order=2)
     assert "an order of" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("event", "units"),
+    [
+        (events.Pure(0.0), 0),
+        (events.ZeroConcentrated(0.0), 0),
+        (events.Approximate(0.0, 0.0), 0),
+        (events.Approximate(0.0, 5e-324), 1),
+        (events.Laplace(5e-324), 1),
+        (events.Gaussian(1e300), 1),
+        (events.Disjoint((events.Pure(0.0), events.Gaussian(1e300))), 1),
+        (events.Disjoint((events.Gaussian(1e300), events.Pure(0.0))), 1),
+        (events.Composed((events.Pure(0.0), events.Gaussian(1e300), events.Laplace(5e-324))), 2),
+        (events.Repeated(events.Gaussian(1e300), 7), 7),
+        (events.Grouped(events.Composed((events.Gaussian(1e300), events.Gaussian(1e301))), 5), 10),
+        (events.Sampled(0.5, events.Repeated(events.Gaussian(1e300), 3)), 3),
+        (events.Disjoint((events.Repeated(events.Gaussian(1e300), 3), events.Gaussian(1e300))), 3),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Event) else str(one),
+)
+def test_every_noise_in_an_event_is_charged_a_unit_at_least(event: Event, units: int) -> None:
+    assert least_units(event) == units
+    for cap in CAPS.values():
+        prices = filter_of(cap).price(Measured(event))
+        assert all(price is None or max(price) >= units for price in prices)
