@@ -178,9 +178,7 @@ def test_what_is_not_priced_is_refused_however_it_is_wrapped(wrap, inner: events
 def test_measures_that_decide_do_not_guess_a_price(wrap, inner: events.Event) -> None:  # type: ignore[no-untyped-def]
     """A replaced unit may move from one part of disjoint data to another, so the dearest part is no bound."""
     event = wrap(inner)
-    assert concentrated(event)[0] == math.inf
-    assert gaussian_mu(event) == math.inf
-    assert renyi(event, 8.0) == math.inf
+    assert pure_epsilon(event) == concentrated(event)[0] == gaussian_mu(event) == renyi(event, 8.0) == math.inf
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Filters: an OR of accounts, exact, with delta shared between them."""
 
 import math
+import random
 from fractions import Fraction
 
 import pytest
 
 from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilon_of_rho
-from tacit.ledger.accounts import WIDENING, Concentrated, Gaussian, Measured, Named, Renyi
+from tacit.ledger.accounts import SLICES, WIDENING, Concentrated, Gaussian, Measured, Named, Renyi, Sum
 from tacit.ledger.amounts import UNIT_BITS, Amounts, added, at_most
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of, steps
@@ -189,6 +190,64 @@ def test_the_sum_charges_no_less_than_noise_and_randomized_response_cost_togethe
     cost = filter_of(CAPS[name]).cost(Measured(event), filter_of(CAPS[name]).price(Measured(event)))
     together = truth.twice(truth.response(epsilon), truth.Whole(truth.Gaussian(1 / sigma)), cost.epsilon)
     assert given + (1 - given) * together <= cost.delta
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.75, 3.0, 20.0])
+def test_the_sum_holds_its_epsilon_and_a_tenth_of_delta_in_slices(epsilon: float) -> None:
+    account = Sum.of(Cap.of(epsilon, 1e-6))
+    widened, unit = 1 + WIDENING, Fraction(1, 2**UNIT_BITS)
+    most, delta_most = (cap * unit for cap in account.caps)
+    assert Fraction(epsilon) <= most + unit <= Fraction(epsilon) * widened + unit
+    assert Fraction(1e-6) / 10 <= delta_most + unit <= Fraction(1e-6) / 10 * widened + unit
+    assert Fraction(1e-6) / 10 * (1 - Fraction(1, 2**50)) <= SLICES * Fraction(account.slice) <= Fraction(1e-6) / 10
+
+
+def test_prices_of_parts_are_summed_up_and_not_rounded_down() -> None:
+    """In units, which are exact: what a composition is charged is no less than its parts, whatever the last digits."""
+    chance, filter_ = random.Random(3), filter_of(CAPS["zcdp"])
+    (alone, slice_), _ = filter_.price(Measured(events.Gaussian(200)))  # type: ignore[misc]
+    for _ in range(60):
+        own = events.Approximate(chance.uniform(0.2, 0.5), chance.uniform(1e-10, 1e-9))
+        (epsilon, delta), _ = filter_.price(Measured(own))  # type: ignore[misc]
+        together = filter_.price(Measured(events.Composed((events.Gaussian(200), own))))[0]
+        assert together is not None
+        assert (together[0] >= alone + epsilon, together[1] >= slice_ + delta) == (True, True)
+        apart = filter_.price(Measured(events.Disjoint((events.Gaussian(200), own))))[0]
+        assert apart is not None
+        assert apart[1] >= slice_ + delta
+
+
+def test_every_part_is_charged_as_often_as_it_runs() -> None:
+    """Parts with an epsilon of their own cost more by their rho, so the sum takes them one by one."""
+    filter_ = filter_of(CAPS["zcdp"])
+    noise = events.Repeated(events.Gaussian(300), 3)
+    counted = [(noise, 1), (events.Approximate(0.3, 1e-9), 2), (events.Laplace(0.4), 5), (events.Pure(0.7), 1)]
+    whole = filter_.price(Measured(events.Composed(tuple(events.Repeated(one, count) for one, count in counted))))[0]
+    each = [(filter_.price(Measured(one))[0], count) for one, count in counted]
+    assert whole is not None
+    for number, charged_ in enumerate(whole):
+        least = sum(count * amount[number] for amount, count in each if amount is not None)
+        assert least <= charged_ <= least * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        [events.Approximate(0.01, 0.999e-7), *[events.Gaussian(200)] * 4],
+        [events.Laplace(0.5), *[events.Gaussian(500)] * 4, events.Approximate(0.01, 1e-8)],
+    ],
+    ids=["the sum's delta is used up", "the rho is used up"],
+)
+def test_what_is_left_of_one_account_does_not_count_for_another(several: list[Event]) -> None:
+    filter_ = filter_of(CAPS["zcdp"])
+    totals = charged(filter_, *several)
+    held = [account.holds(total) for account, total in zip(filter_.accounts, totals, strict=True)]
+    assert sorted(held) == [False, True]
+    left = filter_.remaining(totals)
+    for event in (events.Pure(left.epsilon), events.Approximate(0, left.delta), events.ZeroConcentrated(left.rho)):
+        assert filter_.admits(totals, filter_.price(Measured(event)))
+    for event in (events.Pure(left.epsilon * 1.001), events.Approximate(0, left.delta * 1.001)):
+        assert not filter_.admits(totals, filter_.price(Measured(event)))
 
 
 @every_cap
