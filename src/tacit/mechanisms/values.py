@@ -68,7 +68,10 @@ def declared_numbers(
         return array.astype(np.float64)
     if not (rounds and has_dtype(given)):
         raise refusal()
-    return numbers_of(math.floor(Fraction(float(array)) + Fraction(1, 2)))
+    nearest = math.floor(Fraction(float(array)) + Fraction(1, 2))
+    if abs(nearest) > INTEGER_MAX:
+        raise _too_large()
+    return np.asarray(nearest, dtype=np.int64)
 
 
 def _listed(value: Any) -> Any:
@@ -89,6 +92,10 @@ def require_finite(number: float) -> float:
     if not math.isfinite(number):
         raise _not_finite()
     return number
+
+
+def _too_large() -> TooLarge:
+    return TooLarge("integers in arrays must lie within ±2^62", name="value")
 
 
 def _not_finite() -> NotFinite:
@@ -156,7 +163,7 @@ def numbers_of(value: Any) -> NDArray[Any]:
         raise WrongType("a value is a number or an array of numbers of one shape", name="value") from None
     if array.dtype.kind in "iu":
         if array.size and (int(array.max()) > INTEGER_MAX or int(array.min()) < -INTEGER_MAX):
-            raise TooLarge("integers in arrays must lie within ±2^62", name="value")
+            raise _too_large()
         return array.astype(np.int64)
     if array.dtype.kind != "f":
         raise WrongType(f"a value is a number or an array of numbers, not {array.dtype}", name="value")

@@ -140,8 +140,8 @@ class Price:
 
     def half_width(self, index: int, level: float = LEVEL) -> float:
         """Return the half-width of the interval of a measure, in its steps."""
-        interval = self.noises[index].interval(level, np.int64(0))
-        return float(interval.high - interval.low) / 2
+        interval = self.noises[index].interval(level, np.zeros(1, dtype=np.int64))
+        return float((interval.high - interval.low)[0]) / 2
 
 
 def priced(items: Items, target: Target, tariff: Tariff, width: Callable[[Price], float]) -> Price:
