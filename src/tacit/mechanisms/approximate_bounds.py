@@ -24,8 +24,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tacit.mechanisms.laplace import Laplace
-from tacit.mechanisms.mechanism import Mechanism
+from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
@@ -85,13 +86,18 @@ class ApproximateBounds(Mechanism):
         far = scale * base**place
         return (near, far) if bin >= 0 else (-far, -near)
 
-    def release(self, counts: Any, *, source: Source = SYSTEM) -> LearntBounds:
+    def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
         """Return the range, given the counts of the bins from the most negative to the most positive."""
         array = vector_of(counts, "counts")
         if array.dtype != np.int64 or len(array) != 2 * self.bins:
             raise WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")
         noisy = np.asarray(self.noise.release(array, source=source))
-        return self.chosen(noisy)
+        found = self.chosen(noisy)
+        return marked(found) if source.simulated else found
+
+    def interval(self, level: float) -> Interval:
+        """Return where the noise of a bin's count lies: bins with as many more than the threshold are found."""
+        return self.noise.interval(level, 0)
 
     def chosen(self, counts: Any) -> LearntBounds:
         """Return the range that counts lead to, noisy ones or (in tests) exact ones."""

@@ -16,13 +16,14 @@ Not here: units that are in several groups (the caller repeats the event as ofte
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.mechanism import Mechanism
+from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.simulation import marked
@@ -90,6 +91,16 @@ class KeySelection(Mechanism):
         values = np.arange(-reach, reach + 1)
         weights = ratio ** np.abs(values)
         return float(weights[values >= self.threshold - count].sum() / weights.sum())
+
+    def interval(self, level: float) -> Interval:
+        """Return between how many units it is left to chance whether a group is shown.
+
+        A group of `low` units or fewer stays hidden and one of `high` or more is shown, each with probability `level`.
+        """
+        share = float(inside_unit_interval("level", level))
+        counts = range(2 * self.reach + 2)  # the last one is shown for certain
+        hidden = bisect_right(counts, 1 - share, key=self.chance) - 1
+        return Interval(hidden, bisect_left(counts, share, key=self.chance))
 
     def _noise(self, size: int, source: Source) -> NDArray[np.int64]:
         """Draw the cut-off noise by drawing again whatever lies beyond."""

@@ -1,12 +1,15 @@
 """Replayable randomness, for tests and simulation alone.
 
 Nothing released with a `SeededSource` protects anybody: who knows the seed knows the noise. It is imported by its full
-name, is never a default, and the numbers released with it are of a type that says so (`is_simulated`).
+name, is never a default, and what is released with it is of a type that says so (`is_simulated`); None and tuples
+without anything in them, which say that nothing was released, are as they are.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +32,13 @@ class SeededSource:
         return hashlib.shake_256(self._key + self._calls.to_bytes(16, "little")).digest(size)
 
 
+class SimulatedBool(int):
+    """A truth value that was released with replayable noise."""
+
+    def __repr__(self) -> str:
+        return f"{bool(self)} (simulated)"
+
+
 class SimulatedInt(int):
     """An int that was released with replayable noise."""
 
@@ -43,6 +53,20 @@ class SimulatedFloat(float):
         return f"{float(self)} (simulated)"
 
 
+class SimulatedFraction(Fraction):
+    """A fraction that was released with replayable noise."""
+
+    def __repr__(self) -> str:
+        return f"{self!s} (simulated)"
+
+
+class SimulatedText(str):
+    """A text that was released with replayable noise."""
+
+    def __repr__(self) -> str:
+        return f"{str(self)!r} (simulated)"
+
+
 class SimulatedArray(np.ndarray[Any, Any]):
     """An array that was released with replayable noise."""
 
@@ -50,21 +74,52 @@ class SimulatedArray(np.ndarray[Any, Any]):
         return f"{np.asarray(self)!r} (simulated)"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class SimulatedValue:
+    """Anything else that was released with replayable noise; `value` is it."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return f"{self.value!r} (simulated)"
+
+
+_MARKS: Final[dict[type, type]] = {
+    bool: SimulatedBool,
+    np.bool_: SimulatedBool,
+    int: SimulatedInt,
+    np.integer: SimulatedInt,
+    float: SimulatedFloat,
+    np.floating: SimulatedFloat,
+    Fraction: SimulatedFraction,
+    str: SimulatedText,
+}
+_MARKED: Final = (*dict.fromkeys(_MARKS.values()), SimulatedArray, SimulatedValue)
+
+
 def marked(released: Any) -> Any:
     """Return what was released as a value of a type that says it was simulated."""
+    if released is None or isinstance(released, _MARKED):
+        return released
     if isinstance(released, np.ndarray):
         return released.view(SimulatedArray)
-    if isinstance(released, int | np.integer):
-        return SimulatedInt(released)
-    if isinstance(released, float | np.floating):
-        return SimulatedFloat(released)
     if isinstance(released, tuple):
-        return tuple(marked(part) for part in released)
-    return released
+        parts = [marked(part) for part in released]
+        return type(released)(*parts) if hasattr(released, "_fields") else tuple(parts)
+    mark = next((mark for kind, mark in _MARKS.items() if isinstance(released, kind)), SimulatedValue)
+    return mark(released)
+
+
+def unmarked(released: Any) -> Any:
+    """Return a scalar without its mark."""
+    if isinstance(released, SimulatedValue):
+        return released.value
+    plain = next((kind for kind, mark in _MARKS.items() if isinstance(released, mark)), None)
+    return released if plain is None else str.__str__(released) if plain is str else plain(released)
 
 
 def is_simulated(released: object) -> bool:
     """Whether a released value carries the mark of replayable noise."""
     if isinstance(released, tuple):
         return any(is_simulated(part) for part in released)
-    return isinstance(released, SimulatedInt | SimulatedFloat | SimulatedArray)
+    return isinstance(released, _MARKED)

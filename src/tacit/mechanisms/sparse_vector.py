@@ -70,12 +70,12 @@ class SparseVector(Mechanism):
         """Return whether each value lies above, in order, ending early with the last "above" that was paid for."""
         refuse_masked(values)
         session = self.start(source=source)
-        answers: list[bool] = []
+        answers: list[Any] = []
         for value in values:
             answers.append(session.ask(value))
             if session.exhausted:
                 break
-        return marked(tuple(answers)) if source.simulated else tuple(answers)
+        return tuple(answers)
 
     def interval(self, level: float, questions: int) -> Interval:
         """Return between which values an answer may be wrong: outside, all of `questions` are right at this level."""
@@ -138,7 +138,7 @@ class SparseVectorSession:
         """Whether every "above" that was paid for has been given."""
         return self._left <= 0
 
-    def ask(self, value: Any) -> bool:
+    def ask(self, value: Any) -> Any:
         """Return whether a value lies above the threshold, by noisy comparison."""
         if os.getpid() != self._process:
             raise InvalidInput("a forked process cannot go on with a session; start another one there")
@@ -150,7 +150,7 @@ class SparseVectorSession:
             above = steps + self._noise.draw_one(self._source) >= self._threshold
             if not above:
                 self._left += 1
-        return above
+        return marked(above) if self._source.simulated else above
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         raise WrongType("a session cannot be copied: two would share the threshold's noise; start another one")

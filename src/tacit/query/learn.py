@@ -18,6 +18,7 @@ from sqlglot import exp
 from tacit.engines.protocol import Columns
 from tacit.mechanisms.approximate_bounds import ApproximateBounds
 from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.simulation import unmarked
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import MOMENTS, RANKED, Aggregate
 from tacit.query.expressions import Expression, Range
@@ -89,7 +90,7 @@ def learnt(mechanism: ApproximateBounds, columns: Columns, source: Source) -> Ra
     for place, weight in zip(columns["cell"], columns["w"], strict=True):
         counts[int(place) + BINS] = int(weight)
     found = mechanism.release(counts, source=source)
-    return Range(found.lower, found.upper)
+    return Range(unmarked(found.lower), unmarked(found.upper))
 
 
 def _needs_range(aggregate: Aggregate, value: Expression) -> bool:

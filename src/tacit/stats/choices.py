@@ -30,7 +30,7 @@ from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMo
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.propose import StabilityTest
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import marked, unmarked
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Composed, Event, Repeated
 from tacit.privacy.numbers import rounded_down, whole
@@ -101,7 +101,7 @@ class LeadingMode(Plan):
         most = 2 * test.distance_max  # a lead beyond which the test never fails; cutting moves no leads further apart
         # Without any value nothing leads; one more value would be shown with probability delta at most.
         found = self.mechanism.release(_leaders(units, most), source=source) if units else None
-        released = np.array([] if found is None else [written(found)])
+        released = np.array([] if found is None else [written(unmarked(found))])
         return (marked(released) if source.simulated else released,)
 
     def value(self, noisy: Noisy) -> Any:

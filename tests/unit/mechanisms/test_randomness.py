@@ -4,14 +4,28 @@ import inspect
 import os
 import subprocess
 import sys
+from datetime import date
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tacit.mechanisms
-from tacit.mechanisms import Exponential, Laplace, SmoothMedian, SparseVector, TopK
+from tacit.mechanisms import (
+    AboveThreshold,
+    ApproximateBounds,
+    Exponential,
+    KeySelection,
+    Laplace,
+    RandomizedResponse,
+    SmoothMedian,
+    SparseVector,
+    StableMode,
+    TopK,
+)
 from tacit.mechanisms.randomness import SYSTEM, bits, words
-from tacit.mechanisms.simulation import SeededSource, is_simulated
+from tacit.mechanisms.simulation import SeededSource, is_simulated, unmarked
 from tacit.privacy.errors import TacitError
 
 
@@ -71,6 +85,30 @@ def test_what_a_seeded_source_touched_says_so() -> None:
     ]
     assert all(is_simulated(one) for one in released)
     assert all("simulated" in repr(one) for one in released)
+
+
+@pytest.mark.parametrize("value", ["a", True, 3, 2.5, Fraction(1, 3), date(2026, 1, 2), ("a", 1)], ids=repr)
+def test_a_value_of_any_type_is_marked_and_equal_to_itself(value: Any) -> None:
+    released = StableMode(5, 0.01).release([value] * 99, source=SeededSource(1))
+    assert is_simulated(released)
+    assert repr(released) != repr(value)
+    assert tuple(map(unmarked, released)) == value if isinstance(value, tuple) else unmarked(released) == value
+    if not isinstance(value, tuple):
+        assert type(unmarked(released)) is type(value)
+
+
+def test_answers_of_a_session_and_truth_values_are_marked() -> None:
+    source = SeededSource(1)
+    for released in (
+        SparseVector(1, 1.0, 0).start(source=source).ask(1),
+        AboveThreshold(1, 1.0, 0).first([10**6], source=source),
+        RandomizedResponse(1.0).release(True, source=source),
+        KeySelection(1.0, 0.01).release([99], source=source),
+        *ApproximateBounds(1, 1.0).release([9] * 128, source=source),
+    ):
+        assert is_simulated(released)
+        assert "simulated" in repr(released)
+    assert repr(RandomizedResponse(50.0).release(True, source=source)) == "True (simulated)"
 
 
 def test_what_the_system_touched_does_not() -> None:
