@@ -18,21 +18,29 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.mechanisms.coins import exponential_coins
+from tacit.mechanisms.enclosures import exp_negative
+from tacit.mechanisms.laws import SCALE_MAX
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.uniform import integers_below
 from tacit.mechanisms.values import numbers_of
 from tacit.privacy import events
-from tacit.privacy.errors import OutOfRange, WrongType
+from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up
 from tacit.privacy.relations import Relation
+
+REACH_MAX: Final = 2**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,7 @@ class KeySelection(Mechanism):
         Mechanism.__post_init__(self)
         object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
         object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
+        _ = self.reach
 
     @property
     def event(self) -> Event:
@@ -59,11 +68,7 @@ class KeySelection(Mechanism):
     @property
     def reach(self) -> int:
         """The greatest noise: the least k at which P(noise = k) is no more than delta."""
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        ratio = math.exp(-epsilon)
-        # From e^(-k epsilon) (1 - r) / (1 + r - 2 r e^(-k epsilon)) <= delta, r = e^-epsilon.
-        log_tail = math.log(delta) + math.log1p(ratio) - math.log(-math.expm1(-epsilon) + 2 * delta * ratio)
-        return max(0, math.ceil(-log_tail / epsilon * (1 + 2.0**-40) + 2.0**-40))
+        return _reach(Fraction(self.epsilon), Fraction(self.delta))
 
     @property
     def threshold(self) -> int:
@@ -85,12 +90,14 @@ class KeySelection(Mechanism):
 
     def chance(self, count: int) -> float:
         """Return the probability that a group of so many units is shown."""
-        reach, ratio = self.reach, math.exp(-float(self.epsilon))
-        if count <= 0:
-            return 0.0
-        values = np.arange(-reach, reach + 1)
-        weights = ratio ** np.abs(values)
-        return float(weights[values >= self.threshold - count].sum() / weights.sum())
+        reach, epsilon = self.reach, float(self.epsilon)
+        if not 0 < count <= 2 * reach:
+            return float(count > 0)
+        if count > reach:  # the law is symmetric
+            return 1 - self.chance(2 * reach + 1 - count)
+        # Sums of r^x, r = e^-epsilon: over x from reach + 1 - count to reach, and over all from -reach to reach.
+        shown = math.exp(-epsilon * (reach + 1 - count)) * _summed(epsilon, count)
+        return shown / (1 + 2 * math.exp(-epsilon) * _summed(epsilon, reach))
 
     def interval(self, level: float) -> Interval:
         """Return between how many units it is left to chance whether a group is shown.
@@ -103,9 +110,56 @@ class KeySelection(Mechanism):
         return Interval(hidden, bisect_left(counts, share, key=self.chance))
 
     def _noise(self, size: int, source: Source) -> NDArray[np.int64]:
-        """Draw the cut-off noise by drawing again whatever lies beyond."""
-        reach, scale = self.reach, 1 / positive("epsilon", self.epsilon)
-        noise = np.asarray(discrete_laplace(scale, size, source=source))
-        while (beyond := np.flatnonzero(np.abs(noise) > reach)).size:
-            noise[beyond] = discrete_laplace(scale, int(beyond.size), source=source)
+        """Draw the cut-off noise: proposals of a wider law, drawn again until they are kept.
+
+        A proposal is kept with probability 1/2 or more. Where the cut lies within one scale, proposals are uniform and
+        kept with probability e^(-epsilon |x|); elsewhere they are of the law that is not cut off.
+        """
+        noise = np.empty(size, dtype=np.int64)
+        missing = np.arange(size)
+        while missing.size:
+            proposed, kept = self._proposed(missing.size, source)
+            noise[missing[kept]] = proposed[kept]
+            missing = missing[~kept]
         return noise
+
+    def _proposed(self, size: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        reach, epsilon = self.reach, Fraction(self.epsilon)
+        if reach * epsilon > 1:
+            proposed = np.asarray(discrete_laplace(1 / epsilon, size, source=source))
+            return proposed, np.abs(proposed) <= reach
+        proposed = integers_below(2 * reach + 1, size, source) - reach
+        exponents = np.abs(proposed) * float(epsilon)
+        return proposed, exponential_coins(exponents, lambda index: abs(int(proposed[index])) * epsilon, source)
+
+
+def _summed(epsilon: float, count: int) -> float:
+    """Return r^0 + r^1 + ... + r^(count - 1), r = e^-epsilon."""
+    return math.expm1(-epsilon * count) / math.expm1(-epsilon)
+
+
+@lru_cache(maxsize=256)
+def _reach(epsilon: Fraction, delta: Fraction) -> int:
+    """Return the least k with r^k (1 - r) <= delta (1 + r - 2 r^(k + 1)), r = e^-epsilon.
+
+    Solved, k >= ln(1 + tanh(epsilon / 2) (1 - delta) / delta) / epsilon. Doubles say nearly where that is, and integer
+    arithmetic which k is the first for which it holds.
+    """
+    odds = float((1 - delta) / delta)
+    near = math.log1p(math.tanh(float(epsilon) / 2) * odds) / float(epsilon)
+    if near >= REACH_MAX or (near * epsilon > 1 and 1 / epsilon > SCALE_MAX):
+        raise TooLarge("this noise is too wide to be drawn; take a greater epsilon or delta", name="epsilon")
+    bits = 128 + 2 * (1 / epsilon).__ceil__().bit_length() + (1 / delta).__ceil__().bit_length()
+    one, ratio = 1 << bits, exp_negative(epsilon, bits)
+
+    def holds(k: int) -> bool:
+        tail = exp_negative(k * epsilon, bits)
+        outermost = tail.high * (one - ratio.low)
+        return outermost <= delta * (one * (one + ratio.low) - 2 * tail.high * ratio.high)
+
+    low = max(0, math.floor(near * (1 - 2.0**-30)) - 1)
+    high = math.ceil(near * (1 + 2.0**-30)) + 1
+    found = low + bisect_left(range(low, high), True, key=holds)
+    if not holds(found):
+        raise TooLarge("no reach could be proven for this noise; take a greater epsilon or delta", name="epsilon")
+    return found

@@ -20,11 +20,11 @@ def loads(text: str | bytes) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"the JSON text names {twice!r} twice in one object; name it once")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInput(f"the JSON text names {name!r} twice in one object; name it once")
+        found[name] = value
     return found
 
 

@@ -29,7 +29,7 @@ def test_a_group_is_shown_as_often_as_chance_says(epsilon: float, delta: float) 
         accept(binomial_p(int(np.count_nonzero(shown)), DRAWS, selection.chance(selection.threshold)))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (0.3, 0.05)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (0.3, 0.05), (0.02, 0.04)])
 def test_the_noise_is_the_cut_off_geometric_law(epsilon: float, delta: float) -> None:
     selection = KeySelection(epsilon, delta)
     noise = selection._noise(DRAWS, SeededSource(4))

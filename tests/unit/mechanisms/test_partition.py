@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from random import Random
 
 import numpy as np
 import pytest
 
 from tacit.mechanisms import KeySelection
 from tacit.privacy import Relation
-from tacit.privacy.errors import InvalidInput
+from tacit.privacy.errors import InvalidInput, TooLarge
 from tacit.privacy.events import Approximate, Repeated
 from tests.statistical.exact_laws import require_approximate
 
@@ -35,6 +36,51 @@ def test_the_outermost_noise_has_no_more_than_delta_and_the_next_nearer_one_woul
         assert reach >= 1
         assert mass(epsilon, reach, reach) <= Decimal(delta)
         assert mass(epsilon, reach - 1, reach - 1) > Decimal(delta)
+
+
+@pytest.mark.parametrize("exponent", range(-15, 1))
+def test_the_outermost_noise_has_no_more_than_delta_also_where_delta_is_barely_what_a_reach_has(exponent: int) -> None:
+    """Both sides are nearly equal here: doubles cannot tell them apart, and sixty digits can."""
+    random = Random(exponent)
+    with localcontext() as context:
+        context.prec = 60
+        for _ in range(40):
+            epsilon = 10 ** (exponent - random.random())
+            place = random.randrange(1, 10 ** random.randrange(1, 6))
+            delta = float(mass(epsilon, place, place)) * (1 - random.choice([0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4]))
+            if delta < 1e-200:
+                continue
+            reach = KeySelection(epsilon, delta).reach
+            assert mass(epsilon, reach, reach) <= Decimal(delta) < mass(epsilon, reach - 1, reach - 1)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-12, 0.01), (1e-9, 0.5), (1e-15, 1e-12), (1e-12, 1e-15)])
+def test_small_costs_are_drawn_and_their_chances_worked_out_at_once(epsilon: float, delta: float) -> None:
+    selection = KeySelection(epsilon, delta)
+    certain = 2 * selection.reach + 1
+    assert selection.release([0, certain, certain + 1]).tolist() == [False, True, True]
+    assert 0 < selection.chance(1) <= delta
+    assert selection.chance(selection.reach) + selection.chance(selection.reach + 1) == pytest.approx(1)
+    assert selection.chance(certain) == 1.0
+    low, high = selection.interval(0.9)
+    assert selection.chance(low) <= 0.1 < selection.chance(low + 1)
+    assert selection.chance(high - 1) < 0.9 <= selection.chance(high)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-300, 1e-300), (2.0**-52, 1e-18), (1e-30, 1e-25)])
+def test_noise_that_is_too_wide_to_draw_is_refused_before_any_data_is_seen(epsilon: float, delta: float) -> None:
+    with pytest.raises(TooLarge, match="greater epsilon or delta"):
+        KeySelection(epsilon, delta)
+
+
+def test_chances_are_those_of_the_masses_summed_one_by_one() -> None:
+    for epsilon, delta in ((0.5, 1e-4), (3.0, 0.2), (1e-6, 0.01)):
+        selection = KeySelection(epsilon, delta)
+        reach = selection.reach
+        weights = np.exp(-epsilon * np.abs(np.arange(-reach, reach + 1)))
+        for count in range(2 * reach + 3):
+            shown = weights[max(0, 2 * reach + 1 - count) :].sum() if count else 0.0
+            assert selection.chance(count) == pytest.approx(shown / weights.sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
