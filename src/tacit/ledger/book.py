@@ -24,6 +24,7 @@ from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.stores.sqlite_file import new_file
 from tacit.ledger.texts import name, note
+from tacit.ledger.texts import path as path_of
 from tacit.ledger.verification import (
     RECORDS_AT_ONCE,
     Verified,
@@ -209,11 +210,11 @@ class Book:
 
     def export(self, target: Path | str | TextIO) -> None:
         """Write the ledger as JSON lines, to a stream or to a new file that appears when it is complete."""
-        if not isinstance(target, str | Path):
+        if hasattr(target, "writelines"):
             folder = self._store.place if isinstance(self._store, SqliteStore) else None
             target.writelines(f"{line}\n" for line in self.export_lines(folder=folder))
             return
-        with new_file(Path(target)) as path, path.open("w", encoding="ascii") as file:
+        with new_file(path_of("target", target)) as path, path.open("w", encoding="ascii") as file:
             self.export(file)
 
     def export_lines(self, *, answers: bool = True, folder: str | None = None) -> Iterator[str]:
@@ -264,7 +265,7 @@ class Book:
 
     def backup(self, path: Path | str) -> None:
         """Write a copy that can be opened to a new file, while others go on; it appears when it is complete."""
-        self._store.backup(Path(path))
+        self._store.backup(path_of("path", path))
 
     def _write_missing_caches(self) -> None:
         """Write the tables from the journal if a migration made them anew, and nobody else has done it."""

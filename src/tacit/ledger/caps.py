@@ -90,10 +90,10 @@ class Cap:
         return cap
 
 
-def _filter_named(name: str | None, delta: float) -> FilterName:
+def _filter_named(name: object, delta: float) -> FilterName:
     if name is None:
         return "zcdp" if delta > 0 else "pure"
-    if name not in FILTERS:
+    if not isinstance(name, str) or name not in FILTERS:
         raise InvalidInput(f"a filter is one of {', '.join(FILTERS)}, not {name!r}", name="filter", value=name)
     if (name == "pure") != (delta == 0):
         fitting = "pure" if delta == 0 else "zcdp, renyi or gdp"

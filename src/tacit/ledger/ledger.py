@@ -17,7 +17,7 @@ Not here: what an event costs (accounts), who may do what (the curator), and whe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
-from tacit.ledger.journal import Head
+from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Permit, Reservation, Scope
 from tacit.ledger.requests import Request
 from tacit.ledger.rows import ScopeRow
@@ -38,7 +38,7 @@ from tacit.ledger.views import LedgerBudget
 from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import CompoundEvent, Event
-from tacit.privacy.numbers import truth_value
+from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.relations import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
@@ -46,6 +46,8 @@ ANSWER_BYTES_MAX: Final = 64 * 2**20
 CAPS_SEEN_MAX: Final = 10_000
 CHARGED_MAX: Final = 1_000
 """How many analysts and groups, or epochs, one release can be charged to."""
+NUMBER_MAX: Final = 2**62
+"""Beyond the number of any record, and within what databases count."""
 
 
 class Ledger(Book):
@@ -99,7 +101,7 @@ class Ledger(Book):
     def create_caps(self, analyst: str, caps: Mapping[str, Cap]) -> None:
         """Give an analyst, or a group, caps on several data sets: all of them or none."""
         who = texts.name("analyst", analyst)
-        named = {texts.name("dataset", dataset): cap for dataset, cap in caps.items()}
+        named = _caps(caps)
 
         def create(work: Work) -> None:
             for dataset, cap in named.items():
@@ -118,24 +120,26 @@ class Ledger(Book):
         delta: object = None,
     ) -> LedgerBudget:
         """Add a stretch of time from `starts` up to `ends`, with the data set's cap unless a smaller one is given."""
-        whole, what = self.row_of(Scope(texts.name("dataset", dataset))).cap, texts.name("epoch", name)
+        outer, what = self.row_of(Scope(texts.name("dataset", dataset))).cap, texts.name("epoch", name)
         first, last = definitions.stretch(starts, ends)
-        own_epsilon, own_delta = whole.epsilon if epsilon is None else epsilon, whole.delta if delta is None else delta
-        cap = _within(whole, own_epsilon, own_delta)
+        own_epsilon, own_delta = outer.epsilon if epsilon is None else epsilon, outer.delta if delta is None else delta
+        cap = _within(outer, own_epsilon, own_delta)
         self._change(lambda work: definitions.add_epoch(work, dataset, what, cap, first, last))
         return self.budget(dataset, epoch=what)
 
     def scopes(self, dataset: str | None = None) -> list[Scope]:
         """Return everything that has a cap, of one data set or of all."""
-        return [row.scope for row in self._view(lambda work: work.rows.scopes(dataset))]
+        name = None if dataset is None else texts.name("dataset", dataset)
+        return [row.scope for row in self._view(lambda work: work.rows.scopes(name))]
 
     def budget(self, dataset: str, *, analyst: str | None = None, epoch: str | None = None) -> LedgerBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         if analyst is not None and epoch is not None:
             raise InvalidInput("a budget is of an analyst or of an epoch; name one of them, not both", name="epoch")
+        name = texts.name("dataset", dataset)
         if analyst is not None:
-            return LedgerBudget(self, Scope(dataset, "analyst", analyst))
-        return LedgerBudget(self, Scope(dataset) if epoch is None else Scope(dataset, "epoch", epoch))
+            return LedgerBudget(self, Scope(name, "analyst", texts.name("analyst", analyst)))
+        return LedgerBudget(self, Scope(name) if epoch is None else Scope(name, "epoch", texts.name("epoch", epoch)))
 
     def row_of(self, scope: Scope) -> ScopeRow:
         """Return a scope as it is now: its cap and its totals."""
@@ -143,6 +147,9 @@ class Ledger(Book):
 
     def rows_of(self, *scopes: Scope) -> tuple[Head, tuple[ScopeRow, ...]]:
         """Return scopes as they are at one moment, and where the journal ends then."""
+        for scope in scopes:
+            if not isinstance(scope, Scope):
+                raise WrongType(f"a row is that of a Scope, not of {type(scope).__name__}", name="scope", value=scope)
 
         def read(work: Work) -> tuple[Head, tuple[ScopeRow, ...]]:
             return work.rows.head(), tuple(_known(work, scope) for scope in scopes)
@@ -200,7 +207,8 @@ class Ledger(Book):
     ) -> tuple[Permit, ...]:
         """Charge an event that is about several data sets to each of them, or raise and charge none (see `reserve`)."""
         bound_to = _bound_to(question, data_version)
-        return self._reserve([_quote(name, event, analyst, (), bound_to, purpose, key) for name in datasets])
+        names = _names("dataset", datasets)
+        return self._reserve([_quote(name, event, analyst, (), bound_to, purpose, key) for name in names])
 
     def _reserve(self, quotes: Sequence[Quote]) -> tuple[Permit, ...]:
         """Admit what was asked in one transaction."""
@@ -227,7 +235,7 @@ class Ledger(Book):
         Commit before the answer is shown to anybody: a permit pays for one answer, and a second commit is refused
         (AlreadySettled) whatever its answer is. If two permits answer the same plan, the first answer is the one kept.
         """
-        plan_sha256, version = _bound_to(plan, data_version)
+        permit_id, (plan_sha256, version) = _permit_id(permit), _bound_to(plan, data_version)
         if answer is not None:
             if not isinstance(answer, bytes):
                 raise WrongType(f"an answer is kept as bytes, not {type(answer).__name__}", name="answer")
@@ -235,17 +243,17 @@ class Ledger(Book):
                 raise TooLarge(f"an answer of at most {ANSWER_BYTES_MAX:,} bytes can be kept", name="answer")
         if plan is not None and answer is None:
             raise EmptyInput("a plan and a version are kept with an answer, and there is none", name="answer")
-        self._change(lambda work: admission.commit(work, _id(permit), answer, plan_sha256, version))
+        self._change(lambda work: admission.commit(work, permit_id, answer, plan_sha256, version))
 
     def refund(self, permit: Permit | str, ran: Event) -> None:
         """Return what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""
-        event = measure(ran).event
-        self._change(lambda work: admission.refund(work, _id(permit), event))
+        permit_id, event = _permit_id(permit), measure(ran).event
+        self._change(lambda work: admission.refund(work, permit_id, event))
 
     def annotate(self, permit: Permit | str, note: str) -> None:
         """Say what became of a reservation; it stays charged."""
-        text = texts.note("note", note, required=True)
-        self._change(lambda work: admission.annotate(work, _id(permit), text))
+        permit_id, text = _permit_id(permit), texts.note("note", note, required=True)
+        self._change(lambda work: admission.annotate(work, permit_id, text))
 
     def reservations(self) -> list[Reservation]:
         """Return permits that were never committed, the oldest first: runs under way, and runs that died."""
@@ -258,10 +266,9 @@ class Ledger(Book):
 
     def file_request(self, analyst: str, dataset: str, what: Event | Cost, reason: str) -> Request:
         """Ask for more than the analyst's cap: for an event that did not fit, or for a cost."""
-        if not isinstance(what, Event | Cost):
-            raise WrongType(f"a request is for an event or a cost, not {type(what).__name__}", name="what")
-        text = texts.note("reason", reason, required=True)
-        return self._change(lambda work: requests.file_request(work, analyst, dataset, what, text, self._token))
+        who, name = texts.name("analyst", analyst), texts.name("dataset", dataset)
+        wanted, why = requests.wanted(what), texts.note("reason", reason, required=True)
+        return self._change(lambda work: requests.file_request(work, who, name, wanted, why, self._token))
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests, the oldest first."""
@@ -271,7 +278,12 @@ class Ledger(Book):
     def decide(self, request: Request | str, granted: bool, by: str, note: str = "") -> Request:
         """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
         who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
-        return self._change(lambda work: requests.decide(work, _id(request), yes, who, why))
+        request_id = texts.name("request", request.id if isinstance(request, Request) else request)
+        return self._change(lambda work: requests.decide(work, request_id, yes, who, why))
+
+    def history(self, first: int = 1) -> Iterator[Record]:
+        """Yield the records from a number on, each checked."""
+        return super().history(min(whole("first", first), NUMBER_MAX))
 
 
 def _known(work: Work, scope: Scope) -> ScopeRow:
@@ -313,9 +325,17 @@ def _quote(
 
 
 def _names(what: str, values: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise WrongType(f"{what} must be a name or a list of names, not {type(values).__name__}", name=what)
     if len(values) > CHARGED_MAX:
         raise TooLarge(f"a release is charged to at most {CHARGED_MAX:,} of a kind, not {len(values):,}", name=what)
     return tuple(dict.fromkeys(texts.name(what, value) for value in values))
+
+
+def _caps(values: object) -> dict[str, Cap]:
+    if not isinstance(values, Mapping) or not all(isinstance(cap, Cap) for cap in values.values()):
+        raise WrongType("caps are a Cap for each data set, as in {name: Cap.of(epsilon)}", name="caps", value=values)
+    return {texts.name("dataset", dataset): cap for dataset, cap in values.items()}
 
 
 def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = None, order: object = None) -> Cap:
@@ -336,5 +356,5 @@ def _plan_digest(plan: str) -> str:
     return hashlib.sha256(texts.plan(plan).encode()).hexdigest()
 
 
-def _id(what: Permit | Request | str) -> str:
-    return texts.name("id", what if isinstance(what, str) else what.id)
+def _permit_id(permit: Permit | str) -> str:
+    return texts.name("permit", permit.id if isinstance(permit, Permit) else permit)

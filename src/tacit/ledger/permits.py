@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from tacit.accounting.bounds import Cost
 from tacit.ledger.amounts import Amounts
 from tacit.privacy import strict_json
-from tacit.privacy.errors import InvalidInput, LedgerCorrupt
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, WrongType
 from tacit.privacy.events import Event
 
 ScopeKind: TypeAlias = Literal["dataset", "analyst", "epoch"]
@@ -32,6 +32,10 @@ class Scope:
     dataset: str
     kind: ScopeKind = "dataset"
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(part, str) for part in (self.dataset, self.kind, self.name)):
+            raise WrongType("a scope is named by texts: its data set, its kind and its name", name="scope")
 
     @property
     def key(self) -> str:

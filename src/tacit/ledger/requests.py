@@ -20,8 +20,9 @@ from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict, time_of
 from tacit.ledger.rows import RequestState, ScopeRow
 from tacit.ledger.work import Work
-from tacit.privacy.errors import AlreadySettled, NotPermitted, OutOfRange, TooLarge, UnknownName
+from tacit.privacy.errors import AlreadySettled, NotPermitted, OutOfRange, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import Event
+from tacit.privacy.numbers import exact, rounded_down
 
 WAITING_MAX: Final = 100
 """How many requests of one analyst on one data set can wait to be decided."""
@@ -42,6 +43,19 @@ class Request:
     note: str = ""
 
 
+def wanted(what: object) -> Event | Cost:
+    """Return what a request is for, a cost in floats."""
+    if isinstance(what, Event):
+        return what
+    if not isinstance(what, Cost):
+        raise WrongType(f"a request is for an event or a cost, not {type(what).__name__}", name="what", value=what)
+    return Cost(_number("epsilon", what.epsilon), _number("delta", what.delta), _number("rho", what.rho))
+
+
+def _number(name: str, value: object) -> float:
+    return value if isinstance(value, float) else rounded_down(exact(name, value))
+
+
 def file_request(
     work: Work, analyst: str, dataset: str, what: Event | Cost, reason: str, token: Callable[[], str]
 ) -> Request:
@@ -57,8 +71,12 @@ def file_request(
         cost = filter_of(cap).cost(measured, filter_of(cap).price(measured))
     else:
         cost = what
-    if not 0 < cost.epsilon < math.inf or not 0 <= cost.delta < 1:
-        raise OutOfRange("a request asks for an epsilon above 0, and a delta below 1", name="cost", value=cost)
+    if not 0 < cost.epsilon < math.inf or not 0 <= cost.delta < 1 or not cost.rho >= 0:
+        raise OutOfRange(
+            "a request asks for an epsilon above 0, a delta from 0 to below 1, and no negative rho",
+            name="cost",
+            value=cost,
+        )
     record = work.write(
         "request-filed",
         {

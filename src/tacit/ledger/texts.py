@@ -1,4 +1,4 @@
-"""Texts that people write into the ledger: names, purposes, reasons, notes.
+"""Texts that people write into the ledger: names, purposes, reasons, notes; and the paths of its files.
 
 They end up in records that are kept for good and on screens, so they are short and hold no control characters: nothing
 that ends a line, hides what follows, or writes from right to left where nobody expects it.
@@ -6,7 +6,9 @@ that ends a line, hides what follows, or writes from right to left where nobody 
 
 from __future__ import annotations
 
+import os
 import unicodedata
+from pathlib import Path
 from typing import Final
 
 from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, WrongType
@@ -52,6 +54,19 @@ def plan(value: object) -> str:
     if any(unicodedata.category(character) == "Cs" for character in value):
         raise InvalidInput("a plan must be text that can be written as UTF-8", name="plan")
     return value
+
+
+def path(what: str, value: object) -> Path:
+    """Return the path of a file or a folder, which the file system can have."""
+    if not isinstance(value, str | Path):
+        raise WrongType(f"{what} must be a path, not {type(value).__name__}", name=what, value=value)
+    try:
+        written = os.fsencode(value)
+    except UnicodeEncodeError:
+        written = b"\0"
+    if b"\0" in written:
+        raise InvalidInput(f"{what} must be a path that the file system can have, not {str(value)!r}", name=what)
+    return Path(value)
 
 
 def _text(what: str, value: object, length_max: int) -> str:

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.ledger import anchor
+from tacit.ledger import anchor, texts
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
 from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
@@ -62,7 +62,7 @@ class SqliteStore(SqliteFile, Store):
         migrations: Path = migrate.FOLDER / "sqlite",
     ) -> None:
         super().__init__(
-            Path(folder) / FILE_NAME,
+            texts.path("folder", folder) / FILE_NAME,
             WORDS,
             APPLICATION_ID,
             migrations,

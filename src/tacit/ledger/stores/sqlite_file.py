@@ -124,7 +124,7 @@ class SqliteFile:
                 raise
 
     def _connected(self) -> Any:
-        address = f"file:{quote(str(self.path))}?mode=rw"
+        address = f"file:{quote(os.fsencode(self.path))}?mode=rw"
         connection = self._connect(
             address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
         )

@@ -1,0 +1,152 @@
+"""Whatever is passed to a ledger or a budget, what comes out is a result or an error of the tree."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tacit.accounting import Cost
+from tacit.ledger import Budget, Cap, Ledger, LedgerBudget, Scope
+from tacit.ledger.stores import SqliteStore
+from tacit.privacy import events
+from tacit.privacy.errors import InvalidInput, TacitError, WrongType
+
+WRONG: Final[tuple[Any, ...]] = (
+    None, True, 0, -5, 5, 2**70, 1.5, float("nan"), float("inf"),
+    "", "x", "a\0b", "\ud800", "²", b"", b"x", [], [5], ["x"], [None], {}, {"visits": 1.0}, {5: None}, set(), (),
+    object(), object, Cost(1.0, 0.0, 0.0), Cost("1", 0.0, 0.0), Cost(0.1, 0.0, -5), events.Laplace(0.1),  # type: ignore[arg-type]
+)  # fmt: skip
+ELSEWHERE: Final = {"close", "export_lines", "import_", "rows_of", "verify"}
+"""What moves, checks or closes a whole ledger has tests of its own; the others are called by those that are tried."""
+
+TENTH: Final = events.Laplace(0.1)
+
+
+def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
+    """Return what each public method is called with, so that it works."""
+    plan = ledger.reserve("visits", events.Repeated(TENTH, 2), plan=True)
+    reserve = {"dataset": "visits", "event": TENTH, "analyst": "ana", "purpose": "p", "key": "k"}
+    reserve |= {"question": "q", "data_version": "1"}
+    file_request: dict[str, Any] = {
+        "analyst": "ana",
+        "dataset": "visits",
+        "what": Cost(0.1, 0.0, 0.0),
+        "reason": "more",
+    }
+    cap = {"epsilon": 0.5, "delta": 1e-9, "filter": None, "order": None}
+    return {
+        "add_epoch": {"dataset": "labs", "name": "e", "starts": date(2024, 1, 1), "ends": date(2025, 1, 1)}
+        | {"epsilon": 0.5, "delta": 1e-9},
+        "annotate": {"permit": plan, "note": "n"},
+        "backup": {"path": tmp_path / "backup"},
+        "budget": {"dataset": "visits", "analyst": "ana", "epoch": None},
+        "commit": {"permit": plan, "answer": b"17", "plan": "q", "data_version": "1"},
+        "create_budget": {"dataset": "more", "relation": "add-remove", "per_epoch": False} | cap,
+        "create_cap": {"dataset": "visits", "analyst": "bob"} | cap,
+        "create_caps": {"analyst": "cleo", "caps": {"visits": Cap.of(0.1)}},
+        "decide": {"request": ledger.file_request(**file_request), "granted": True, "by": "carl", "note": ""},
+        "export": {"target": tmp_path / "export"},
+        "file_request": file_request,
+        "head": {},
+        "history": {"first": 1},
+        "preview": {"dataset": "visits", "event": TENTH, "analyst": "ana", "epochs": (), "plan": False},
+        "refund": {"permit": plan, "ran": TENTH},
+        "released": {"plan": "q", "data_version": "1"},
+        "requests": {"only_open": False},
+        "reservations": {},
+        "reserve": reserve | {"epochs": (), "plan": False},
+        "reserve_all": {name: value for name, value in reserve.items() if name != "dataset"} | {"datasets": ["visits"]},
+        "row_of": {"scope": ledger.scopes()[0]},
+        "scopes": {"dataset": "visits"},
+    }
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "clinic") as ledger:
+        for name in ("visits", "labs"):
+            ledger.create_budget(name, epsilon=1e6, delta=1e-7)
+        ledger.create_cap("visits", "ana", epsilon=1e5, delta=1e-8)
+        yield ledger
+        ledger.verify(full=True)
+
+
+def public(kind: type) -> set[str]:
+    return {name for name, one in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+
+def only_coded(call: Callable[..., Any], given: dict[str, Any]) -> list[str]:
+    """Return which wrong values of which argument end in an error without a code."""
+    bare = []
+    for name in given:
+        for wrong in WRONG:
+            try:
+                found = call(**given | {name: wrong})
+                if inspect.isgenerator(found):
+                    list(found)
+            except TacitError:
+                pass
+            except Exception as error:
+                bare.append(f"{call.__name__}({name}={wrong!r}): {type(error).__name__}: {error}")
+    return bare
+
+
+def test_every_method_of_a_ledger_is_tried(ledger: Ledger, tmp_path: Path) -> None:
+    assert arguments(ledger, tmp_path).keys() == public(Ledger) - ELSEWHERE
+
+
+def test_a_wrong_argument_of_a_ledger_is_an_error_of_the_tree(ledger: Ledger, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare = [
+        sentence
+        for name, given in arguments(ledger, tmp_path).items()
+        for sentence in only_coded(getattr(ledger, name), given)
+    ]
+    assert not bare, "\n".join(bare)
+
+
+@pytest.mark.parametrize("kind", [Budget, LedgerBudget])
+def test_a_wrong_argument_of_a_budget_is_an_error_of_the_tree(ledger: Ledger, kind: type[Budget]) -> None:
+    budget = Budget(1e6, 1e-7) if kind is Budget else ledger.budget("visits", analyst="ana")
+    given: dict[str, dict[str, Any]] = {
+        "charge": {"event": TENTH, "purpose": "p"},
+        "preview": {"event": TENTH},
+        "remaining": {},
+        "report": {},
+        "spent": {},
+        "warnings": {"units": 5},
+    }
+    assert given.keys() == public(kind)
+    bare = [sentence for name in given for sentence in only_coded(getattr(budget, name), given[name])]
+    assert not bare, "\n".join(bare)
+
+
+def test_a_wrong_argument_of_a_new_budget_is_an_error_of_the_tree() -> None:
+    cap = {"epsilon": 1.0, "delta": 1e-6, "filter": None, "order": None, "relation": "add-remove"}
+    bare = only_coded(Budget, cap) + only_coded(Cap.of, cap)
+    bare += only_coded(Cap.from_dict, {"record": Cap.of(1.0).to_dict()}) + only_coded(SqliteStore, {"folder": "f"})
+    bare += only_coded(Scope, {"dataset": "visits", "kind": "analyst", "name": "ana"})
+    assert not bare, "\n".join(bare)
+
+
+def test_what_is_wrong_is_named(ledger: Ledger) -> None:
+    for call, name in (
+        (lambda: ledger.reserve("visits", TENTH, analyst=5), "analyst"),  # type: ignore[arg-type]
+        (lambda: ledger.reserve("visits", TENTH, epochs=None), "epoch"),  # type: ignore[arg-type]
+        (lambda: ledger.reserve("visits", TENTH, epochs=(one for one in "a")), "epoch"),  # type: ignore[arg-type]
+        (lambda: ledger.create_caps("bob", {"visits": 1.0}), "caps"),  # type: ignore[dict-item]
+        (lambda: ledger.commit(None), "permit"),  # type: ignore[arg-type]
+        (lambda: ledger.budget(["visits"]), "dataset"),  # type: ignore[arg-type]
+        (lambda: ledger.history("x"), "first"),  # type: ignore[arg-type]
+        (lambda: ledger.file_request("ana", "visits", Cost("1", 0.0, 0.0), "more"), "epsilon"),  # type: ignore[arg-type]
+        (lambda: ledger.backup(5), "path"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(WrongType, match=name):
+            call()
+    with pytest.raises(InvalidInput, match="file system"):
+        ledger.backup("a\0b")
