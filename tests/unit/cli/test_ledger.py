@@ -111,8 +111,11 @@ def test_a_folder_without_a_ledger_is_bad_use_and_stays_as_it_is(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_head_that_is_not_one_is_bad_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ledger", "verify", "--folder", str(folder), "--noted", "x"]) == 2
+@pytest.mark.parametrize(
+    "noted", ["x", "²:HASH", "٣:HASH", f"{10**23}:HASH", f"{'9' * 5000}:HASH", "-1:HASH", ":HASH", "1:", "1:ab"]
+)
+def test_a_head_that_is_not_one_is_bad_use(folder: Path, noted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "verify", "--folder", str(folder), "--noted", noted.replace("HASH", "ab" * 32)]) == 2
     assert "NUMBER:HASH" in capsys.readouterr().err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tacit.ledger import Ledger, PostgresStore, Scope
 
 RECORDS_SHOWN: Final = 10
+_HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
 @click.group("ledger", cls=Group)
@@ -192,10 +194,13 @@ def _said(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
 
 
 def _noted(text: str) -> tuple[int, str]:
-    number, separator, digest = text.partition(":")
-    if not separator or not number.isdigit():
-        raise click.BadParameter("a noted head is written NUMBER:HASH, as verify shows it", param_hint="--noted")
-    return int(number), digest
+    found = _HEAD.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(
+            "a noted head is written NUMBER:HASH, as verify shows it, with all 64 digits of the hash",
+            param_hint="--noted",
+        )
+    return int(found[1]), found[2]
 
 
 def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
