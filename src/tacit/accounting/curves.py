@@ -128,7 +128,7 @@ def _unless_it_fails(solve: Callable[[], tuple[float, float]], most: float) -> t
 def check_supported(event: Event) -> None:
     """Refuse an event that no accountant can bound, naming the part."""
     if not isinstance(event, Event):
-        raise UnknownEvent(f"accountants read events, not {type(event).__name__}")
+        raise UnknownEvent(f"accountants read events, not {events.named_instead(event)}")
     add_remove = event.relation is Relation.ADD_REMOVE
     if isinstance(event, events.Disjoint) and not add_remove:
         raise UnknownEvent(

@@ -27,7 +27,7 @@ from tacit.ledger.refusals import not_priced, refusal
 from tacit.ledger.reports import Report, Tally
 from tacit.ledger.texts import note
 from tacit.privacy.errors import BudgetExceeded, WrongType
-from tacit.privacy.events import Event
+from tacit.privacy.events import Event, named_instead
 from tacit.privacy.numbers import whole
 from tacit.privacy.relations import Relation
 
@@ -136,7 +136,7 @@ class Budget:
 def measure(event: object) -> Measured:
     """Return an event ready to be priced, or refuse what is none."""
     if not isinstance(event, Event):
-        raise WrongType(f"what is charged is an event, not {type(event).__name__}", name="event", value=event)
+        raise WrongType(f"what is charged is an event, not {named_instead(event)}", name="event", value=event)
     return Measured(event)
 
 

@@ -21,7 +21,7 @@ from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict, time_of
 from tacit.ledger.rows import RequestState, ScopeRow
 from tacit.ledger.work import Work
 from tacit.privacy.errors import AlreadySettled, NotPermitted, OutOfRange, TooLarge, UnknownName, WrongType
-from tacit.privacy.events import Event
+from tacit.privacy.events import Event, named_instead
 from tacit.privacy.numbers import exact, rounded_down
 
 WAITING_MAX: Final = 100
@@ -48,7 +48,7 @@ def wanted(what: object) -> Event | Cost:
     if isinstance(what, Event):
         return what
     if not isinstance(what, Cost):
-        raise WrongType(f"a request is for an event or a cost, not {type(what).__name__}", name="what", value=what)
+        raise WrongType(f"a request is for an event or a cost, not {named_instead(what)}", name="what", value=what)
     return Cost(_number("epsilon", what.epsilon), _number("delta", what.delta), _number("rho", what.rho))
 
 

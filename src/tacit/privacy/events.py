@@ -250,7 +250,7 @@ class CompoundEvent(Event):
             raise TooLarge(f"{self.kind} takes at most {EVENT_PARTS_MAX:,} events; use Repeated for equal ones")
         for part in self.parts:
             if not isinstance(part, Event):
-                raise WrongType(f"{self.kind} is made from events, not from {type(part).__name__}", name="event")
+                raise WrongType(f"{self.kind} is made from events, not from {named_instead(part)}", name="event")
         relations = {part.relation for part in self.parts}
         if len(relations) > 1:
             raise MixedRelations(
@@ -425,6 +425,12 @@ def _parameters(event: Event) -> dict[str, Any]:
 
 def _written_name(field_name: str) -> str:
     return "relation" if field_name == "under" else field_name
+
+
+def named_instead(value: object) -> str:
+    """Return what stands in the place of an event, and where the event is to be had: mechanisms have theirs."""
+    name = type(value).__name__
+    return f"{name}; pass its .event" if hasattr(type(value), "event") else name
 
 
 def _depth(event: Event) -> int:

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import pytest
 
-from tacit.accounting import Cost
+from tacit.accounting import Cost, delta, epsilon, meaning
 from tacit.ledger import Budget, Cap, Ledger, LedgerBudget, Scope
 from tacit.ledger.stores import SqliteStore
+from tacit.mechanisms import Laplace
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, TacitError, WrongType
 
@@ -150,3 +151,19 @@ def test_what_is_wrong_is_named(ledger: Ledger) -> None:
             call()
     with pytest.raises(InvalidInput, match="file system"):
         ledger.backup("a\0b")
+
+
+def test_a_mechanism_in_the_place_of_its_event_is_told_apart(ledger: Ledger) -> None:
+    mechanism: Any = Laplace(1, 0.1)
+    for call in (
+        lambda: Budget(1.0).charge(mechanism),
+        lambda: ledger.reserve("visits", mechanism),
+        lambda: ledger.file_request("ana", "visits", mechanism, "more"),
+        lambda: epsilon(mechanism, 1e-6),
+        lambda: delta(mechanism, 1.0),
+        lambda: meaning(mechanism, 1e-6),
+        lambda: events.Composed((mechanism,)),
+        lambda: events.Repeated(mechanism, 2),
+    ):
+        with pytest.raises(InvalidInput, match=r"Laplace; pass its \.event"):
+            call()
