@@ -104,7 +104,7 @@ class Filter:
         if relation is not self.cap.relation:
             raise MixedRelations(
                 f"this budget counts {self.cap.relation} events, and the event is stated under {relation}; "
-                f"state it under {self.cap.relation}"
+                f'state it under {self.cap.relation}, or make a budget for it with relation="{relation}"'
             )
         least = least_units(measured.event)
         whole = tuple(raised(account.price(measured), least) for account in self.accounts)

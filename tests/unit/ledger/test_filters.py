@@ -252,7 +252,7 @@ def test_what_is_left_of_one_account_does_not_count_for_another(several: list[Ev
 
 @every_cap
 def test_events_under_the_other_relation_are_refused(cap: Cap) -> None:
-    with pytest.raises(MixedRelations, match="add-remove"):
+    with pytest.raises(MixedRelations, match='add-remove, or make a budget for it with relation="replace-one"'):
         filter_of(cap).price(Measured(events.Laplace(0.1, under=Relation.REPLACE_ONE)))
 
 
