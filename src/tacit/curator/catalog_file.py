@@ -59,7 +59,7 @@ class CatalogFile:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise _unavailable(self.path, error) from None
+            raise unavailable(self.path, error) from None
         return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
     def read(self) -> Snapshot:
@@ -71,7 +71,7 @@ class CatalogFile:
             with self.path.open("rb") as file:
                 data = file.read(FILE_BYTES_MAX + 1)
         except OSError as error:
-            raise _unavailable(self.path, error) from None
+            raise unavailable(self.path, error) from None
         if len(data) > FILE_BYTES_MAX:
             raise CatalogInvalid(f"{self.path} is larger than {FILE_BYTES_MAX:,} bytes; a catalog is a small text")
         try:
@@ -86,7 +86,7 @@ class CatalogFile:
         try:
             descriptor = os.open(self.folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _unavailable(self.folder, error) from None
+            raise unavailable(self.folder, error) from None
         try:
             deadline_s = time.monotonic() + timeout_s
             while not _lock(descriptor):
@@ -112,7 +112,7 @@ class CatalogFile:
             os.replace(aside, target)
             _sync_folder(target.parent)
         except OSError as error:
-            raise _unavailable(self.path, error) from None
+            raise unavailable(self.path, error) from None
 
 
 def _lock(descriptor: int) -> bool:
@@ -142,7 +142,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _unavailable(path: Path, error: OSError) -> TacitError:
+def unavailable(path: Path, error: OSError) -> TacitError:
+    """Return what the file system says of a curator's file, as an error of the tree."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return LedgerFull(f"no space is left for {path}; what it held is unchanged")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tacit.curator.catalog_file import unavailable
 from tacit.mechanisms.randomness import SYSTEM, bits
-from tacit.privacy.errors import CatalogInvalid
+from tacit.privacy.errors import CatalogInvalid, LedgerReadOnly
 
 FILE: Final = "salt"
 BITS: Final = 62
@@ -22,9 +23,16 @@ BITS: Final = 62
 def salt_of(folder: Path) -> int:
     """Return the salt of a folder, making it if there is none; of two processes at once, one makes it for both."""
     path = folder / FILE
-    if not path.exists():
-        _make(path)
-    return _read(path)
+    try:
+        if not path.exists():
+            _make(path)
+        return _read(path)
+    except PermissionError:
+        raise LedgerReadOnly(
+            f"{path} is for one account alone, which makes and reads it; ask as the account that owns {folder}"
+        ) from None
+    except OSError as error:
+        raise unavailable(path, error) from None
 
 
 def _make(path: Path) -> None:

@@ -1,5 +1,6 @@
 """A disk that is full, read-only or gone: one clear sentence, and nothing that was recorded is lost."""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -103,6 +104,61 @@ def test_a_folder_in_which_nothing_can_be_made_is_said(tmp_path: Path, monkeypat
     monkeypatch.setattr("os.open", denied)
     with pytest.raises(LedgerReadOnly, match="Permission denied; check who owns it"):
         Ledger.open(tmp_path / "clinic")
+
+
+OTHER_ACCOUNT = """
+import json, os, sys, tempfile
+from pathlib import Path
+from tacit.curator.salt import salt_of
+from tacit.ledger import Ledger
+from tacit.privacy import events
+from tacit.privacy.errors import TacitError
+
+def said(call):
+    try:
+        call()
+    except TacitError as error:
+        return [error.code, error.message]
+
+found = []
+with tempfile.TemporaryDirectory() as place:
+    os.chmod(place, 0o755)
+    places = {}
+    for folder_mode, file_mode in ((0o555, 0o644), (0o777, 0o444), (0o777, 0o000), (0o000, 0o600)):
+        folder = Path(place, f"{folder_mode}-{file_mode}")
+        with Ledger.open(folder) as ledger:
+            ledger.create_budget("visits", epsilon=1.0)
+        salt_of(folder)
+        os.chmod(folder / "salt", 0)
+        os.chmod(folder / "ledger.sqlite", file_mode)
+        os.chmod(folder, folder_mode)
+        places[folder] = folder if folder_mode != 0o777 else folder / "ledger.sqlite"
+    child = os.fork()
+    if not child:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        for folder, named in places.items():
+            spend = said(lambda: Ledger.open(folder).reserve("visits", events.Laplace(0.1)))
+            found.append([str(named), str(folder), spend, said(lambda: salt_of(folder))])
+        print(json.dumps(found), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    for folder in places:
+        os.chmod(folder, 0o700)
+"""
+
+
+def test_another_account_is_told_what_it_may_not_use() -> None:
+    done = subprocess.run([sys.executable, "-c", OTHER_ACCOUNT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found) == 4
+    for named, folder, (code, sentence), (salt_code, salt_sentence) in found:
+        assert (code, salt_code) == ("T512", "T512")
+        assert f"{named} cannot be" in sentence
+        assert salt_sentence.endswith(f"ask as the account that owns {folder}")
 
 
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:

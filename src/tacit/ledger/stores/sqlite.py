@@ -82,7 +82,8 @@ class SqliteStore(SqliteFile, Store):
         return str(self.path.parent.resolve())
 
     def exists(self) -> bool:
-        return self.path.exists()
+        with self._translated():
+            return self.path.exists()
 
     def open(self) -> None:
         super().open()

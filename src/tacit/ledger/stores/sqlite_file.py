@@ -99,11 +99,10 @@ class SqliteFile:
             raise Unavailable(
                 f"{self._words.thing} needs SQLite 3.37 or newer, and Python has {sqlite3.sqlite_version} here"
             )
-        with self._writer.held():
+        with self._writer.held(), self._translated():
             if not self.path.exists():
                 self._make()
-            with self._translated():
-                self._migrate(self._writer.connected())
+            self._migrate(self._writer.connected())
 
     def close(self) -> None:
         """Close what is open; the next use opens it again."""
@@ -198,7 +197,8 @@ class SqliteFile:
                 f"{self._description} is damaged; {self._words.closed} until a backup is restored"
             ) from error
         except PermissionError as error:
-            raise LedgerReadOnly(f"{self._description} cannot be used: {error.strerror}; check who owns it") from error
+            place = self._denied() or self._description
+            raise LedgerReadOnly(f"{place} cannot be used: {error.strerror}; check who owns it") from error
         except OSError as error:
             raise LedgerUnavailable(f"{self._description} cannot be used: {error.strerror}") from error
 
@@ -209,8 +209,8 @@ class SqliteFile:
             return self._busy()
         if code == sqlite3.SQLITE_FULL:
             return LedgerFull(f"no space is left for {place}: {words.undone}; free some and ask again")
-        if code == sqlite3.SQLITE_READONLY:
-            return LedgerReadOnly(f"{place} cannot be written, so {words.closed}; make it writable")
+        if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and self._denied()):
+            return LedgerReadOnly(f"{self._denied() or place} cannot be written, so {words.closed}; make it writable")
         if code == sqlite3.SQLITE_NOTADB:
             return NotALedger(
                 f"{self.path} is not {words.thing}, or its beginning is damaged; name the folder of one, or restore a "
@@ -221,6 +221,13 @@ class SqliteFile:
         if code == sqlite3.SQLITE_CONSTRAINT:
             return LedgerCorrupt(f"{place} contradicts itself ({said}); verify it", differs="rows")
         return LedgerUnavailable(f"{place} cannot be used now ({said}): {words.doubt}")
+
+    def _denied(self) -> str | None:
+        """Return what this account may not read and write: the folder, in which SQLite keeps its log, or the file."""
+        for path, way in ((self.path.parent, os.R_OK | os.W_OK | os.X_OK), (self.path, os.R_OK | os.W_OK)):
+            if os.path.exists(path) and not os.access(path, way):
+                return f"the folder {path}" if path == self.path.parent else str(path)
+        return None
 
     def _busy(self) -> LedgerBusy:
         return LedgerBusy(
