@@ -63,6 +63,7 @@ def _scope(key: str) -> Scope:
     try:
         dataset, kind, name = strict_json.loads(key)
         scope = Scope(dataset, kind, name)
+        f"{dataset}{name}".encode()  # a lone surrogate is no text
     except (InvalidInput, TypeError, ValueError):
         raise LedgerCorrupt(f"{key!r} names no scope", differs="scope") from None
     if kind not in _KINDS or scope.key != key:

@@ -126,10 +126,17 @@ def check_end(rows: Transaction) -> Head:
 
 def scopes_at(checkpoint: Record) -> dict[Scope, ScopeRow]:
     """Return the scopes as a checkpoint has them."""
-    rows = [
-        ScopeRow.from_parts(key, facts["definition"], facts["totals"], facts["record"])
-        for key, facts in checkpoint.contents["scopes"].items()
-    ]
+    try:
+        rows = [
+            ScopeRow.from_parts(key, facts["definition"], facts["totals"], facts["record"])
+            for key, facts in checkpoint.contents["scopes"].items()
+        ]
+    except (AttributeError, KeyError, TypeError):
+        raise LedgerCorrupt(
+            f"record {checkpoint.number} is not what a checkpoint record holds",
+            record=checkpoint.number,
+            differs="body",
+        ) from None
     return {row.scope: row for row in rows}
 
 

@@ -10,6 +10,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.journal import Head, Record, next_record
 from tacit.ledger.permits import Scope
 from tacit.ledger.replay import MemoryRows, apply
+from tacit.ledger.work import scopes_at
 from tacit.privacy import events
 from tacit.privacy.errors import LedgerCorrupt
 
@@ -171,3 +172,15 @@ def test_what_no_ledger_does_cannot_have_happened(steps: tuple[Step, ...], why: 
     with pytest.raises(LedgerCorrupt, match=rf"record {len(steps)} cannot have happened: .*{why}") as found:
         replayed(*steps)
     assert found.value.record == len(steps)
+
+
+@pytest.mark.parametrize("body", [{}, {"scopes": 3}, {"scopes": {VISITS: 3}}, {"scopes": {VISITS: {}}}])
+def test_a_checkpoint_of_another_form_is_damage(body: dict[str, Any]) -> None:
+    with pytest.raises(LedgerCorrupt, match="record 1 is not what a checkpoint record holds"):
+        scopes_at(next_record(Head(), "checkpoint", body, 1))
+
+
+@pytest.mark.parametrize("key", ['["\\ud800","dataset",""]', '[1,"dataset",""]', '[[1],"dataset",""]', "[]", "5"])
+def test_a_scope_that_is_named_by_no_text_is_damage(key: str) -> None:
+    with pytest.raises(LedgerCorrupt, match="names no scope"):
+        Scope.from_key(key)
