@@ -30,5 +30,5 @@ def test_a_key_that_stands_twice_among_many_is_found_in_one_pass() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[{"b": {"a": 1, "c": 2, "a": 3}}]'])
 def test_a_key_that_stands_twice_is_named(text: Any) -> None:
-    with pytest.raises(InvalidInput, match="names .a. twice"):
+    with pytest.raises(InvalidInput, match=r"names .a. twice"):
         strict_json.loads(text)
