@@ -147,7 +147,7 @@ def test_a_record_with_a_parameter_of_another_type_is_refused(epsilon: object) -
 
 
 def test_a_record_under_an_unknown_relation_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="add-remove, replace-one"):
+    with pytest.raises(InvalidInput, match="add-remove or replace-one"):
         events.from_dict({**WRITTEN, "relation": "add-two"})
 
 
