@@ -61,6 +61,8 @@ def put_back(folder: Path, backup: Path, facts: Mapping[str, Any], lost_records:
     if not backup.is_file():
         raise InvalidInput(f"{backup} is no file; name a backup that `tacit ledger backup` wrote", name="backup")
     target, store = folder / FILE_NAME, SqliteStore(folder, create=False)
+    if target.exists() and backup.samefile(target):
+        raise InvalidInput(f"{backup} is the ledger itself; name a backup of it", name="backup")
     anchor = Anchor(store.anchor)
     aside = f"{FILE_NAME}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     try:

@@ -447,3 +447,8 @@ def test_a_restored_ledger_notes_its_head_in_both_lines(folder: Path, tmp_path: 
     restored(folder, tmp_path / "backup", lost_records=2).close()
     first, second = (folder / HEAD_FILE).read_text().splitlines()
     assert first == second
+
+
+def test_a_ledger_is_no_backup_of_itself(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="is the ledger itself"):
+        restored(folder, database(folder))
