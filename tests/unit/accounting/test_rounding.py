@@ -47,6 +47,10 @@ def gaussian_noises() -> list[tuple[Event, Fraction]]:
             (events.NoisyMax(sigma), 2 * precision(sigma)),
             (events.TreeAggregation(sigma, 100), 8 * precision(sigma)),
             (events.TreeAggregation(sigma, 100, under=Relation.REPLACE_ONE), 15 * precision(sigma)),
+            (events.TreeAggregation(sigma, 64), 7 * precision(sigma)),
+            (events.TreeAggregation(sigma, 65), 8 * precision(sigma)),
+            (events.Repeated(events.Composed((events.Repeated(one, 3), one)), 5), 20 * precision(sigma)),
+            (events.Repeated(events.Grouped(events.Repeated(one, 3), 2), 5), 60 * precision(sigma)),
             (events.Composed((one, one, events.Gaussian(other))), 2 * precision(sigma) + precision(other)),
             (
                 events.Grouped(events.Composed((one, events.NoisyMax(other))), 3),

@@ -7,9 +7,11 @@ import pytest
 
 from tacit.ledger.amounts import (
     UNIT_BITS,
+    Amounts,
     added,
     at_least,
     at_most,
+    covers,
     down,
     multiplied,
     read,
@@ -34,6 +36,11 @@ def test_a_cost_is_rounded_up_by_less_than_one_unit(number: float) -> None:
 @pytest.mark.parametrize("number", [0.0, 0.1, 1.0, 1 / 3, 2.0**-119, 12345.678])
 def test_a_cap_is_rounded_down_by_less_than_one_unit(number: float) -> None:
     assert 0 <= Fraction(number) - down(Fraction(number)) * UNIT < UNIT
+
+
+def test_a_cap_that_is_no_whole_number_of_units_is_rounded_down() -> None:
+    assert down(Fraction(1, 3)) == 2**UNIT_BITS // 3
+    assert down(UNIT * Fraction(9, 10)) == 0
 
 
 @pytest.mark.parametrize("number", [0.0, 0.1, 1 / 3, 1e-20, 41.5])
@@ -68,6 +75,25 @@ def test_infinity_stays_in_every_sum_and_is_never_returned() -> None:
     assert subtracted(((4, 6), None), ((3, 4), (5,))) == ((1, 2), None)
     assert multiplied(((1, 2), None), 3) == ((3, 6), None)
     assert not within(None, (1,))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_covered"),
+    [
+        (((4, 6), (1,)), ((4, 6), (1,)), True),
+        (((4, 6), None), ((3, 0), (9,)), True),
+        ((None,), (None,), True),
+        (((4, 6),), ((4, 7),), False),
+        (((4, 6),), ((5, 6),), False),
+        (((4, 6),), (None,), False),
+        (((4, 6),), ((4,),), False),
+        (((4, 6),), ((4, 6), (0,)), False),
+    ],
+)
+def test_amounts_are_covered_by_those_from_which_they_can_be_taken(
+    one: Amounts, other: Amounts, is_covered: bool
+) -> None:
+    assert covers(one, other) is is_covered
 
 
 def test_amounts_are_read_back_as_they_were_written() -> None:
