@@ -12,23 +12,23 @@ from collections.abc import Iterator
 from tacit.accounting.bounds import Bound
 from tacit.accounting.composition import Plan
 from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilon_of_rho
-from tacit.accounting.curves import check_supported
+from tacit.accounting.curves import check_supported, float_of_delta, unless_it_fails
 from tacit.accounting.measures import concentrated, gaussian_mu
 from tacit.accounting.parts import parts
 from tacit.accounting.pure import pure_epsilon, summed
 from tacit.accounting.renyi import ORDERS, curve
 from tacit.privacy import events
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import inside_unit_interval
 
 
 def compare(event: Event, delta: float) -> tuple[Bound, ...]:
     """Return what each accountant finds for epsilon at `delta`, infinity where it knows no bound."""
     check_supported(event)
-    target = float(inside_unit_interval("delta", delta))
+    target = float_of_delta(delta)
     rho, given = concentrated(event)
     orders = zip(ORDERS.tolist(), curve(event).tolist(), strict=True)
     plan = Plan.of(event)
+    found = (0.0, math.inf) if plan is None else unless_it_fails(lambda: plan.epsilon(target), math.inf)
     return (
         Bound(0.0, pure_epsilon(event), "sum of pure epsilons"),
         Bound(0.0, advanced_epsilon(event, target), "advanced composition of pure epsilons"),
@@ -36,7 +36,7 @@ def compare(event: Event, delta: float) -> tuple[Bound, ...]:
         Bound(0.0, epsilon_of_rho(rho, target - given) if given < target else math.inf, "zero-concentrated"),
         Bound(0.0, min(epsilon_of_renyi(order, value, target) for order, value in orders), "Rényi"),
         Bound(0.0, epsilon_of_mu(gaussian_mu(event), target), "Gaussian"),
-        Bound(*(plan.epsilon(target) if plan is not None else (0.0, math.inf)), "privacy loss distribution"),
+        Bound(*found, "privacy loss distribution"),
     )
 
 

@@ -30,7 +30,7 @@ from tacit.accounting.renyi import ORDERS, Floats, curve, delta_of_curve
 from tacit.accounting.sampling import Sample, inner_delta, inner_epsilon, sole_sample
 from tacit.accounting.variation import total_variation
 from tacit.privacy import events
-from tacit.privacy.errors import UnknownEvent
+from tacit.privacy.errors import OutOfRange, UnknownEvent
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative
 from tacit.privacy.relations import Relation
@@ -47,7 +47,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
         plan = Plan.of(event)
         rounded = exact if isinstance(event, events.SimpleEvent) else exact * (1 - 2.0**-44)
         return Bound(rounded if plan is not None and plan.is_exact else 0.0, exact, "sum of pure epsilons")
-    target = float(inside_unit_interval("delta", delta))
+    target = float_of_delta(delta)
     mu = gaussian_mu_exactly(event)
     if mu is not None:
         lower = least_epsilon_of_mu(_attained_mu(event), target)
@@ -62,7 +62,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
         bounds.append(Bound(0.0, total, "sum of epsilons and deltas"))
     plan = Plan.of(event)
     if plan is not None:
-        found = _unless_it_fails(lambda: plan.epsilon(target, width), math.inf)
+        found = unless_it_fails(lambda: plan.epsilon(target, width), math.inf)
         bounds.append(Bound(*found, "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1], width):
         bounds += _by_moments(event, target)
@@ -87,7 +87,7 @@ def delta(event: Event, epsilon: float) -> Bound:
     bounds.append(Bound(0.0, total_variation(event), "total variation"))
     plan = Plan.of(event)
     if plan is not None:
-        bounds.append(Bound(*_unless_it_fails(lambda: plan.delta(target), 1.0), "privacy loss distribution"))
+        bounds.append(Bound(*unless_it_fails(lambda: plan.delta(target), 1.0), "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
         bounds += _deltas_by_moments(concentrated(event), curve(event), target)
     best = min(bounds, key=lambda bound: bound.upper)
@@ -115,7 +115,15 @@ def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
     return list(accumulate(found, min))  # delta never rises with epsilon, so what holds at one holds at all above it
 
 
-def _unless_it_fails(solve: Callable[[], tuple[float, float]], most: float) -> tuple[float, float]:
+def float_of_delta(delta: object) -> float:
+    """Return a delta strictly between zero and one as a float that is, too."""
+    target = float(inside_unit_interval("delta", delta))
+    if not 0 < target < 1:
+        raise OutOfRange("delta must be a double, from 5e-324 to 1 - 2^-53, or 0", name="delta", value=delta)
+    return target
+
+
+def unless_it_fails(solve: Callable[[], tuple[float, float]], most: float) -> tuple[float, float]:
     """Return two bounds, or none where a lattice's arithmetic fails, as it may for parameters of absurd size."""
     try:
         with np.errstate(divide="raise", over="raise", invalid="raise"):

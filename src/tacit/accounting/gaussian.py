@@ -101,7 +101,9 @@ def sigma_for(epsilon: object, delta: object) -> float:
 def sigma_for_rho(rho: object) -> float:
     """Return the noise, over the L2 sensitivity, that is rho-zero-concentrated: 1 / sqrt(2 rho), rounded up."""
     number = positive("rho", rho)
-    guess = math.nextafter(1 / math.sqrt(2 * float(number)), math.inf)
+    doubled = 2 * float(number)
+    root = math.sqrt(doubled) if doubled < math.inf else math.sqrt(2) * math.sqrt(float(number))
+    guess = math.nextafter(1 / root, math.inf)
     while 2 * number * Fraction(guess) ** 2 < 1:
         guess = math.nextafter(guess, math.inf)
     return guess

@@ -211,9 +211,10 @@ def _whole_moments(rate: float, of: Callable[[Floats], Floats], known: NDArray[n
 def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:
     """R'(a) <= R(a) + (1 + shape) ((1 - 1/b) R(b) + ln(1/stop) / b) + ln E[runs] / (a - 1), for every order b >= 1."""
     growth = -math.expm1(shape * math.log(stop)) / shape if shape > 1e-300 else -math.log(stop)
-    mean = (1 - stop) / (stop * growth)
-    others = (1 - 1 / ORDERS) * curve(inner, ORDERS) + math.log(1 / stop) / ORDERS
-    return (curve(inner, orders) + (1 + shape) * float(np.min(others)) + math.log(mean) / (orders - 1)) * UP
+    least = stop * growth
+    log_mean = math.log((1 - stop) / least) if least > 1e-300 else -math.log(stop) - math.log(growth)
+    others = (1 - 1 / ORDERS) * curve(inner, ORDERS) - math.log(stop) / ORDERS
+    return (curve(inner, orders) + (1 + shape) * float(np.min(others)) + log_mean / (orders - 1)) * UP
 
 
 def delta_of_curve(values: Floats, epsilon: float) -> float:

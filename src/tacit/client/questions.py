@@ -21,7 +21,7 @@ from tacit.client.values import number_document, tagged
 from tacit.client.wire import Reply, Wire
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import Cancelled, InvalidInput, QueryRefused, ServerFailed, ServerUnreachable, WrongType
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 from tacit.privacy.tables import Limits
 
 WAIT_S: Final = 2.0
@@ -101,7 +101,7 @@ class Asking:
         own = secrets.token_hex(16) if key is None else key
         if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
             raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
         with self._under_way():
             document = self._asked({**question, "level": share}, own, progress)
         return RemoteRelease(document, lambda other: self._again(question, own, other))
@@ -112,7 +112,7 @@ class Asking:
 
     def statistic(self, function: str, arguments: Mapping[str, Any], level: float) -> Mapping[str, Any]:
         """Ask for a statistic and return the document of its answer; it has no key, so it is not sent again."""
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
         body = {"function": function, "arguments": arguments, "level": share, "wait_s": self._wait_s}
         with self._under_way():
             reply = self._wire.ask("POST", "statistics", body=body)

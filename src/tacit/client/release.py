@@ -17,7 +17,7 @@ from tacit.client.values import cell_of, cost_of, costs_of, interval_of
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 from tacit.privacy.tables import Kind
 from tacit.query.explain import Line
 from tacit.query.release import Preview, module, rows_html
@@ -112,7 +112,7 @@ class RemoteRelease:
 
         Without a level, at the one that came with the answer. None where no interval is known.
         """
-        share = self.level if level is None else float(inside_unit_interval("level", level))
+        share = self.level if level is None else level_of(level)
         with self._lock:
             if share not in self._spans:
                 self._spans[share] = self._asked_again(share)

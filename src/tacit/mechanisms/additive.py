@@ -27,7 +27,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import declared_numbers, only_integers, require_exact, require_finite
 from tacit.privacy.errors import WrongType
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 
 INTEGERS: Final = Grid(Fraction(1))
 
@@ -121,7 +121,7 @@ class Additive(Mechanism):
         `value` is what was released; without it the interval is around zero, that is, of the noise.
         Around integers the interval is of integers; around real numbers it covers the rounding to the grid as well.
         """
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
         number = self._read(0 if value is None else value)
         noise = self._noise_for(number)
         steps = self._half_width(share, noise)

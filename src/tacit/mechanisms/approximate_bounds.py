@@ -30,7 +30,7 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, whole
+from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, parameter, plain, whole
 
 BINS_MAX: Final = 1024
 
@@ -60,8 +60,11 @@ class ApproximateBounds(Mechanism):
             raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)
         if exact("base", self.base) <= 1:
             raise OutOfRange("the base of the bins is above 1", name="base", value=self.base)
-        object.__setattr__(self, "scale", plain(positive("scale", self.scale)))
-        object.__setattr__(self, "success", plain(inside_unit_interval("success", self.success)))
+        object.__setattr__(self, "scale", plain(parameter("scale", self.scale)))
+        success = inside_unit_interval("success", self.success)
+        if not LEVEL_MAX >= float(success) >= 1 - LEVEL_MAX:
+            raise OutOfRange("success must lie between 2^-40 and 1 - 2^-40", name="success", value=self.success)
+        object.__setattr__(self, "success", plain(success))
 
     @property
     def noise(self) -> Laplace:
@@ -75,8 +78,8 @@ class ApproximateBounds(Mechanism):
     @property
     def threshold(self) -> float:
         """The noisy count from which on a bin is taken for filled."""
-        none_passes = float(self.success) ** (1 / (2 * self.bins - 1))
-        return -math.log(2 - 2 * none_passes) * float(self.noise.scale)
+        passes = -math.expm1(math.log1p(-float(1 - Fraction(self.success))) / (2 * self.bins - 1))
+        return -math.log(2 * passes) * float(self.noise.scale)
 
     def edges(self, bin: int) -> tuple[Fraction, Fraction]:
         """Return the lower and the upper edge of a bin: 0, 1, ... of positive values, -1, -2, ... of negative ones."""

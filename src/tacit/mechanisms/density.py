@@ -23,7 +23,7 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import vector_of
 from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import MAGNITUDE_MAX, Real, exact, inside_unit_interval, whole
+from tacit.privacy.numbers import MAGNITUDE_MAX, Real, exact, level_of, whole
 
 CELLS_MAX: Final = 2**20
 
@@ -73,7 +73,7 @@ class ExponentialDensity(Mechanism):
 
     def interval(self, level: float, log_density: Callable[[NDArray[np.float64]], Any]) -> Interval:
         """Return the middle interval that holds `level` of the draws for a public log-density (a planned one, say)."""
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
         scores = self._scores(log_density).astype(np.float64)
         weights = np.exp((scores - scores.max()) * float(Fraction(self._choice.factor)))
         cumulative = np.cumsum(weights) / weights.sum()
@@ -82,6 +82,11 @@ class ExponentialDensity(Mechanism):
 
     def _scores(self, log_density: Callable[[NDArray[np.float64]], Any]) -> NDArray[Any]:
         """Return the log-density of every point, from points that the caller's function may change as it likes."""
+        if not callable(log_density):
+            raise WrongType(
+                f"a log-density is a function of an array of points, not {type(log_density).__name__}",
+                name="log_density",
+            )
         scores = vector_of(log_density(self.points), "scores")
         if len(scores) != self.cells:
             raise WrongType("a log-density gives one number for each point", name="log_density")

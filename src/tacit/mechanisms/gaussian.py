@@ -35,7 +35,7 @@ from tacit.mechanisms.values import sensitivity_of
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, plain, positive, rounded_down
+from tacit.privacy.numbers import Real, exact, failure, parameter, plain, rounded_down
 
 SMOOTHING_VARIANCE: Final = 16
 """r^2 of the module's docstring, in steps."""
@@ -69,10 +69,13 @@ class Gaussian(Additive):
         if sum(ways) != 1 or (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them")
         if self.sigma is None:
-            needed = sigma_for(self.epsilon, self.delta) if self.rho is None else sigma_for_rho(self.rho)
+            if self.rho is None:
+                needed = sigma_for(parameter("epsilon", self.epsilon), failure("delta", self.delta))
+            else:
+                needed = sigma_for_rho(parameter("rho", self.rho))
             object.__setattr__(self, "sigma", needed)
         else:
-            object.__setattr__(self, "sigma", plain(positive("sigma", self.sigma)))
+            object.__setattr__(self, "sigma", plain(parameter("sigma", self.sigma)))
 
     @property
     def scale(self) -> float:

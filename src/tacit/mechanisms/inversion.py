@@ -44,9 +44,10 @@ class Inversion:
         with np.errstate(over="ignore"):  # an infinite exponent is a weight of zero, as it should be
             exponents = law.exponents(magnitudes)
             rises = law.rises(magnitudes, np.full_like(magnitudes, 2.0**self._block_bits))
+            surely_kept = np.maximum(0, (1 - rises) * 2.0**self._prefix_bits - 2)
         self._wheel = Wheel(exponents, self._block_weights)
         self._likely = innermost
-        self._surely_kept = np.maximum(0, (1 - rises) * 2.0**self._prefix_bits - 2).astype(np.uint16)
+        self._surely_kept = surely_kept.astype(np.uint16)
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:
         """Return `count` independent integers of the law."""

@@ -20,7 +20,7 @@ from tacit.mechanisms.values import sensitivity_of
 from tacit.privacy import events
 from tacit.privacy.errors import WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, plain, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, parameter, plain, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Laplace(Additive):
         Additive.__post_init__(self)
         object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
         if self.grid is not None:
             object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
 
@@ -67,7 +67,7 @@ class Laplace(Additive):
 
     def _half_width(self, level: float, noise: Noise) -> int:
         assert isinstance(noise.law, LaplaceLaw)
-        return laplace_half_width(noise.law.scale, level)
+        return laplace_half_width(noise.law.scale, 1 - level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class Geometric(Laplace):
         return WrongType("geometric noise is for integers; use Laplace for real numbers", name="value")
 
 
-def laplace_half_width(scale: Fraction, level: float) -> int:
-    """Return the least k with P(|X| <= k) >= level: P(|X| > k) = 2 r^(k + 1) / (1 + r), r = e^(-1 / scale)."""
+def laplace_half_width(scale: Fraction, missed: float) -> int:
+    """Return the least k with P(|X| > k) <= missed: P(|X| > k) = 2 r^(k + 1) / (1 + r), r = e^(-1 / scale)."""
     inverse = float(1 / scale)
-    tail = math.log((1 - level) / 2) + math.log1p(math.exp(-inverse))
+    tail = math.log(missed / 2) + math.log1p(math.exp(-inverse))
     return max(0, math.ceil(-tail / inverse * (1 + 2**-48)) - 1)

@@ -8,6 +8,7 @@ forms: rational for the undecided sliver, double for the rest.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,10 +71,10 @@ class LaplaceLaw:
         return magnitude / self.scale
 
     def exponents(self, magnitudes: Doubles) -> Doubles:
-        return magnitudes / float(self.scale)
+        return magnitudes / _divisor(self.scale)
 
     def rises(self, magnitudes: Doubles, offsets: Doubles) -> Doubles:
-        return offsets / float(self.scale)
+        return offsets / _divisor(self.scale)
 
     def reach(self, exponent: int) -> int:
         return int(exponent * self.scale) + 1
@@ -94,13 +95,18 @@ class GaussianLaw:
         return magnitude * magnitude / (2 * self.variance)
 
     def exponents(self, magnitudes: Doubles) -> Doubles:
-        return magnitudes * magnitudes / float(2 * self.variance)
+        return magnitudes * magnitudes / _divisor(2 * self.variance)
 
     def rises(self, magnitudes: Doubles, offsets: Doubles) -> Doubles:
-        return offsets * (2 * magnitudes + offsets) / float(2 * self.variance)
+        return offsets * (2 * magnitudes + offsets) / _divisor(2 * self.variance)
 
     def reach(self, exponent: int) -> int:
         return math.isqrt(int(2 * exponent * self.variance)) + 1
+
+
+def _divisor(number: Fraction) -> float:
+    """Return a number as a double of at least 2^-1022: below, every exponent but that of 0 is far beyond the likely."""
+    return max(float(number), sys.float_info.min)
 
 
 def _block_bits(scale: int) -> int:

@@ -37,7 +37,7 @@ from tacit.mechanisms.values import numbers_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up
+from tacit.privacy.numbers import Real, failure, level_of, parameter, plain, rounded_up
 from tacit.privacy.relations import Relation
 
 REACH_MAX: Final = 2**60
@@ -52,15 +52,15 @@ class KeySelection(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", plain(failure("delta", self.delta)))
         _ = self.reach
 
     @property
     def event(self) -> Event:
         one_count = events.Approximate(
-            epsilon=rounded_up(positive("epsilon", self.epsilon)),
-            delta=rounded_up(inside_unit_interval("delta", self.delta)),
+            epsilon=rounded_up(parameter("epsilon", self.epsilon)),
+            delta=rounded_up(failure("delta", self.delta)),
             under=self.relation,
         )
         return events.Repeated(one_count, 2) if self.relation is Relation.REPLACE_ONE else one_count
@@ -104,7 +104,7 @@ class KeySelection(Mechanism):
 
         A group of `low` units or fewer stays hidden and one of `high` or more is shown, each with probability `level`.
         """
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
         counts = range(2 * self.reach + 2)  # the last one is shown for certain
         hidden = bisect_right(counts, 1 - share, key=self.chance) - 1
         return Interval(hidden, bisect_left(counts, share, key=self.chance))

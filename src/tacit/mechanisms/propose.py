@@ -31,7 +31,7 @@ from tacit.mechanisms.values import refuse_columns, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up
+from tacit.privacy.numbers import Real, exact, failure, level_of, parameter, plain, rounded_up
 from tacit.privacy.relations import Relation
 
 _EXPONENT_MAX: Final = 709.0
@@ -72,8 +72,8 @@ class StableMode(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", plain(failure("delta", self.delta)))
 
     @property
     def event(self) -> Event:
@@ -102,7 +102,7 @@ class StableMode(Mechanism):
 
     def interval(self, level: float, value: Any = None) -> Interval:
         """Return the released value itself, which has no noise, whatever the level."""
-        inside_unit_interval("level", level)
+        level_of(level)
         return Interval(value, value)
 
 
@@ -122,8 +122,8 @@ class InterquartileRange(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", plain(inside_unit_interval("delta", self.delta)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", plain(failure("delta", self.delta)))
         if float(exact("base", self.base)) <= 1:
             raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
         require_replace_one(self.relation)
@@ -145,7 +145,7 @@ class InterquartileRange(Mechanism):
 
     def interval(self, level: float, value: float = 1.0) -> Interval:
         """Return the ends of the cell: the range of the data lies there for certain."""
-        inside_unit_interval("level", level)
+        level_of(level)
         side = math.sqrt(float(self.base))
         return Interval(value / side, value * side)
 

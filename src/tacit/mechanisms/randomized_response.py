@@ -29,7 +29,7 @@ from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, plain, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, inside_unit_interval, level_of, parameter, plain, rounded_up, whole
 from tacit.privacy.relations import Relation
 
 CATEGORIES_MAX: Final = 2**32
@@ -53,7 +53,7 @@ class RandomizedResponse(Mechanism):
         if (self.epsilon is None) == (self.truth is None):
             raise InvalidInput("randomized response is given by epsilon or by truth: exactly one of them")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+            object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
             return
         truth = inside_unit_interval("truth", self.truth)
         if truth * self.categories <= 1:
@@ -103,16 +103,16 @@ class RandomizedResponse(Mechanism):
 
     def estimate(self, reports: Any) -> Any:
         """Return the unbiased estimate of the share of ones or, for more than two answers, of each answer's share."""
-        shares = (self._shares(reports) - self.lie_probability) / (self.truth_probability - self.lie_probability)
+        shares = (self._shares(reports) - self.lie_probability) / self._preference
         return float(shares[1]) if self.categories == 2 else shares
 
     def interval(self, level: float, reports: Any) -> Interval:
         """Return where the estimate lies without the coins' noise, by the normal law, at its widest among shares."""
-        half = NormalDist().inv_cdf((1 + float(inside_unit_interval("level", level))) / 2)
+        half = NormalDist().inv_cdf((1 + level_of(level)) / 2)
         truth, lie = self.truth_probability, self.lie_probability
         widest = max(truth * (1 - truth), lie * (1 - lie))
         estimate = self.estimate(reports)
-        width = half * math.sqrt(widest / self._answers(reports).size) / (truth - lie)
+        width = half * math.sqrt(widest / self._answers(reports).size) / self._preference
         return Interval(estimate - width, estimate + width)
 
     def posterior(self, prior: float) -> float:
@@ -120,6 +120,13 @@ class RandomizedResponse(Mechanism):
         before = float(inside_unit_interval("prior", prior))
         seen = before * self.truth_probability
         return seen / (seen + (1 - before) * self.lie_probability)
+
+    @property
+    def _preference(self) -> float:
+        """How much likelier a report is the true answer than another given one: worked out without cancelling."""
+        if self.truth is not None:
+            return float((Fraction(self.truth) * self.categories - 1) / (self.categories - 1))
+        return self.truth_probability * -math.expm1(-float(self.epsilon or 0))
 
     def _lies(self, count: int, source: Source) -> NDArray[np.bool_]:
         if self.truth is not None:

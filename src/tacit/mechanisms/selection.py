@@ -44,16 +44,7 @@ from tacit.mechanisms.values import declared_numbers, only_integers, sensitivity
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import (
-    MAGNITUDE_MAX,
-    Real,
-    inside_unit_interval,
-    plain,
-    positive,
-    rounded_up,
-    truth_value,
-    whole,
-)
+from tacit.privacy.numbers import MAGNITUDE_MAX, Real, level_of, parameter, plain, rounded_up, truth_value, whole
 
 
 class Gaps:
@@ -88,12 +79,13 @@ class Selection(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "sensitivity", plain(parameter("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
         require_one_direction(self.monotonic, self.relation)
         if self.factor >= MAGNITUDE_MAX:
             raise TooLarge("epsilon over sensitivity must be below 2^1000", name="epsilon", value=self.epsilon)
+        parameter("epsilon over sensitivity", self.factor)
 
     @property
     def factor(self) -> Fraction:
@@ -121,9 +113,12 @@ class Selection(Mechanism):
 
         P(shortfall > (ln candidates + ln(1 / (1 - level))) / factor) <= 1 - level (McSherry, Talwar 2007).
         """
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
+        return self._shortfall(1 - share, candidates)
+
+    def _shortfall(self, missed: float, candidates: int) -> Interval:
         count = whole("candidates", candidates)
-        return Interval(-(math.log(count) - math.log1p(-share)) / float(self.factor), 0.0)
+        return Interval(-(math.log(count) - math.log(missed)) / float(self.factor), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +175,10 @@ class ReportNoisyMax(Selection):
 
     def interval(self, level: float, candidates: int) -> Interval:
         """Return where the chosen score minus the greatest one lies: every noise stays small at once, twice."""
-        share = float(inside_unit_interval("level", level))
-        each = 1 - (1 - share) / whole("candidates", candidates)
+        share = level_of(level)
+        missed = (1 - share) / whole("candidates", candidates)
         fine = 2**20
-        return Interval(-2 * (laplace_half_width(fine / self.factor, each) + 1) / fine, 0.0)
+        return Interval(-2 * (laplace_half_width(fine / self.factor, missed) + 1) / fine, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +192,8 @@ class TopK(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "sensitivity", plain(parameter("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
         object.__setattr__(self, "k", whole("k", self.k))
         _ = self._one
 
@@ -226,5 +221,4 @@ class TopK(Mechanism):
 
     def interval(self, level: float, candidates: int) -> Interval:
         """Return where each chosen score minus the best one still left lies, all k of them at once."""
-        share = 1 - (1 - float(inside_unit_interval("level", level))) / self.k
-        return self._one.interval(share, candidates)
+        return self._one._shortfall((1 - level_of(level)) / self.k, candidates)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tacit.privacy.errors import TooLarge
 from tacit.privacy.numbers import whole
 
 
@@ -23,7 +24,10 @@ class SeededSource:
     simulated: Final = True
 
     def __init__(self, seed: int) -> None:
-        self._key = whole("seed", seed, at_least=0).to_bytes(32, "little")
+        number = whole("seed", seed, at_least=0)
+        if number >= 2**256:
+            raise TooLarge("a seed must be below 2^256", name="seed", value=seed)
+        self._key = number.to_bytes(32, "little")
         self._calls = 0
 
     def read(self, size: int) -> bytes:

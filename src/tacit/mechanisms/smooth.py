@@ -37,7 +37,7 @@ from tacit.mechanisms.values import records_of, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, not_negative, plain, positive, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, level_of, not_negative, parameter, plain, rounded_up, whole
 from tacit.privacy.relations import Relation
 
 EPSILON_MIN: Final = Fraction(1e-6)
@@ -62,7 +62,7 @@ class SmoothSensitivity(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        epsilon = positive("epsilon", self.epsilon)
+        epsilon = parameter("epsilon", self.epsilon)
         if epsilon < EPSILON_MIN:
             raise OutOfRange(f"smooth sensitivity takes an epsilon of at least {float(EPSILON_MIN):g}", name="epsilon")
         object.__setattr__(self, "epsilon", plain(epsilon))
@@ -91,7 +91,7 @@ class SmoothSensitivity(Mechanism):
         return Interval(-width, width)
 
     def _noise_width(self, level: float) -> float:
-        share = (1 + float(inside_unit_interval("level", level))) / 2
+        share = (1 + level_of(level)) / 2
         return float((2 * share - 1) / math.sqrt(2 * share * (1 - share)) / self._sharpness)
 
     @property

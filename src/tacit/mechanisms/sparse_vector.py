@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -35,7 +35,7 @@ from tacit.mechanisms.values import numbers_of, refuse_masked
 from tacit.privacy import events
 from tacit.privacy.errors import Exhausted, InvalidInput, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, inside_unit_interval, plain, positive, rounded_up, truth_value, whole
+from tacit.privacy.numbers import Real, exact, level_of, parameter, plain, rounded_up, truth_value, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class SparseVector(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", plain(positive("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", plain(positive("epsilon", self.epsilon)))
+        object.__setattr__(self, "sensitivity", plain(parameter("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
         object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))
         object.__setattr__(self, "positives", whole("positives", self.positives))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
@@ -66,9 +66,11 @@ class SparseVector(Mechanism):
         """Draw the threshold's noise; the session that is returned is what the event pays for."""
         return SparseVectorSession(self, source)
 
-    def release(self, values: Iterable[Any], *, source: Source = SYSTEM) -> Any:
+    def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
         """Return whether each value lies above, in order, ending early with the last "above" that was paid for."""
         refuse_masked(values)
+        if not isinstance(values, Iterable) or isinstance(values, Mapping):
+            raise WrongType("values are a list of numbers, one for each question", name="values")
         session = self.start(source=source)
         answers: list[Any] = []
         for value in values:
@@ -79,8 +81,8 @@ class SparseVector(Mechanism):
 
     def interval(self, level: float, questions: int) -> Interval:
         """Return between which values an answer may be wrong: outside, all of `questions` are right at this level."""
-        missed = (1 - float(inside_unit_interval("level", level))) / (whole("questions", questions) + 1)
-        widths = [laplace_half_width(scale, 1 - missed) for scale in self._scales]
+        missed = (1 - level_of(level)) / (whole("questions", questions) + 1)
+        widths = [laplace_half_width(scale, missed) for scale in self._scales]
         width = float((sum(widths) + 1) * self._grid.step)
         return Interval(float(self.threshold) - width, float(self.threshold) + width)
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.errors import EmptyInput, NotFinite, TooLarge, WrongType
-from tacit.privacy.numbers import Real, positive
+from tacit.privacy.numbers import Real, parameter
 
 INTEGER_MAX: Final = 2**62
 EXACT_MAX: Final = 2**53
@@ -37,7 +37,7 @@ EXACT_MAX: Final = 2**53
 
 def sensitivity_of(value: object) -> Real:
     """Return a sensitivity as an int if its type is one of whole numbers, else as the float or fraction that it is."""
-    number = positive("sensitivity", value)
+    number = parameter("sensitivity", value)
     if isinstance(value, Integral):
         return int(number)
     return float(number) if Fraction(float(number)) == number else number

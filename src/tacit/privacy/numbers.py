@@ -18,6 +18,8 @@ from tacit.privacy.errors import NotFinite, NotPositive, OutOfRange, TooLarge, W
 Real: TypeAlias = int | float | Fraction
 
 MAGNITUDE_MAX: Final = 2**1000
+MAGNITUDE_MIN: Final = Fraction(1, MAGNITUDE_MAX)
+LEVEL_MAX: Final = 1 - 2.0**-40
 TINY: Final = math.ulp(0.0)
 """The least positive float: a cost that is positive is never rounded down to 0."""
 
@@ -48,6 +50,14 @@ def positive(name: str, value: object) -> Fraction:
     return number
 
 
+def parameter(name: str, value: object) -> Fraction:
+    """Return `value` as a rational of at least 2^-1000: smaller ones are 0 to a double, or have few digits there."""
+    number = positive(name, value)
+    if number < MAGNITUDE_MIN:
+        raise OutOfRange(f"{name} must be at least 2^-1000", name=name, value=value)
+    return number
+
+
 def not_negative(name: str, value: object) -> Fraction:
     """Return `value` as a rational of at least zero."""
     number = exact(name, value)
@@ -62,6 +72,19 @@ def inside_unit_interval(name: str, value: object) -> Fraction:
     if not 0 < number < 1:
         raise OutOfRange(f"{name} must lie strictly between 0 and 1, and is {_shown(number)}", name=name, value=value)
     return number
+
+
+def failure(name: str, value: object) -> Fraction:
+    """Return a probability below one as a rational of at least 2^-1000."""
+    return parameter(name, inside_unit_interval(name, value))
+
+
+def level_of(value: object) -> float:
+    """Return the level of an interval, at most 1 - 2^-40."""
+    level = float(inside_unit_interval("level", value))
+    if level > LEVEL_MAX:
+        raise OutOfRange("the level of an interval must be at most 1 - 2^-40", name="level", value=value)
+    return level
 
 
 def whole(name: str, value: object, *, at_least: int = 1) -> int:

@@ -14,7 +14,7 @@ from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import Unavailable
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 from tacit.query.explain import Line, explain, noise_in_words
 from tacit.query.finish import finished, intervals
 from tacit.query.plan import Plan, Write
@@ -120,7 +120,7 @@ class Release:
 
         Without noise, but with each unit bounded as the card says. None where no interval is known.
         """
-        share = float(inside_unit_interval("level", level))
+        share = level_of(level)
         if not self._finished[1]:
             return [{} for _ in self.rows]
         return intervals(self._plan, self._noisy, self._finished[1], share)

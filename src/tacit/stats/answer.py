@@ -13,7 +13,7 @@ from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 from tacit.stats.funds import LEVEL
 from tacit.stats.plan import Noisy, Plan
 from tacit.stats.plots import Plot, plot_of
@@ -61,7 +61,7 @@ class Answer:
         It covers the noise, not the chance by which people came to be in the data, nor rows that were left out because
         a unit had too many. None where no interval is known.
         """
-        return self.plan.interval(self.noisy, float(inside_unit_interval("level", level)))
+        return self.plan.interval(self.noisy, level_of(level))
 
     @property
     def rows(self) -> list[dict[str, Any]]:

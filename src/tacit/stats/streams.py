@@ -43,7 +43,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import inside_unit_interval, whole
+from tacit.privacy.numbers import level_of, whole
 from tacit.privacy.tables import Kind
 from tacit.stats.arrays import Array
 from tacit.stats.funds import LEVEL, Funds, Noise
@@ -73,7 +73,7 @@ class Running:
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return where the total without noise lies with probability `level`."""
-        width = float(half_widths(self.variance, self.kurtosis, float(inside_unit_interval("level", level))))
+        width = float(half_widths(self.variance, self.kurtosis, level_of(level)))
         low, high = self.estimate - width, self.estimate + width
         if self.at_least is not None:
             low, high = max(low, self.at_least), max(high, self.at_least)

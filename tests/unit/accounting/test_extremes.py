@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -12,9 +14,9 @@ from tacit import accounting
 from tacit.accounting import measures
 from tacit.accounting.pure import amplified
 from tacit.privacy import events as kinds
-from tacit.privacy.errors import TacitError
+from tacit.privacy.errors import OutOfRange, TacitError
 from tacit.privacy.events import Event
-from tacit.privacy.notation import write
+from tacit.privacy.notation import parse, write
 
 NUMBERS = (5e-324, 1e-310, 1e-200, 1e-20, 1e-8, 0.1, 5.0, 36.0, 700.5, 709.9, 1e4, 1e20, 1e100, 1e170, 1e300, 1.7e308)
 RATES = (5e-324, 1e-12, 0.5, 1 - 1e-16)
@@ -153,3 +155,22 @@ def test_calibration_never_overspends_where_noise_is_only_nearly_in_proportion()
         except TacitError:
             continue
         assert accounting.epsilon(make(sigma), 1e-6).upper <= target
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["selected(gaussian(10),700,5e-324)", "selected(gaussian(10),0,5e-324)", "approximate(1,0.9999999999999999)"],
+)
+def test_parameters_that_underflow_give_bounds_and_no_other_error(text: str) -> None:
+    event = parse(text)
+    assert accounting.epsilon(event, 1e-6).upper > 0
+    assert 0 < accounting.delta(event, 1.0).upper <= 1
+    assert any(bound.upper > 0 for bound in accounting.compare(event, 1e-6))
+
+
+@pytest.mark.parametrize("call", [accounting.epsilon, accounting.compare])
+@pytest.mark.parametrize("delta", [Fraction(1, 10**400), 1 - Fraction(1, 10**30)])
+def test_a_delta_that_no_double_holds_is_refused(call: Any, delta: Any) -> None:
+    for text in ("discrete_laplace(1,3)", "gaussian(1)", "100 x laplace(0.1)"):
+        with pytest.raises(OutOfRange, match="delta must be a double"):
+            call(parse(text), delta)

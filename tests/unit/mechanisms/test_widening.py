@@ -77,7 +77,7 @@ def test_the_grid_that_the_refusal_names_accepts_the_widening(epsilon: float, le
         assert high - low > 2 / epsilon
 
 
-@pytest.mark.parametrize("epsilon", [1e-18, 1e-300, 5e-324])
+@pytest.mark.parametrize("epsilon", [1e-18, 1e-300])
 def test_where_no_grid_would_do_none_is_named(epsilon: float) -> None:
     for mechanism in (Laplace(1.0, epsilon), Gaussian(1.0, sigma=1 / Fraction(max(epsilon, 1e-300)))):
         with pytest.raises(OutOfRange) as refused:

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 from tacit.stats.answer import Answer
 from tacit.stats.funds import LEVEL
 from tacit.stats.workloads.answers import LineAnswer
@@ -60,7 +60,7 @@ class WorkloadAnswer(Answer):
         It covers the noise, not the chance by which people came to be in the data, nor rows that were left out because
         a unit had too many or because a column had no value.
         """
-        return self._found.interval(float(inside_unit_interval("level", level)))
+        return self._found.interval(level_of(level))
 
     @property
     def tables(self) -> dict[str, Table]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.mechanism import Interval
-from tacit.privacy.numbers import inside_unit_interval
+from tacit.privacy.numbers import level_of
 from tacit.stats.funds import LEVEL
 from tacit.stats.workloads.quantiles import half_widths
 
@@ -23,7 +23,7 @@ def spans(
     value: Any, estimate: Any, variance: Any, kurtosis: Any, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of intervals around estimates; none ends below 0, and each holds the value that is shown."""
-    width = half_widths(variance, kurtosis, float(inside_unit_interval("level", level)))
+    width = half_widths(variance, kurtosis, level_of(level))
     low = np.minimum(np.maximum(np.asarray(estimate) - width, 0.0), value)
     return low, np.maximum(np.asarray(estimate) + width, value)
 
