@@ -1,6 +1,7 @@
 """Numbers that decide privacy: checked once, kept exact.
 
-Parameters are turned into rationals without rounding (the float 0.1 is 3602879701896397/36028797018963968), so that
+Parameters are turned into rationals without rounding (the float 0.1 is 3602879701896397/36028797018963968, the decimal
+0.1 is 1/10), so that
 what a sampler uses and what an event records are the same number. Where an event must hold a float, it is rounded in
 the direction that claims less.
 """
@@ -9,9 +10,10 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from tacit.privacy.errors import NotFinite, NotPositive, OutOfRange, TooLarge, WrongType
 
@@ -20,26 +22,41 @@ Real: TypeAlias = int | float | Fraction
 MAGNITUDE_MAX: Final = 2**1000
 MAGNITUDE_MIN: Final = Fraction(1, MAGNITUDE_MAX)
 LEVEL_MAX: Final = 1 - 2.0**-40
+DECIMAL_DIGITS_MAX: Final = 800
 TINY: Final = math.ulp(0.0)
 """The least positive float: a cost that is positive is never rounded down to 0."""
 
 
+@runtime_checkable
+class SupportsIntegerRatio(Protocol):
+    """A number that is a ratio of two ints: floats, decimals, numpy's real numbers."""
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Return the numerator and the denominator."""
+        ...
+
+
 def exact(name: str, value: object) -> Fraction:
-    """Return `value` as a rational, or refuse what is not a finite number."""
-    if isinstance(value, bool) or not (isinstance(value, Rational | float) or hasattr(value, "__float__")):
+    """Return `value` as a rational without rounding, or refuse what is not a finite real number.
+
+    Taken are ints, floats, fractions and decimals, numpy's numbers, and arrays and tensors that hold one number.
+    """
+    if getattr(value, "shape", None) == () and not hasattr(value, "mask"):
+        value = value.item()  # type: ignore[attr-defined]
+    if isinstance(value, bool | complex) or not isinstance(value, Rational | SupportsIntegerRatio):
         raise WrongType(f"{name} must be a number, not {type(value).__name__}", name=name, value=value)
-    if isinstance(value, Rational):
-        number_exact = Fraction(int(value.numerator), int(value.denominator))
-        if abs(number_exact) >= MAGNITUDE_MAX:
-            raise TooLarge(f"{name} must be below 2^1000 in size", name=name, value=value)
-        return number_exact
+    if isinstance(value, Decimal) and value.is_finite() and _length(value) > DECIMAL_DIGITS_MAX:
+        raise TooLarge(f"{name} must be a decimal of at most {DECIMAL_DIGITS_MAX} digits", name=name, value=value)
     try:
-        number = float(value)
-    except (TypeError, ValueError):  # an array of several numbers, say
-        raise WrongType(f"{name} must be one number, not {type(value).__name__}", name=name, value=value) from None
-    if not math.isfinite(number):
-        raise NotFinite(f"{name} must be a finite number, not {number}", name=name, value=value)
-    return Fraction(number)
+        if isinstance(value, Rational):
+            number = Fraction(int(value.numerator), int(value.denominator))
+        else:
+            number = Fraction(*value.as_integer_ratio())
+    except (ValueError, OverflowError):  # NaN or infinity
+        raise NotFinite(f"{name} must be a finite number, not {value}", name=name, value=value) from None
+    if not isinstance(value, float) and abs(number) >= MAGNITUDE_MAX:
+        raise TooLarge(f"{name} must be below 2^1000 in size", name=name, value=value)
+    return number
 
 
 def positive(name: str, value: object) -> Fraction:
@@ -134,3 +151,8 @@ def _float(number: Fraction) -> float:
 
 def _shown(number: Fraction) -> str:
     return f"{_float(number):.6g}"
+
+
+def _length(number: Decimal) -> int:
+    """Return how many digits a decimal has when it is written out, before and after the point."""
+    return max(len(number.as_tuple().digits), number.adjusted(), -number.adjusted())

@@ -2,13 +2,16 @@
 
 import math
 import sys
+from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.mechanisms import Laplace
 from tacit.privacy.errors import InvalidInput, NotFinite, NotPositive, OutOfRange, TooLarge, WrongType
 from tacit.privacy.numbers import (
     MAGNITUDE_MAX,
@@ -34,6 +37,42 @@ def test_a_number_is_taken_without_rounding(value: int | float | Fraction) -> No
 def test_numpy_scalars_are_taken_as_what_they_are(integer: int, number: float) -> None:
     assert exact("x", np.int64(integer)) == integer
     assert exact("x", np.float64(number)) == Fraction(number)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**300), max_value=10**300, places=40))
+def test_a_decimal_is_taken_as_the_fraction_that_it_is(value: Decimal) -> None:
+    """The double nearest to a decimal may lie below it, and a sensitivity that is too small protects too little."""
+    assert exact("x", value) == Fraction(value)
+    assert Laplace(Decimal("0.3"), 1).sensitivity == Fraction(3, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value", [1 + 2j, np.complex128(1), np.array(1j), np.str_("3"), np.bool_(True), np.ma.masked], ids=repr
+)
+def test_what_a_float_would_be_made_of_by_leaving_something_out_is_refused(value: Any) -> None:
+    with pytest.raises(WrongType):
+        exact("x", value)
+
+
+def test_arrays_and_tensors_of_one_number_are_taken_without_rounding() -> None:
+    assert exact("x", np.array(2**60 + 1)) == 2**60 + 1
+    assert exact("x", np.float32(0.1)) == Fraction(float(np.float32(0.1)))
+    wide = np.longdouble(1) + np.finfo(np.longdouble).eps
+    assert exact("x", wide) == 1 + Fraction(*np.finfo(np.longdouble).eps.as_integer_ratio())
+
+
+@pytest.mark.parametrize("value", [Decimal("1e401"), Decimal("1e-999999999"), Decimal("1e999999999"), Decimal(10**500)])
+def test_a_decimal_that_is_endless_as_a_fraction_is_refused_at_once(value: Decimal) -> None:
+    with pytest.raises(TooLarge):
+        exact("x", value)
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("NaN"), Decimal("-Infinity"), np.float32("inf"), np.longdouble("nan")], ids=repr
+)
+def test_numbers_of_any_type_that_are_not_finite_are_refused(value: Any) -> None:
+    with pytest.raises(NotFinite):
+        exact("x", value)
 
 
 @given(st.fractions())
