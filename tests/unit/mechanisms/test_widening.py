@@ -6,12 +6,14 @@ from __future__ import annotations
 import re
 import sys
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tacit.mechanisms import Gaussian, Laplace, ReportNoisyMax, SparseVector
+from tacit.mechanisms.grid import Grid
 from tacit.privacy.errors import OutOfRange, TooLarge
 
 EPSILONS = [5e-324, sys.float_info.min, *(2.0**power for power in range(-1073, 1000, 9)), 1e-12, 1e-9, 0.1, 1.0]
@@ -102,3 +104,32 @@ def test_a_refusal_does_not_depend_on_the_values() -> None:
             Laplace(1.0, 1e-11).release(values)
     with pytest.raises(OutOfRange, match="1/1000"):
         Laplace(1.0, 1e-3).release(np.zeros(5 * 10**6))
+
+
+@pytest.mark.parametrize("monotonic", [False, True])
+@pytest.mark.parametrize("sensitivity", [0.1, 1 / 3, 2.7])
+def test_the_noisy_maximum_covers_the_steps_that_rounding_puts_between_neighbours(
+    sensitivity: float, monotonic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbours that round away from one another lie a step further apart; noise for less would be a lost promise."""
+    scales: list[Fraction] = []
+    grids: list[Grid] = []
+    fitting = Grid.fitting
+
+    def fitted(*given: Any) -> Grid:
+        grids.append(fitting(*given))
+        return grids[-1]
+
+    def prepared(law: Any) -> Any:
+        scales.append(law.scale)
+        return SimpleNamespace(draw=lambda count, source: np.zeros(count, dtype=np.int64))
+
+    monkeypatch.setattr("tacit.mechanisms.selection.prepared", prepared)
+    monkeypatch.setattr(Grid, "fitting", staticmethod(fitted))
+    epsilon = Fraction(1, 2)
+    ReportNoisyMax(sensitivity, epsilon, monotonic).release([0.0, 1.0])
+    step = float(grids[0].step)
+    below = np.linspace(-step, step, 1001)
+    apart = int((grids[0].encode(below + sensitivity) - grids[0].encode(below)).max())
+    assert apart == Fraction(sensitivity) // grids[0].step + 1
+    assert scales[0] >= (1 if monotonic else 2) * apart / epsilon
