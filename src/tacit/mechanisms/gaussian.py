@@ -47,6 +47,12 @@ FINENESS_MAX: Final = 2**50 + 1
 class Gaussian(Additive):
     """Gaussian noise given by epsilon and delta, by rho, or by sigma (the standard deviation over the sensitivity).
 
+    `sensitivity` is how far apart, in L2, one unit can move everything that is released together: for an array, the
+    root of the sum over all its numbers of how far each can move, squared. It is 1 for a count, and 120 for a sum of
+    ages of which a unit adds or removes one; a column of people's own ages is not to be released (see `Laplace`).
+    A sensitivity of a whole-number type (`Gaussian(1, ...)`) declares integers; write `Gaussian(1.0, ...)` for real
+    numbers.
+
     `grid` overrides the step chosen for real numbers. Without it, rounding to the grid and smoothing widen their noise
     by less than one part in a thousand, or the release is refused: for d numbers at once, above a sigma of about
     10^9 / sqrt(d). A given grid accepts any widening.
@@ -65,17 +71,28 @@ class Gaussian(Additive):
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         if self.grid is not None:
             object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
-        ways = (self.epsilon is not None and self.delta is not None, self.rho is not None, self.sigma is not None)
-        if sum(ways) != 1 or (self.epsilon is None) != (self.delta is None):
+        object.__setattr__(self, "sigma", self._given_sigma())
+
+    def _given_sigma(self) -> Real:
+        """Return sigma as it is given, or as epsilon and delta or rho ask for.
+
+        Beside these it may stand as what they ask for, which is what a copy (`dataclasses.replace`) brings along.
+        """
+        ways = (self.epsilon is not None and self.delta is not None, self.rho is not None)
+        if sum(ways) > 1 or (self.epsilon is None) != (self.delta is None) or not (any(ways) or self.sigma is not None):
             raise InvalidInput("Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them")
-        if self.sigma is None:
-            if self.rho is None:
-                needed = sigma_for(parameter("epsilon", self.epsilon), failure("delta", self.delta))
-            else:
-                needed = sigma_for_rho(parameter("rho", self.rho))
-            object.__setattr__(self, "sigma", needed)
+        if not any(ways):
+            return plain(parameter("sigma", self.sigma))
+        if self.rho is None:
+            needed = sigma_for(parameter("epsilon", self.epsilon), failure("delta", self.delta))
         else:
-            object.__setattr__(self, "sigma", plain(parameter("sigma", self.sigma)))
+            needed = sigma_for_rho(parameter("rho", self.rho))
+        if self.sigma is not None and exact("sigma", self.sigma) != Fraction(needed):
+            raise InvalidInput(
+                "Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them; a copy with "
+                "another epsilon, delta or rho needs sigma=None"
+            )
+        return needed
 
     @property
     def scale(self) -> float:

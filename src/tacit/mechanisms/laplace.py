@@ -27,6 +27,14 @@ from tacit.privacy.numbers import Real, exact, parameter, plain, rounded_up, who
 class Laplace(Additive):
     """Discrete Laplace noise of scale sensitivity / epsilon; `grid` overrides the step chosen for real numbers.
 
+    `sensitivity` is how far apart, in L1, one unit can move everything that is released together: for an array, the sum
+    over all its numbers of how far each can move. It is 1 for a count, and 1 for a histogram of which a unit adds or
+    removes one entry. `Laplace(1, 1).release(ages)` over a column of people's ages is not private: replacing a person
+    moves an age by up to 120, and adding one shows in the length; release the sum of the ages with a sensitivity of
+    120.
+    A sensitivity of a whole-number type (`Laplace(1, ...)`) declares integers, and Python floats are refused; write
+    `Laplace(1.0, ...)` for real numbers.
+
     Without it, rounding to the grid widens the noise of real numbers by less than one part in a thousand, or the
     release is refused: for d numbers at once, below an epsilon of about d / 10^9. A given grid accepts any widening.
     The event is that of the coarsest lattice, neighbours one step apart, and so holds for integers and floats alike.

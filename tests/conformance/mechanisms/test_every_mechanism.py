@@ -78,8 +78,21 @@ def test_it_is_frozen_hashable_and_equal_to_its_like(mechanism: Any, inputs: Any
     name = next(iter(fields))
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(mechanism, name, fields[name])
-    assert mechanism == dataclasses.replace(mechanism) if not isinstance(mechanism, Gaussian) else True
-    assert hash(mechanism) == hash(mechanism)
+    like = dataclasses.replace(mechanism)
+    assert mechanism == like
+    assert hash(mechanism) == hash(like)
+    assert mechanism.event == like.event
+
+
+@mechanisms
+def test_a_copy_with_another_parameter_is_another_mechanism(mechanism: Any, inputs: Any, level_inputs: Any) -> None:
+    names = {field.name for field in dataclasses.fields(mechanism) if field.init}
+    name = "sensitivity" if "sensitivity" in names else "epsilon"
+    changed = dataclasses.replace(mechanism, **{name: 2 * getattr(mechanism, name)})
+    assert getattr(changed, name) == 2 * getattr(mechanism, name)
+    assert changed != mechanism
+    made = {field: getattr(mechanism, field) for field in names - {"sigma"}} | {name: getattr(changed, name)}
+    assert changed == type(mechanism)(**made)
 
 
 @mechanisms

@@ -1,6 +1,7 @@
 """Wrong use of numeric mechanisms: one code each, and nothing becomes NaN."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,3 +137,16 @@ def test_an_array_without_axes_is_released_as_a_scalar() -> None:
 def test_an_empty_array_is_released_as_an_empty_array() -> None:
     assert Laplace(1, 1).release(np.array([], dtype=int)).shape == (0,)
     assert Laplace(1, 1).release(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_a_copy_of_gaussian_noise_keeps_what_it_was_given_by() -> None:
+    for given, changed in (({"epsilon": 0.5, "delta": 1e-6}, {"epsilon": 1.0}), ({"rho": 0.1}, {"rho": 0.2})):
+        mechanism = Gaussian(1.0, **given)  # type: ignore[arg-type]
+        wider = replace(mechanism, sensitivity=2.0)
+        assert wider == Gaussian(2.0, **given)  # type: ignore[arg-type]
+        assert wider.scale == 2 * mechanism.scale
+        with pytest.raises(InvalidInput, match="sigma=None"):
+            replace(mechanism, **changed)  # type: ignore[arg-type]
+        assert replace(mechanism, sigma=None, **changed).sigma < mechanism.sigma  # type: ignore[arg-type,operator]
+    with pytest.raises(InvalidInput):
+        Gaussian(1.0, 0.5, 1e-6, sigma=0.001)
