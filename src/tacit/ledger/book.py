@@ -23,6 +23,7 @@ from tacit.ledger.batches import Batches
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.stores.sqlite_file import new_file
+from tacit.ledger.texts import head as head_of
 from tacit.ledger.texts import name, note
 from tacit.ledger.texts import path as path_of
 from tacit.ledger.verification import (
@@ -37,6 +38,7 @@ from tacit.ledger.verification import (
 )
 from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack
+from tacit.privacy.numbers import truth_value
 
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""
@@ -185,9 +187,11 @@ class Book:
         """
         anchored = None if self._anchor is None else self._anchor.read()  # before the journal, which may go on
 
+        given, is_full = None if noted is None else head_of("noted", noted), truth_value("full", full)
+
         def look(rows: Transaction) -> tuple[Verified, Noted | None, bool]:
             self._check_goes_on(rows)
-            verified = verify(rows, full=full, noted=noted)
+            verified = verify(rows, full=is_full, noted=given)
             is_held = anchored is not None and holds(rows, anchored)
             self._since = since(rows, anchored if is_held else None)
             return verified, self._noted(rows), is_held

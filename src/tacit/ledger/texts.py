@@ -56,6 +56,14 @@ def plan(value: object) -> str:
     return value
 
 
+def head(what: str, value: object) -> tuple[int, str]:
+    """Return the number and the hash of a head."""
+    match value:
+        case (int(number), str(digest)) if 0 <= number < 2**62:
+            return number, digest
+    raise WrongType(f"{what} is the number and the hash of a head, as in (12, '9f86…')", name=what, value=value)
+
+
 def path(what: str, value: object) -> Path:
     """Return the path of a file or a folder, which the file system can have."""
     if not isinstance(value, str | Path):

@@ -167,3 +167,15 @@ def test_a_mechanism_in_the_place_of_its_event_is_told_apart(ledger: Ledger) -> 
     ):
         with pytest.raises(InvalidInput, match=r"Laplace; pass its \.event"):
             call()
+
+
+@pytest.mark.parametrize("noted", [5, "x", (), (1,), ("1", "ab"), (1, 5), (-1, "ab"), (2**70, "ab"), (1, "ab", 2), {}])
+def test_a_noted_head_that_is_none_is_refused_and_closes_nothing(tmp_path: Path, noted: Any) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+        with pytest.raises(WrongType):
+            ledger.verify(noted=noted)
+        with pytest.raises(WrongType):
+            ledger.verify(full="no")  # type: ignore[arg-type]
+        assert ledger.verify(full=True).head == ledger.head()
+        ledger.reserve("visits", TENTH)
