@@ -89,15 +89,17 @@ class RandomizedResponse(Mechanism):
         return events.RandomizedResponse(epsilon=epsilon, categories=self.categories, under=self.relation)
 
     def release(self, answers: Any, *, source: Source = SYSTEM) -> Any:
-        """Return a report for each answer, of the kind that was given: one or an array, integers or truth values."""
+        """Return a report for each answer: one or an array, of truth values for one and for arrays of that dtype.
+
+        Reports on a list are integers, whatever it holds: its kind would depend on every answer in it.
+        """
         array = self._answers(answers)
         lies = self._lies(array.size, source).reshape(array.shape)
         others = 1 + integers_below(self.categories - 1, array.size, source).reshape(array.shape)
         reports: Any = np.where(lies, (array + others) % self.categories, array)
-        given = np.asarray(answers)
-        if given.dtype == np.bool_:
+        if isinstance(answers, bool) or getattr(answers, "dtype", None) == np.bool_:
             reports = reports.astype(np.bool_)
-        if given.ndim == 0:
+        if array.ndim == 0:
             reports = reports.item()
         return marked(reports) if source.simulated else reports
 

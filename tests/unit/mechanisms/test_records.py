@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from tacit.mechanisms import SmoothMedian, StableMode, SubsampleAggregate
+from tacit.mechanisms import RandomizedResponse, SmoothMedian, StableMode, SubsampleAggregate
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import WrongType
 
@@ -101,3 +101,11 @@ def test_the_mode_refuses_columns_of_which_one_null_rewrites_every_value(held: s
 def test_the_mode_is_still_of_anything_that_can_be_gone_through() -> None:
     for values in (iter("aab" * 99), Counter(a=99).elements(), deque("a" * 99), np.array(["a"] * 99)):
         assert StableMode(5, 0.01).release(values) == "a"
+
+
+def test_one_answer_does_not_change_the_kind_of_the_other_reports() -> None:
+    response = RandomizedResponse(1.0)
+    kinds = {response.release(answers).dtype for answers in ([True, False, True], [True, 1, True], [1, 0, 1])}
+    assert kinds == {np.dtype(np.int64)}
+    assert response.release(np.array([True, False])).dtype == np.bool_
+    assert isinstance(response.release(True), bool)
