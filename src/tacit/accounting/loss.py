@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.accounting.bisection import narrowed
 from tacit.accounting.pairs import Floats, Pair
 from tacit.accounting.special import irfft, next_fast_len, rfft
 
@@ -39,6 +40,9 @@ TILT_MAX: Final = 2.0**36
 EXPONENT_MAX: Final = 300.0
 GATHERED_MIN: Final = 32
 HALVED_MIN: Final = 16
+POINTS_SUMMED: Final = 1 << 15
+"""Curves of so many points are summed up anew at every step of a search."""
+
 SQUARED_MAX: Final = 1 << 12
 SKETCH_POINTS: Final = 512
 SKETCH_POINTS_MAX: Final = 1 << 15
@@ -170,6 +174,13 @@ class Curve:
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
+        return self._delta(epsilon, upper, self._finite)
+
+    def _nearly(self, epsilon: float, *, upper: bool) -> float:
+        """Return about the same sooner, to search by: differences of long sums lose digits."""
+        return self._delta(epsilon, upper, self._finite if self.points <= POINTS_SUMMED else self._nearly_finite)
+
+    def _delta(self, epsilon: float, upper: bool, finite_from: Callable[[float, int], float]) -> float:
         epsilon += -self._blur if upper else self._blur
         if epsilon >= self._largest:
             return min(1.0, self._infinite + self._given_away) if upper else self._infinite
@@ -177,31 +188,34 @@ class Curve:
         if log_most > EXPONENT_MAX or self._slack > 1:
             return 1.0 if upper else self._infinite
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
-        finite = float(self._above[index]) - self._scaled_q(epsilon, index) if index < len(self._losses) else 0.0
+        finite = finite_from(epsilon, index) if index < len(self._losses) else 0.0
         error = self._error * math.exp(log_most + self._slack)
         if upper:
             finite = max(finite, 0.0) * math.exp(self._slack)
             return min(1.0, self._infinite + self._given_away + finite + error)
         return max(0.0, self._infinite + max(finite, 0.0) * math.exp(-self._slack) - error - self._below)
 
-    def _scaled_q(self, epsilon: float, index: int) -> float:
-        """Return e^epsilon times Q's mass from a point on that is above `epsilon`."""
+    def _finite(self, epsilon: float, index: int) -> float:
+        """Return P's mass less e^epsilon times Q's from a point on that is above `epsilon`: a sum of positive terms."""
+        return float((self._masses[index:] * -np.expm1(epsilon - self._losses[index:])).sum())
+
+    def _nearly_finite(self, epsilon: float, index: int) -> float:
         beyond = epsilon - self.focus.epsilon
-        if beyond >= -EXPONENT_MAX:
-            return math.exp(min(beyond, 700.0)) * float(self._above_q[index])
-        last = int(np.searchsorted(self._losses, epsilon + 740))  # the ratio of what is above is 0 as a float
-        return _dot(self._masses[index:last], np.exp(epsilon - self._losses[index:last]))
+        if beyond < -EXPONENT_MAX:
+            return self._finite(epsilon, index)
+        return float(self._above[index]) - math.exp(min(beyond, 700.0)) * float(self._above_q[index])
 
     def epsilon_upper(self, delta: float) -> float:
         """Return an epsilon, of at least 0, at which the curve is at most `delta` for certain."""
         if self.delta(0.0, upper=True) <= delta:
             return 0.0
-        low, high = 0.0, max(self._largest + 2 * self._blur, 0.0)
-        if self.delta(high, upper=True) > delta:
+        most = max(self._largest + 2 * self._blur, 0.0)
+        if self.delta(most, upper=True) > delta:
             return math.inf
-        while high - low > 1e-13 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle, upper=True) > delta else (low, middle)
+        _, high = narrowed(0.0, most, lambda epsilon: self._nearly(epsilon, upper=True) > delta, 1e-13)
+        further = 1e-12
+        while self.delta(high, upper=True) > delta and high < most:
+            high, further = min(high * (1 + further), most), 10 * further
         return high
 
     def epsilon_lower(self, delta: float, upper: float, eta: float) -> float:
@@ -213,10 +227,9 @@ class Curve:
         for part in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5):
             low = high * (1 - part)
             if self.delta(low, upper=False) >= delta + eta:
-                while high - low > 1e-12 * high:
-                    middle = (low + high) / 2
-                    low, high = (middle, high) if self.delta(middle, upper=False) >= delta + eta else (low, middle)
-                return max(0.0, low - self.shift(eta))
+                near, _ = narrowed(low, high, lambda at: self._nearly(at, upper=False) >= delta + eta, 1e-12)
+                found = near if self.delta(near, upper=False) >= delta + eta else low
+                return max(0.0, found - self.shift(eta))
         return 0.0
 
 

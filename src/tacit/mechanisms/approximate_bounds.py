@@ -79,7 +79,8 @@ class ApproximateBounds(Mechanism):
     def threshold(self) -> float:
         """The noisy count from which on a bin is taken for filled."""
         passes = -math.expm1(math.log1p(-float(1 - Fraction(self.success))) / (2 * self.bins - 1))
-        return -math.log(2 * passes) * float(self.noise.scale)
+        scale = float(self.noise.scale)
+        return -math.log(passes * (1 + math.exp(-1 / scale))) * scale  # geometric noise; real noise passes more seldom
 
     def edges(self, bin: int) -> tuple[Fraction, Fraction]:
         """Return the lower and the upper edge of a bin: 0, 1, ... of positive values, -1, -2, ... of negative ones."""

@@ -130,6 +130,7 @@ with tempfile.TemporaryDirectory() as place:
             ledger.create_budget("visits", epsilon=1.0)
         salt_of(folder)
         os.chmod(folder / "salt", 0)
+        os.chmod(folder / "ledger.head", 0o666)
         os.chmod(folder / "ledger.sqlite", file_mode)
         os.chmod(folder, folder_mode)
         places[folder] = folder if folder_mode != 0o777 else folder / "ledger.sqlite"

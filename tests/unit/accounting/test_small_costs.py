@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+from tacit import accounting
 from tacit.accounting import conversions, measures, renyi
 from tacit.privacy import events
 from tests.unit.accounting import truth
@@ -110,3 +111,13 @@ def test_conversions_move_with_what_they_convert() -> None:
         for amounts in ([one(0.3, delta) for delta in deltas], [one(size, 1e-6) for size in (2.0, 0.7, 0.1)]):
             assert amounts == sorted(amounts, reverse=True)
     assert conversions.epsilon_of_renyi(8.0, 0.1, 1e-6) < conversions.epsilon_of_renyi(8.0, 0.2, 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12])
+def test_bounds_of_one_tiny_release_enclose_its_closed_form(size: float) -> None:
+    """Of Laplace noise delta(e) = 1 - e^((e - epsilon) / 2): sums that nearly cancel would say less."""
+    for share in range(1, 40, 3):
+        delta = -math.expm1(-size / 2) * share / 40
+        true = max(0.0, size + 2 * math.log1p(-delta))
+        found = accounting.epsilon(events.Laplace(size), delta)
+        assert found.lower * (1 - 1e-14) - 1e-15 * size <= true <= found.upper * (1 + 1e-14) + 1e-15 * size, share
