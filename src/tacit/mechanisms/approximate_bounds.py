@@ -7,11 +7,11 @@ Bins (Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020, section 5.
 first from 0 to `scale`, the i-th after it from scale base^(i - 1) to scale base^i. The range goes from the lower edge
 of the lowest bin to the upper edge of the highest bin whose noisy count passes a threshold t.
 
-The threshold: with n = 2 `bins` bins in all, at most n - 1 are empty if there are data. An empty bin passes with
-probability P(Laplace > t) = e^(-t epsilon / sensitivity) / 2, so that none passes with probability at least
-(1 - e^(-t epsilon / sensitivity) / 2)^(n - 1). Setting this to `success` gives
-t = -(sensitivity / epsilon) ln(2 - 2 success^(1 / (n - 1))). Where no bin passes, the fullest by its noisy count is
-taken. (Some printed versions count the bins of one sign only.)
+The threshold: with n = 2 `bins` bins in all, at most n - 1 are empty if there are data. With r = e^(-epsilon /
+sensitivity) an empty bin passes with probability P(noise >= t) <= r^t / (1 + r), that of geometric noise at whole t
+(Laplace noise has r^t / 2), so that none passes with probability at least (1 - r^t / (1 + r))^(n - 1). Setting this to
+`success` gives t = -(sensitivity / epsilon) ln((1 - success^(1 / (n - 1))) (1 + r)). Where no bin passes, the fullest by
+its noisy count is taken. (Some printed versions count the bins of one sign only.)
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class ApproximateBounds(Mechanism):
         """The noisy count from which on a bin is taken for filled."""
         passes = -math.expm1(math.log1p(-float(1 - Fraction(self.success))) / (2 * self.bins - 1))
         scale = float(self.noise.scale)
-        return -math.log(passes * (1 + math.exp(-1 / scale))) * scale  # geometric noise; real noise passes more seldom
+        ratio = math.exp(-1 / scale) if scale else 0.0
+        return -math.log(passes * (1 + ratio)) * scale  # that of geometric noise; real noise passes more seldom
 
     def edges(self, bin: int) -> tuple[Fraction, Fraction]:
         """Return the lower and the upper edge of a bin: 0, 1, ... of positive values, -1, -2, ... of negative ones."""

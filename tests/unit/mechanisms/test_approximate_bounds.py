@@ -18,9 +18,18 @@ COUNTS = [0, 0, 0, 0, 5, 0, 1, 4]
 
 
 def test_the_worked_example_has_its_threshold_and_its_range() -> None:
-    assert math.isclose(EXAMPLE.threshold, -math.log(2 - 2 * 0.9 ** (1 / 7)))
-    assert math.isclose(EXAMPLE.threshold, 3.51, abs_tol=0.005)
+    assert math.isclose(EXAMPLE.threshold, -math.log((1 - 0.9 ** (1 / 7)) * (1 + math.exp(-1))))
+    assert math.isclose(EXAMPLE.threshold, 3.89, abs_tol=0.005)
     assert EXAMPLE.chosen(COUNTS) == (0, 8)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3, 5])
+@pytest.mark.parametrize("bins", [1, 4, 16, 64])
+def test_the_chance_that_no_empty_bin_passes_is_what_was_promised(epsilon: float, bins: int) -> None:
+    """Counts get geometric noise: P(X >= t) = r^t / (1 + r) for whole t, r = e^-epsilon."""
+    bounds = ApproximateBounds(1, epsilon, bins=bins, success=0.9)
+    passes = math.exp(-epsilon * math.ceil(bounds.threshold)) / (1 + math.exp(-epsilon))
+    assert (1 - passes) ** (2 * bins - 1) >= 0.9 * (1 - 1e-12)
 
 
 def test_empty_bins_pass_as_rarely_as_was_promised() -> None:
