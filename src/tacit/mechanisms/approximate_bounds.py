@@ -10,8 +10,8 @@ of the lowest bin to the upper edge of the highest bin whose noisy count passes 
 The threshold: with n = 2 `bins` bins in all, at most n - 1 are empty if there are data. With r = e^(-epsilon /
 sensitivity) an empty bin passes with probability P(noise >= t) <= r^t / (1 + r), that of geometric noise at whole t
 (Laplace noise has r^t / 2), so that none passes with probability at least (1 - r^t / (1 + r))^(n - 1). Setting this to
-`success` gives t = -(sensitivity / epsilon) ln((1 - success^(1 / (n - 1))) (1 + r)). Where no bin passes, the fullest by
-its noisy count is taken. (Some printed versions count the bins of one sign only.)
+`success` gives t = -(sensitivity / epsilon) ln((1 - success^(1 / (n - 1))) (1 + r)). Where no bin passes, the fullest
+by its noisy count is taken. (Some printed versions count the bins of one sign only.)
 """
 
 from __future__ import annotations
