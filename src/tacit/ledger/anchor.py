@@ -64,8 +64,11 @@ class Anchor:
     def read(self) -> Noted | None:
         """Return the latest head that was noted, or None if nothing legible is there."""
         try:
-            with self.path.open("rb") as file:
-                content = file.read(2 * LINE_BYTES)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
+            try:
+                content = os.read(descriptor, 2 * LINE_BYTES)
+            finally:
+                os.close(descriptor)
         except OSError:
             return None
         lines = (content[:LINE_BYTES], content[LINE_BYTES:])
@@ -74,10 +77,12 @@ class Anchor:
     def require_writable(self) -> None:
         """Refuse to go on where a head could not be noted."""
         try:
-            if self.exists():
+            if not self.exists():
+                is_writable = os.access(self.path.parent, os.W_OK)
+            else:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
-                return
-            if os.access(self.path.parent, os.W_OK):
+                is_writable = self.path.is_file()
+            if is_writable:
                 return
         except OSError:
             pass

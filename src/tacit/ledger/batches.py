@@ -97,7 +97,8 @@ class Batches:
             self._start()
         mine = Change(action)
         try:
-            self._waiting.append(mine)
+            with self._ended:  # the end of a batch makes the queue anew
+                self._waiting.append(mine)
             while not mine.is_done:  # others may have been first in a long queue
                 if self._is_turn_of(mine):
                     self._write_waiting()
@@ -131,10 +132,11 @@ class Batches:
                 change.succeed()
             on_disk()
         except Exception as error:
-            is_general = not batch or isinstance(error, LedgerCorrupt)
-            for change in list(self._waiting) if is_general else batch:
-                change.begin()
-                change.error = error
+            with self._ended:
+                is_general = not batch or isinstance(error, LedgerCorrupt)
+                for change in self._waiting if is_general else batch:
+                    change.begin()
+                    change.error = error
         finally:
             with self._ended:
                 for change in self._waiting:

@@ -189,15 +189,18 @@ class Book:
 
         given, is_full = None if noted is None else head_of("noted", noted), truth_value("full", full)
 
+        seen = self._seen  # before the rows are, too: others may append meanwhile
+
         def look(rows: Transaction) -> tuple[Verified, Noted | None, bool]:
-            self._check_goes_on(rows)
+            _check_goes_on(rows, seen)
             verified = verify(rows, full=is_full, noted=given)
             is_held = anchored is not None and holds(rows, anchored)
             self._since = since(rows, anchored if is_held else None)
             return verified, self._noted(rows), is_held
 
         verified, here, is_held = self._read(look)
-        self._seen = verified.head
+        if verified.head.number > self._seen.number:
+            self._seen = verified.head
         if self._anchor is not None and here is not None:
             with suppress(OSError):  # it can be read all the same; who changes it is told
                 (self._anchor.note if is_held else self._anchor.reset)(here)
@@ -294,7 +297,7 @@ class Book:
         """Refuse to change a ledger that was put back since it was opened, or whose head could not be noted."""
         if self._anchor is not None:
             self._anchor.require_writable()
-        self._check_goes_on(rows)
+        _check_goes_on(rows, self._seen)
 
     def _end(self, rows: Transaction) -> Callable[[], None]:
         """Return how to note the head that is about to be written."""
@@ -306,19 +309,6 @@ class Book:
             self._seen = head
 
         return note
-
-    def _check_goes_on(self, rows: Transaction) -> None:
-        """Assert that the journal goes on from where it ended when it was last looked at."""
-        seen, head = self._seen, rows.head()
-        if (head.number, head.hash) == (seen.number, seen.hash) or not seen.number:
-            return
-        if [record.hash for record in rows.records(seen.number, 1)] != [seen.hash]:
-            raise LedgerRolledBack(
-                f"the ledger was put back while it was open: record {seen.number} is not there any more, or is another "
-                "one; close it, and restore it (tacit ledger restore)",
-                record=seen.number,
-                differs="end",
-            )
 
     def _noted(self, rows: Transaction) -> Noted | None:
         """Return the end of the journal as it is noted outside; None if it has no record."""
@@ -362,6 +352,20 @@ class Book:
         except LedgerCorrupt as error:
             self._damage = error
             raise
+
+
+def _check_goes_on(rows: Transaction, seen: Head) -> None:
+    """Assert that the journal goes on from where it ended when it was last looked at."""
+    head = rows.head()
+    if (head.number, head.hash) == (seen.number, seen.hash) or not seen.number:
+        return
+    if [record.hash for record in rows.records(seen.number, 1)] != [seen.hash]:
+        raise LedgerRolledBack(
+            f"the ledger was put back while it was open: record {seen.number} is not there any more, or is another "
+            "one; close it, and restore it (tacit ledger restore)",
+            record=seen.number,
+            differs="end",
+        )
 
 
 def _close(source: Book, action: Callable[[Work], None]) -> None:

@@ -452,3 +452,12 @@ def test_a_restored_ledger_notes_its_head_in_both_lines(folder: Path, tmp_path: 
 def test_a_ledger_is_no_backup_of_itself(folder: Path) -> None:
     with pytest.raises(InvalidInput, match="is the ledger itself"):
         restored(folder, database(folder))
+
+
+def test_a_pipe_in_the_place_of_the_head_blocks_nobody(folder: Path) -> None:
+    (folder / HEAD_FILE).unlink()
+    os.mkfifo(folder / HEAD_FILE)
+    with Ledger.open(folder) as ledger:
+        assert ledger.head().number == 6
+        with pytest.raises(LedgerReadOnly):
+            ledger.reserve("visits", TENTH)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger, SqliteStore
-from tacit.ledger.batches import BATCH_MAX, Change
+from tacit.ledger.batches import BATCH_MAX, Batches, Change
 from tacit.privacy import events
 from tacit.privacy.errors import (
     BudgetExceeded,
@@ -290,3 +291,52 @@ def test_an_interrupt_anywhere_in_a_batch_tells_nobody_of_success_that_is_not_on
         assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1 * len(ledger.reservations()))
         ledger.verify(full=True)
         assert ledger.reserve("visits", events.Laplace(0.1)).id
+
+
+def test_threads_that_come_while_a_batch_ends_are_not_forgotten(tmp_path: Path) -> None:
+    class Rows:
+        def savepoint(self) -> None:
+            pass
+
+    class Store:
+        @contextmanager
+        def transaction(self) -> Iterator[Rows]:
+            yield Rows()
+
+    batches = Batches(Store(), lambda rows: None, lambda rows: lambda: None)  # type: ignore[arg-type]
+    done: list[int] = []
+
+    def change(number: int) -> None:
+        for turn in range(400):
+            batches.write(lambda rows, turn=turn: done.append(number * 400 + turn))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=change, args=(number,), daemon=True) for number in range(8)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive(), "a thread waits for a change that nobody writes"
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(done) == list(range(8 * 400))
+
+
+def test_a_verification_beside_charges_raises_no_false_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as ledger:
+        real = ledger._store.snapshot
+
+        @contextmanager
+        def late() -> Iterator[Any]:
+            with real() as rows:
+                rows.head()  # as it is now; somebody charges before it is looked at
+                monkeypatch.undo()
+                ledger.reserve("visits", events.Laplace(0.1))
+                yield rows
+
+        monkeypatch.setattr(ledger._store, "snapshot", late)
+        ledger.verify()
+        assert ledger._seen == ledger.head()
+        ledger.reserve("visits", events.Laplace(0.1))
