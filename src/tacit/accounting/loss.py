@@ -153,7 +153,9 @@ class Curve:
         self._masses, self._above = masses, np.cumsum(masses[::-1])[::-1]
         ratios = np.exp(np.minimum(focus.epsilon - self._losses, EXPONENT_MAX))  # of Q's masses, times e^focus
         self._above_q = np.cumsum((masses * ratios)[::-1])[::-1]
-        self._infinite = -math.expm1(sum(one.times * math.log1p(-one.infinite) for one in lattices))
+        infinite = -math.expm1(sum(one.times * math.log1p(-one.infinite) for one in lattices))
+        lost = 2.0**-52 * (4 + len(lattices))  # by rounding in that sum
+        self._infinite, self._infinite_least = infinite * (1 + lost), infinite * (1 - lost)
         self._given_away = sum(one.times * one.given_away for one in lattices)
         self._below = sum(one.times * one.below for one in lattices)
         self._moved = sum(one.times * one.moved for one in lattices)
@@ -183,17 +185,17 @@ class Curve:
     def _delta(self, epsilon: float, upper: bool, finite_from: Callable[[float, int], float]) -> float:
         epsilon += -self._blur if upper else self._blur
         if epsilon >= self._largest:
-            return min(1.0, self._infinite + self._given_away) if upper else self._infinite
+            return min(1.0, self._infinite + self._given_away) if upper else self._infinite_least
         log_most = self._log_moment - self.focus.tilt * epsilon  # what the tilted mass is multiplied with, at most
         if log_most > EXPONENT_MAX or self._slack > 1:
-            return 1.0 if upper else self._infinite
+            return 1.0 if upper else self._infinite_least
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
         finite = finite_from(epsilon, index) if index < len(self._losses) else 0.0
         error = self._error * math.exp(log_most + self._slack)
         if upper:
             finite = max(finite, 0.0) * math.exp(self._slack)
             return min(1.0, self._infinite + self._given_away + finite + error)
-        return max(0.0, self._infinite + max(finite, 0.0) * math.exp(-self._slack) - error - self._below)
+        return max(0.0, self._infinite_least + max(finite, 0.0) * math.exp(-self._slack) - error - self._below)
 
     def _finite(self, epsilon: float, index: int) -> float:
         """Return P's mass less e^epsilon times Q's from a point on that is above `epsilon`: a sum of positive terms."""

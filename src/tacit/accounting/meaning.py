@@ -16,6 +16,7 @@ Promise: every number here holds against any attacker who knows everything but t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -38,6 +39,10 @@ CURVE_DELTA: Final = 1e-9
 TAIL_POINTS: Final = 17
 SURE: Final = 0.9
 """The belief of which `Meaning.sentence` says how likely it is."""
+
+CHANCE_ROUNDS: Final = 3
+CHANCE_POINTS: Final = 17
+"""How often, and by how many points, the epsilon that proves the least chance is looked for between two points."""
 
 CHANCE_SHOWN: Final = 1e-12
 """Smaller chances are not told apart in words."""
@@ -74,14 +79,31 @@ class Meaning:
         Let S be these outputs: Q(S) <= e^-t P(S), so at every point of the curve with epsilon < t
         delta >= P(S) - e^epsilon Q(S) >= P(S) (1 - e^(epsilon - t)). Below 0 the curve is that of the neighbours
         exchanged: delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon)).
+
+        That is least for one epsilon, since delta is convex in e^epsilon and the divisor falls in proportion to it, so
+        the least is sought between the neighbours of the best known point. An upper bound at every epsilon, it ends
+        within 1 % of the least where `deltas` is exact.
         """
-        rise = _odds(float(inside_unit_interval("level", level))) - _odds(float(inside_unit_interval("prior", prior)))
+        after, before = (_odds(float(inside_unit_interval(*one))) for one in (("level", level), ("prior", prior)))
+        rise = after - before - 2.0**-50 * (abs(after) + abs(before))  # a lower level is reached no less often
         if rise > self.pure_epsilon:
             return 0.0
-        points = [(-epsilon, -math.expm1(-epsilon) + math.exp(-epsilon) * delta) for epsilon, delta in self._long_curve]
+        points = [(-epsilon, _mirrored(epsilon, delta)) for epsilon, delta in reversed(self._long_curve)]
         points += self._long_curve
-        chances = [delta / -math.expm1(epsilon - rise) for epsilon, delta in points if epsilon < rise]
-        return min([1.0, *chances])
+        found = {epsilon: delta / -math.expm1(epsilon - rise) for epsilon, delta in points if epsilon < rise}
+        for _ in range(CHANCE_ROUNDS if found else 0):
+            known = sorted(found)
+            best = min(range(len(known)), key=lambda index: found[known[index]])
+            low, high = known[max(best - 1, 0)], [*known, rise][best + 1]
+            between = [one for one in np.linspace(low, high, CHANCE_POINTS).tolist() if low < one < high]
+            found |= {one: at / -math.expm1(one - rise) for one, at in self._deltas_of_either_sign(between)}
+        return min([1.0, *found.values()])
+
+    def _deltas_of_either_sign(self, epsilons: Sequence[float]) -> list[tuple[float, float]]:
+        """Return upper bounds on the curve at epsilons, those below 0 by the curve of the neighbours exchanged."""
+        sizes = sorted({abs(one) for one in epsilons})
+        known = dict(zip(sizes, deltas(self.event, sizes), strict=True))
+        return [(one, known[one] if one >= 0 else _mirrored(-one, known[-one])) for one in epsilons]
 
     def expected_posterior(self, prior: float) -> float:
         """Return the greatest mean belief in the truth after the answers, about a person for whom it holds.
@@ -210,6 +232,11 @@ def _odds(share: float) -> float:
 def _share(odds: float) -> float:
     """Return the probability that a logarithm of odds stands for."""
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+
+
+def _mirrored(epsilon: float, delta: float) -> float:
+    """Return delta at -epsilon of the neighbours exchanged: 1 - e^-epsilon (1 - delta)."""
+    return -math.expm1(-epsilon) + math.exp(-epsilon) * delta
 
 
 def _slope(prior: float, ratio: float) -> float:

@@ -27,6 +27,8 @@ LISTED_MIN: Final = 256
 
 def parts(event: Event) -> Mapping[Event, int]:
     """Return the simple events that were composed, and how often each."""
+    if isinstance(event, events.SimpleEvent):
+        return MappingProxyType({simplest(event): 1})
     kept = _Last.found
     if kept is not None and kept[0] is event:
         return kept[1]

@@ -66,6 +66,8 @@ def summed(parts: Sequence[tuple[int, float]]) -> float:
     """Return the sum of multiples, exactly, rounded up once: shares of an epsilon add up to no more than it."""
     if any(math.isinf(epsilon) for _, epsilon in parts):
         return math.inf
+    if len(parts) == 1 and parts[0][0] == 1 and parts[0][1] >= 0:
+        return parts[0][1]
     return rounded_up(sum((count * Fraction(epsilon) for count, epsilon in parts), Fraction(0)))
 
 

@@ -26,8 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -47,6 +46,8 @@ from tacit.privacy.errors import OutOfRange, TacitError
 from tacit.privacy.events import Approximate, Composed, CompoundEvent, Event, Grouped, Repeated
 from tacit.privacy.numbers import rounded_down, rounded_up
 
+Computed = TypeVar("Computed")
+
 WIDENING: Final = Fraction(1, 2**44)
 DELTA_SHARE: Final = Fraction(1, 10)
 CONVERSION_LOSS: Final = 1 - Fraction(1, 2**40)
@@ -60,38 +61,46 @@ FAILED: Final = (ArithmeticError, ValueError, TacitError)
 
 
 class Measured:
-    """What the accountants say of one event, each asked at most once.
+    """What the accountants say of one event; each answer is kept.
 
-    Where an accountant fails, or says what no cost can be, no bound is known: infinity.
+    Where an accountant fails, or says what no cost can be, no bound is known: infinity. There is no lock: prices are
+    asked for while a store's write lock is held, and a forked child would inherit it locked (before Python 3.12
+    `functools.cached_property` has one, shared by all objects). Two threads may compute the same answer.
     """
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        self._renyi: dict[float, float] = {}
+        self._known: dict[object, Any] = {}
 
-    @cached_property
+    @property
     def pure(self) -> float:
         """Pure epsilon, or infinity."""
-        return _asked(lambda event: (pure_epsilon(event),), self.event)[0]
+        return self._once("pure", lambda: _asked(lambda event: (pure_epsilon(event),), self.event)[0])
 
-    @cached_property
+    @property
     def concentrated(self) -> tuple[float, float]:
         """(rho, delta) of approximate zero-concentrated privacy, or (infinity, 0)."""
-        rho, *delta = _asked(concentrated, self.event)
-        return (rho, delta[0]) if rho <= RHO_MAX else (math.inf, 0.0)
 
-    @cached_property
+        def compute() -> tuple[float, float]:
+            rho, *delta = _asked(concentrated, self.event)
+            return (rho, delta[0]) if rho <= RHO_MAX else (math.inf, 0.0)
+
+        return self._once("concentrated", compute)
+
+    @property
     def mu(self) -> float:
         """Mu of Gaussian privacy, or infinity."""
-        with np.errstate(all="ignore"):  # what overflows is infinite or NaN
-            return _asked(lambda event: (gaussian_mu(event),), self.event)[0]
+        return self._once("mu", lambda: _quietly(lambda event: (gaussian_mu(event),), self.event)[0])
 
     def renyi(self, order: float) -> float:
         """Rényi divergence at an order, or infinity."""
-        if order not in self._renyi:
-            with np.errstate(all="ignore"):
-                (self._renyi[order],) = _asked(lambda event: (renyi(event, order),), self.event)
-        return self._renyi[order]
+        return self._once(order, lambda: _quietly(lambda event: (renyi(event, order),), self.event)[0])
+
+    def _once(self, name: object, compute: Callable[[], Computed]) -> Computed:
+        if name not in self._known:
+            self._known[name] = compute()
+        known: Computed = self._known[name]
+        return known
 
 
 def _asked(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
@@ -104,6 +113,12 @@ def _asked(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple
     except FAILED:
         return (math.inf,)
     return said[0] if all(number >= 0 for numbers in said for number in numbers) else (math.inf,)
+
+
+def _quietly(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
+    """Return the same without warnings: what overflows is infinite or NaN."""
+    with np.errstate(all="ignore"):
+        return _asked(measure, event)
 
 
 def _with_parts(event: Event) -> Sequence[Event]:
@@ -187,7 +202,8 @@ class Sum(Account):
             return measured.pure, 0.0
         if isinstance(measured.event, Approximate):
             return measured.event.epsilon, measured.event.delta
-        own, rest = _apart(measured.event)
+        is_simple = not isinstance(measured.event, CompoundEvent)
+        own, rest = ((0.0, 0.0), measured.event) if is_simple else _apart(measured.event)
         if rest is None:
             return own
         if not self.slice:

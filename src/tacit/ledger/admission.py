@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tacit.accounting.bounds import Cost
 from tacit.ledger.accounts import Measured
 from tacit.ledger.amounts import Amounts, read, written
 from tacit.ledger.budget import refused
@@ -28,6 +29,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of, steps
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Reservation, Scope, cost_from_dict, cost_to_dict, time_of
+from tacit.ledger.refusals import too_cheap
 from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.verification import has_content
 from tacit.ledger.work import Work
@@ -44,6 +46,9 @@ from tacit.privacy.errors import (
 )
 from tacit.privacy.events import Event, from_dict
 
+ROUNDING: Final = 2.0**-30
+"""Of a smallest epsilon; the parts that an epsilon is cut into may add up to a trifle less."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -59,15 +64,16 @@ class Ask:
     plan_sha256: str | None = None
     """Digest of what is to be run, if it is known; a key stands for this and no other."""
     data_version: str | None = None
+    scopes: tuple[Scope, ...] = field(init=False)
+    """Who is to be charged, the data set first."""
 
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        """Who is to be charged."""
-        return (
+    def __post_init__(self) -> None:
+        scopes = (
             Scope(self.dataset),
             *(Scope(self.dataset, "analyst", name) for name in self.analysts),
             *(Scope(self.dataset, "epoch", name) for name in self.epochs),
         )
+        object.__setattr__(self, "scopes", scopes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what makes two asks the same, as plain objects."""
@@ -107,10 +113,10 @@ def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
     rows = scope_rows(work, ask)
     quote.caps.update({row.scope: row.cap for row in rows})
     charged = {row.scope: quote.amounts(row.cap) for row in rows}
+    cost = worth_charging(rows[0], quote)
     for row in rows:
         if row.is_enforced and not filter_of(row.cap).admits(row.totals, charged[row.scope]):
             raise _tightest(rows, quote)
-    cost = filter_of(rows[0].cap).cost(quote.measured, charged[rows[0].scope])
     permit_id = f"{work.next_number}-{token()}"
     record = work.write(
         "reserved",
@@ -125,6 +131,17 @@ def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
     )
     issued_at = time_of(record.at_us)
     return Permit(permit_id, ask.event, cost, issued_at, ask.dataset, ask.purpose, charged, ask.is_plan)
+
+
+def worth_charging(dataset: ScopeRow, quote: Quote) -> Cost:
+    """Return what a data set is charged, or refuse what costs less than a release from it must cost.
+
+    A plan is judged as a whole. What the refusal names is admitted, also where it comes out lower by a rounding.
+    """
+    cost = filter_of(dataset.cap).cost(quote.measured, quote.amounts(dataset.cap))
+    if cost.epsilon < dataset.epsilon_least * (1 - ROUNDING):
+        raise too_cheap(dataset.scope.dataset, dataset.epsilon_least)
+    return cost
 
 
 def scope_rows(work: Work, ask: Ask) -> list[ScopeRow]:
@@ -179,8 +196,22 @@ def commit(work: Work, permit_id: str, answer: bytes | None, plan_sha256: str | 
         )
 
 
-def refund(work: Work, permit_id: str, ran: Event) -> Permit:
-    """Return what a plan reserved for steps that were not run; `ran` is what was."""
+def refund(work: Work, permit_id: str, ran: Event, back: Mapping[str, Any]) -> None:
+    """Return what a plan reserved for steps that were not run, as `returned` found it."""
+    refundable(work, permit_id, ran)
+    work.write("refunded", {"permit": permit_id, "ran": ran.to_dict(), "returned": back})
+
+
+def returned(permit: Permit, caps: Mapping[Scope, Cap], ran: Event) -> dict[str, Any]:
+    """Return what each scope gets back of a plan, in the written form; `ran` is what was run of it."""
+    return {
+        scope.key: written(filter_of(caps[scope]).returned(permit.event, reserved, ran))
+        for scope, reserved in permit.charged.items()
+    }
+
+
+def refundable(work: Work, permit_id: str, ran: Event) -> tuple[Permit, dict[Scope, Cap]]:
+    """Return the permit of a plan of which only `ran` was run, and the caps of those who were charged for it."""
     row, record = work.permit(permit_id)
     permit = permit_of(record)
     if not permit.is_plan:
@@ -190,20 +221,16 @@ def refund(work: Work, permit_id: str, ran: Event) -> Permit:
         raise AlreadySettled(f"permit {permit_id} was {what} before; refund once, before commit", name="permit")
     if not steps(ran) <= steps(permit.event):
         raise OutOfRange("what was run is not a part of the plan that was reserved", name="ran", value=ran)
-    returned: dict[str, Any] = {}
-    for scope, reserved in permit.charged.items():
-        charged = work.rows.scope(scope)
-        assert charged is not None, "a scope that was charged exists"
-        returned[scope.key] = written(filter_of(charged.cap).returned(permit.event, reserved, ran))
-    work.write("refunded", {"permit": permit_id, "ran": ran.to_dict(), "returned": returned})
-    return permit
+    return permit, {row.scope: row.cap for row in work.known(permit.scopes)}
 
 
-def annotate(work: Work, permit_id: str, note: str) -> None:
-    """Keep what somebody says of a reservation."""
+def annotate(work: Work, permit_id: str, note: str, before: str | None = None) -> None:
+    """Keep what somebody says of a reservation; with `before`, only if that is what was said last."""
     row, _ = work.permit(permit_id)
     if row.state != "reserved":
         raise AlreadySettled(f"permit {permit_id} was committed; only reservations are annotated", name="permit")
+    if before is not None and row.note != before:
+        raise AlreadySettled(f"permit {permit_id} was annotated otherwise meanwhile; read its note", name="permit")
     work.write("annotated", {"note": note, "permit": permit_id})
 
 

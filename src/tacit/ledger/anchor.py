@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,10 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A head that was noted: which ledger's, since which restoration, its number and hash, and whether that moved."""
+    """A head that was noted: which ledger's, since which restoration, its number and hash, and whether that moved.
+
+    `since` is the hash of the last record of the kind restored, or of the first record if there is none.
+    """
 
     ledger: str
     since: str
@@ -55,6 +59,7 @@ class Anchor:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
+        self._name: Final = os.fspath(path)
         self._turn = 0
 
     def exists(self) -> bool:
@@ -77,19 +82,19 @@ class Anchor:
     def require_writable(self) -> None:
         """Refuse to go on where a head could not be noted."""
         try:
-            if not self.exists():
-                is_writable = os.access(self.path.parent, os.W_OK)
-            else:
-                os.close(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
-                is_writable = self.path.is_file()
-            if is_writable:
-                return
+            descriptor = os.open(self._name, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            is_writable = not self.exists() and os.access(self.path.parent, os.W_OK)
         except OSError:
-            pass
-        raise LedgerReadOnly(
-            f"{self.path} cannot be written, where the end of the ledger is noted: nothing was charged; make it "
-            "writable for this account"
-        )
+            is_writable = False
+        else:
+            is_writable = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            os.close(descriptor)
+        if not is_writable:
+            raise LedgerReadOnly(
+                f"{self.path} cannot be written, where the end of the ledger is noted: nothing was charged; make it "
+                "writable for this account"
+            )
 
     def note(self, head: Noted) -> None:
         """Note a head that is on disk; if that fails now, the file lags behind until the next time."""
@@ -102,12 +107,13 @@ class Anchor:
             self._write(head, is_durable=True)
 
     def _write(self, head: Noted, *, is_durable: bool = False) -> None:
-        descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        line = head.line
+        descriptor = os.open(self._name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         try:
             if os.fstat(descriptor).st_size < 2 * LINE_BYTES:
-                os.pwrite(descriptor, head.line + head.line, 0)
+                os.pwrite(descriptor, line + line, 0)
             else:
-                os.pwrite(descriptor, head.line, self._turn * LINE_BYTES)
+                os.pwrite(descriptor, line, self._turn * LINE_BYTES)
             if is_durable:
                 os.fsync(descriptor)
         finally:

@@ -10,18 +10,21 @@ Not here: what is charged to whom (ledger).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TextIO, TypeAlias, TypeVar
+from typing import Final, Self, TextIO, TypeAlias, TypeVar, cast
 
 from tacit.ledger import restoring, transfer
 from tacit.ledger.anchor import Anchor, Noted
 from tacit.ledger.batches import Batches
 from tacit.ledger.journal import Head, Record
+from tacit.ledger.permits import Scope
 from tacit.ledger.stores import SqliteStore, Store, Transaction
+from tacit.ledger.stores.slots import run_in
 from tacit.ledger.stores.sqlite_file import new_file
 from tacit.ledger.texts import head as head_of
 from tacit.ledger.texts import name, note
@@ -30,15 +33,16 @@ from tacit.ledger.verification import (
     RECORDS_AT_ONCE,
     Verified,
     changed_contents,
+    check_goes_on,
     checked,
+    end_of,
     has_content,
     holds,
-    since,
     verify,
 )
 from tacit.ledger.work import Clock, Work, system_clock
-from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack
-from tacit.privacy.numbers import truth_value
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack, WrongType
+from tacit.privacy.numbers import truth_value, whole
 
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""
@@ -66,13 +70,10 @@ class Book:
         self._clock = clock
         self._token = token
         self._damage: LedgerCorrupt | None = None
-        path = store.anchor if anchor is None else Path(anchor)
+        path = store.anchor if anchor is None else path_of("anchor", anchor)
         self._anchor: Final = None if path is None else Anchor(path)
-        self._seen = Head()
+        self._seen: Noted | None = None
         """Where the journal ended when it was last looked at: it goes on from there, or was put back meanwhile."""
-        self._id: str | None = None
-        self._since: str | None = None
-        """The hash of the record since which it was not restored."""
 
     @classmethod
     def open(
@@ -89,7 +90,7 @@ class Book:
         Its latest head is noted in a file beside it, or at `anchor` for a database: a ledger that is missing or older
         than was noted is refused (LedgerRolledBack).
         """
-        store = SqliteStore(where, create=create) if isinstance(where, str | Path) else where
+        store = _store_at(where, create=create)
         book = cls(store, clock=clock, token=token, anchor=anchor)
         try:
             book._check_exists()
@@ -109,13 +110,14 @@ class Book:
         forgotten; asked again, they cost again.
         """
         who, why = name("by", by), note("reason", reason, required=True)
-        store = SqliteStore(where, create=False) if isinstance(where, str | Path) else where
+        store = _store_at(where, create=False)
         book = cls(store, anchor=anchor)
         try:
             book._check_exists()
             store.open()
             noted = None if book._anchor is None else book._anchor.read()
-            with store.transaction() as rows:
+
+            def write(rows: Transaction) -> None:
                 work = Work(rows, system_clock)
                 if noted is not None:
                     holds(rows, noted)
@@ -124,6 +126,8 @@ class Book:
                 for sha256 in changed_contents(rows):
                     rows.drop_content(sha256)
                 work.write("caches-rebuilt", {"by": who, "dropped_answers": sorted(lost), "reason": why})
+
+            run_in(store.transaction(), write)
         finally:
             store.close()
         return cls.open(store, anchor=anchor)
@@ -146,15 +150,18 @@ class Book:
         """
         who, why = name("by", by), note("reason", reason, required=True)
         facts = {"by": who, "reason": why}
-        if not isinstance(where, str | Path):
-            if backup is not None:
-                raise InvalidInput("a ledger in a database is put back by the database's own tools", name="backup")
-            restoring.accept(where, Anchor(Path(anchor)) if anchor else None, facts, lost_records)
-            return cls.open(where, anchor=anchor)
-        if backup is None:
-            raise InvalidInput("name the backup to go on from", name="backup")
-        restoring.put_back(Path(where), Path(backup), facts, lost_records)
-        return cls.open(where, create=False)
+        lost, store = whole("lost_records", lost_records, at_least=0), _store_at(where, create=False)
+        noted_at = store.anchor if anchor is None else path_of("anchor", anchor)
+        noted = None if noted_at is None else Anchor(noted_at)
+        if isinstance(store, SqliteStore):
+            if backup is None:
+                raise InvalidInput("name the backup to go on from", name="backup")
+            restoring.put_back(store, path_of("backup", backup), noted, facts, lost)
+        elif backup is not None:
+            raise InvalidInput("a ledger in a database is put back by the database's own tools", name="backup")
+        else:
+            restoring.accept(store, noted, facts, lost)
+        return cls.open(store, anchor=anchor)
 
     def close(self) -> None:
         """Let go of the store; the ledger can be opened again."""
@@ -175,9 +182,9 @@ class Book:
     @property
     def id(self) -> str | None:
         """What tells this ledger from every other one: the hash of its first record; None before there is one."""
-        if self._id is None:
-            self._id = next((first.hash for first in self._read(lambda rows: rows.records(1, 1))), None)
-        return self._id
+        if (seen := self._seen) is not None:
+            return seen.ledger
+        return next((first.hash for first in self._read(lambda rows: rows.records(1, 1))), None)
 
     def verify(self, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
         """Check the journal and the tables, from the last checkpoint or, with `full`, from the first record.
@@ -185,22 +192,21 @@ class Book:
         `noted` is the number and the hash of a head that was noted earlier. Raises LedgerCorrupt, which names what
         differs; nothing is admitted from then on.
         """
-        anchored = None if self._anchor is None else self._anchor.read()  # before the journal, which may go on
-
-        given, is_full = None if noted is None else head_of("noted", noted), truth_value("full", full)
-
-        seen = self._seen  # before the rows are, too: others may append meanwhile
+        given = None if noted is None else head_of("noted", noted)
+        is_full = truth_value("full", full)
+        # both before the journal is read, to which others may append meanwhile
+        anchored = None if self._anchor is None else self._anchor.read()
+        seen = self._seen
 
         def look(rows: Transaction) -> tuple[Verified, Noted | None, bool]:
-            _check_goes_on(rows, seen)
+            check_goes_on(rows, seen)
             verified = verify(rows, full=is_full, noted=given)
             is_held = anchored is not None and holds(rows, anchored)
-            self._since = since(rows, anchored if is_held else None)
-            return verified, self._noted(rows), is_held
+            return verified, end_of(rows, anchored if is_held else None), is_held
 
         verified, here, is_held = self._read(look)
-        if verified.head.number > self._seen.number:
-            self._seen = verified.head
+        if here is not None and (self._seen is None or here.number > self._seen.number):
+            self._seen = here
         if self._anchor is not None and here is not None:
             with suppress(OSError):  # it can be read all the same; who changes it is told
                 (self._anchor.note if is_held else self._anchor.reset)(here)
@@ -246,21 +252,22 @@ class Book:
         the folder that the export names. If it cannot be reached, or an import was interrupted after it was closed,
         `source_lost` must say why no other one goes on.
         """
-        if isinstance(export, str | Path):
+        if hasattr(export, "readline"):
+            read = transfer.read_export(transfer.read_all(cast(TextIO, export)))
+        else:
             try:
-                with Path(export).open(encoding="ascii") as file:
+                with path_of("export", export).open(encoding="ascii") as file:
                     read = transfer.read_export(transfer.read_all(file))
             except (OSError, UnicodeDecodeError):
                 raise InvalidInput(f"{export} cannot be read as an export", name="export") from None
-        else:
-            read = transfer.read_export(transfer.read_all(export))
         transfer.require_empty(self.head())
         lost = None if source_lost is None else note("source_lost", source_lost, required=True)
         to = self._store.place
         with ExitStack() as stack:
             found = source if isinstance(source, Book) else _source_of(read, source, lost, stack)
-            facts = {"source": None if found is None else found._store.place, "source_lost": lost}
-            if facts["source"] == to:
+            place = None if found is None else found._store.place
+            facts = {"source": place, "source_lost": lost}
+            if place == to:
                 raise InvalidInput("a ledger cannot be moved to where it is", name="source")
 
             def fill(work: Work) -> None:
@@ -277,9 +284,8 @@ class Book:
     def _write_missing_caches(self) -> None:
         """Write the tables from the journal if a migration made them anew, and nobody else has done it."""
         if not self._read(lambda rows: rows.has_caches()):
-            with self._watched(), self._store.transaction() as rows:
-                if not rows.has_caches():
-                    transfer.rewrite_caches(rows)
+            with self._watched():
+                run_in(self._store.transaction(), lambda rows: rows.has_caches() or transfer.rewrite_caches(rows))
 
     def _records_from(self, first: int) -> list[Record]:
         return self._read(lambda rows: rows.records(first, RECORDS_AT_ONCE))
@@ -287,39 +293,36 @@ class Book:
     def _content(self, sha256: str) -> bytes | None:
         return self._read(lambda rows: rows.content(sha256))
 
-    def _change(self, action: Callable[[Work], Done]) -> Done:
-        """Do something in a transaction that holds the write lock; all of it is on disk when this returns."""
+    def _change(self, action: Callable[[Work], Done], scopes: Sequence[Scope] = ()) -> Done:
+        """Do something in a transaction that holds the write lock; all of it is on disk when this returns.
+
+        The rows of `scopes` are read with the first message to a database.
+        """
         with self._watched():
-            done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock)))
+            done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock)), scopes)
             return done
 
-    def _begin(self, rows: Transaction) -> None:
-        """Refuse to change a ledger that was put back since it was opened, or whose head could not be noted."""
+    def _begin(self, rows: Transaction) -> Noted | None:
+        """Return where the journal ends before a change.
+
+        Refuse a ledger that was put back since it was opened, and one whose head could not be noted.
+        """
         if self._anchor is not None:
             self._anchor.require_writable()
-        _check_goes_on(rows, self._seen)
+        seen = self._seen
+        check_goes_on(rows, seen)
+        return end_of(rows, seen)
 
-    def _end(self, rows: Transaction) -> Callable[[], None]:
+    def _end(self, rows: Transaction, start: Noted | None) -> Callable[[], None]:
         """Return how to note the head that is about to be written."""
-        head, here = rows.head(), self._noted(rows)
+        here = end_of(rows, start)
 
         def note() -> None:
-            if head != self._seen and self._anchor is not None and here is not None:
+            if here != self._seen and self._anchor is not None and here is not None:
                 self._anchor.note(here)
-            self._seen = head
+            self._seen = here
 
         return note
-
-    def _noted(self, rows: Transaction) -> Noted | None:
-        """Return the end of the journal as it is noted outside; None if it has no record."""
-        head = rows.head()
-        if not head.number:
-            return None
-        if self._id is None:
-            (first,) = rows.records(1, 1)
-            self._id = first.hash
-        is_moved = any(last.kind == "moved" for last in rows.end())
-        return Noted(self._id, self._since or self._id, head.number, head.hash, is_moved)
 
     def _check_exists(self) -> None:
         """Refuse to begin anew where a ledger was noted."""
@@ -335,37 +338,31 @@ class Book:
 
     def _view(self, action: Callable[[Work], Done]) -> Done:
         """Read something as it is at one moment."""
-        with self._watched(), self._store.snapshot() as rows:
-            return action(Work(rows, self._clock))
+        return self._read(lambda rows: action(Work(rows, self._clock)))
 
     def _read(self, action: Callable[[Transaction], Done]) -> Done:
-        with self._watched(), self._store.snapshot() as rows:
-            return action(rows)
+        with self._watched():
+            return run_in(self._store.snapshot(), action)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Refuse everything once damage was found."""
+        """Refuse everything once damage was found; an error that is raised again would keep its callers' frames."""
         if self._damage is not None:
-            raise self._damage
+            raise copy(self._damage)
         try:
             yield
         except LedgerCorrupt as error:
-            self._damage = error
+            self._damage = copy(error)
             raise
 
 
-def _check_goes_on(rows: Transaction, seen: Head) -> None:
-    """Assert that the journal goes on from where it ended when it was last looked at."""
-    head = rows.head()
-    if (head.number, head.hash) == (seen.number, seen.hash) or not seen.number:
-        return
-    if [record.hash for record in rows.records(seen.number, 1)] != [seen.hash]:
-        raise LedgerRolledBack(
-            f"the ledger was put back while it was open: record {seen.number} is not there any more, or is another "
-            "one; close it, and restore it (tacit ledger restore)",
-            record=seen.number,
-            differs="end",
-        )
+def _store_at(where: object, *, create: bool) -> Store:
+    """Return the store in a folder, or the one that is given."""
+    if isinstance(where, str | Path):
+        return SqliteStore(where, create=create)
+    if not callable(getattr(where, "transaction", None)):
+        raise WrongType(f"a ledger lies in a folder or a store, not in {type(where).__name__}", name="where")
+    return cast(Store, where)
 
 
 def _close(source: Book, action: Callable[[Work], None]) -> None:

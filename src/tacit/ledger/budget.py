@@ -25,9 +25,9 @@ from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.permits import Permit
 from tacit.ledger.refusals import not_priced, refusal
 from tacit.ledger.reports import Report, Tally
-from tacit.ledger.texts import note
-from tacit.privacy.errors import BudgetExceeded, WrongType
-from tacit.privacy.events import Event, named_instead
+from tacit.ledger.texts import name, note
+from tacit.privacy.errors import AlreadySettled, BudgetExceeded, UnknownName, WrongType
+from tacit.privacy.events import Event, exact_event, named_instead
 from tacit.privacy.numbers import whole
 from tacit.privacy.relations import Relation
 
@@ -48,6 +48,7 @@ class Budget:
         self._totals: Amounts = self._filter.nothing
         self._tally = Tally(self._filter.cap.relation)
         self._lock = Lock()
+        self._notes: dict[str, str] = {}
 
     @property
     def cap(self) -> Cap:
@@ -68,6 +69,11 @@ class Budget:
     def delta(self) -> float:
         """The cap's delta."""
         return self.cap.delta
+
+    @property
+    def epsilon_min(self) -> float:
+        """The least epsilon that a release costs; in memory there is none."""
+        return 0.0
 
     @property
     def events(self) -> Mapping[Event, int]:
@@ -100,7 +106,44 @@ class Budget:
                 raise refused(self._filter, self._totals, measured, amounts, self.name)
             self._totals = charged(self._totals, amounts)
             self._tally.add(measured)
-        return Permit(secrets.token_hex(16), event, cost, datetime.now(UTC), purpose=why)
+        return Permit(secrets.token_hex(16), measured.event, cost, datetime.now(UTC), purpose=why)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what is charged and noted outlives this process."""
+        return False
+
+    def reserve(self, event: Event, purpose: str = "") -> Permit:
+        """Admit an event that is released in steps and charge all of it; `annotate` notes how far it came."""
+        permit = self.charge(event, purpose)
+        with self._lock:
+            self._notes[permit.id] = ""
+        return permit
+
+    def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
+        """Note how far a reserved release came, if `before` is what was noted last; otherwise AlreadySettled."""
+        permit_id, kept, last = _permit_id(permit), note("note", text, required=True), note("before", before)
+        with self._lock:
+            if self._noted(permit_id) != last:
+                raise AlreadySettled(f"permit {permit_id} was annotated otherwise meanwhile", name="permit")
+            self._notes[permit_id] = kept
+
+    def note(self, permit: Permit | str) -> str:
+        """Return what was noted last of a reserved release, or nothing."""
+        with self._lock:
+            return self._noted(_permit_id(permit))
+
+    def commit(self, permit: Permit | str) -> None:
+        """Note that a reserved release came to its end; in memory nothing has to be kept of that."""
+        self.note(permit)
+
+    def _noted(self, permit_id: str) -> str:
+        found = self._notes.get(permit_id)
+        if found is None:
+            raise UnknownName(
+                "this budget gave no such permit; it may have been given by another process", name="permit"
+            )
+        return found
 
     def report(self) -> Report:
         """Return what was admitted so far and what it means."""
@@ -133,11 +176,15 @@ class Budget:
         return f"Budget(epsilon={cap.epsilon:g}, delta={cap.delta:g}, filter={cap.filter!r})"
 
 
+def _permit_id(permit: Permit | str) -> str:
+    return name("permit", permit.id if isinstance(permit, Permit) else permit)
+
+
 def measure(event: object) -> Measured:
     """Return an event ready to be priced, or refuse what is none."""
     if not isinstance(event, Event):
         raise WrongType(f"what is charged is an event, not {named_instead(event)}", name="event", value=event)
-    return Measured(event)
+    return Measured(exact_event(event))
 
 
 def refused(filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: str) -> BudgetExceeded:

@@ -9,9 +9,10 @@ Not here: what the filter does with it (filters).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from tacit.ledger.texts import exact_text
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, OutOfRange, TacitError
 from tacit.privacy.numbers import exact, not_negative, positive, rounded_down
 from tacit.privacy.relations import Relation
@@ -29,6 +30,8 @@ EPSILON_MAX: Final = 2.0**20
 DELTA_MIN: Final = 1e-300
 """Of less, too few digits are left when it is shared among accounts; 10^-30 is the least that counts (amounts)."""
 ORDER_MAX: Final = 4096.0
+RELEASES_MAX: Final = 10_000
+"""How many releases a budget is cut into at most, unless its owner says otherwise (`smallest_price`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Cap:
     delta: float
     filter: FilterName
     order: float | None
-    relation: Relation
+    relation: Relation = field(hash=False)  # the hash of an enum's member is computed in Python, each time
 
     @classmethod
     def of(
@@ -68,6 +71,15 @@ class Cap:
         at_order = _order(order, named)
         return cls(epsilon_max, delta_max, named, at_order, Relation.of(relation))
 
+    @property
+    def checked(self) -> Cap:
+        """The same cap, made anew from what stands in it; one that was made by hand may hold anything."""
+        return Cap.of(self.epsilon, self.delta, filter=self.filter, order=self.order, relation=self.relation)
+
+    def is_within(self, whole: Cap) -> bool:
+        """Whether it allows nothing that another cap does not allow."""
+        return self.relation is whole.relation and self.epsilon <= whole.epsilon and self.delta <= whole.delta
+
     def to_dict(self) -> dict[str, Any]:
         """Return the written form as plain objects."""
         return {
@@ -90,10 +102,24 @@ class Cap:
         return cap
 
 
+def smallest_price(cap: Cap, epsilon_min: object = None) -> float:
+    """Return the least epsilon that a release costs, as its owner says or a ten-thousandth of the cap's."""
+    if epsilon_min is None:
+        return cap.epsilon / RELEASES_MAX
+    least = rounded_down(not_negative("epsilon_min", epsilon_min)) + 0.0
+    if least > cap.epsilon:
+        raise OutOfRange(
+            f"epsilon_min must be at most the budget's epsilon {cap.epsilon:g}, and is {least:g}",
+            name="epsilon_min",
+            value=epsilon_min,
+        )
+    return least
+
+
 def _filter_named(name: object, delta: float) -> FilterName:
     if name is None:
         return "zcdp" if delta > 0 else "pure"
-    if not isinstance(name, str) or name not in FILTERS:
+    if not isinstance(name, str) or (name := exact_text(name)) not in FILTERS:
         raise InvalidInput(f"a filter is one of {', '.join(FILTERS)}, not {name!r}", name="filter", value=name)
     if (name == "pure") != (delta == 0):
         fitting = "pure" if delta == 0 else "zcdp, renyi or gdp"

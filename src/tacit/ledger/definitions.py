@@ -16,49 +16,43 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from tacit.ledger.caps import Cap
-from tacit.ledger.filters import filter_of
 from tacit.ledger.permits import Scope
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.work import Work
 from tacit.privacy.errors import InvalidInput, MixedRelations, NameTaken, OutOfRange, WrongType
 
 
-def create_budget(work: Work, dataset: str, cap: Cap, *, per_epoch: bool) -> None:
-    """Give a data set its cap."""
+def create_budget(work: Work, dataset: str, cap: Cap, *, per_epoch: bool, epsilon_min: float) -> None:
+    """Give a data set its cap, and its releases the least epsilon that each costs."""
     scope = Scope(dataset)
     known = work.rows.scope(scope)
     if known is not None:
-        _require_same(known, cap, per_epoch=per_epoch)
+        _require_same(known, cap, per_epoch=per_epoch, epsilon_least=epsilon_min)
         return
-    filter_of(cap)  # a cap that no filter can keep is refused here
-    work.write("budget-created", {"cap": cap.to_dict(), "per_epoch": per_epoch, "scope": scope.key})
+    facts = {"cap": cap.to_dict(), "epsilon_min": epsilon_min, "per_epoch": per_epoch, "scope": scope.key}
+    work.write("budget-created", facts)
 
 
 def create_cap(work: Work, dataset: str, analyst: str, cap: Cap) -> None:
     """Give an analyst or a group a cap on a data set, within the data set's."""
-    whole = work.dataset(dataset).cap
-    _require_within(cap, whole, dataset)
+    _require_within(cap, work.dataset(dataset).cap, dataset)
     scope = Scope(dataset, "analyst", analyst)
     if (known := work.rows.scope(scope)) is not None:
         _require_same(known, cap)
         return
-    filter_of(cap)
     work.write("cap-created", {"cap": cap.to_dict(), "scope": scope.key})
 
 
-def add_epoch(work: Work, dataset: str, name: str, cap: Cap | None, starts: str | None, ends: str | None) -> None:
-    """Add a stretch of time, with the data set's cap unless a smaller one is given."""
-    whole = work.dataset(dataset).cap
-    own = cap or whole
-    _require_within(own, whole, dataset)
+def add_epoch(work: Work, dataset: str, name: str, cap: Cap, starts: str | None, ends: str | None) -> None:
+    """Add a stretch of time with a cap within the data set's."""
+    _require_within(cap, work.dataset(dataset).cap, dataset)
     scope = Scope(dataset, "epoch", name)
     if (known := work.rows.scope(scope)) is not None:
-        _require_same(known, own, starts=starts, ends=ends)
+        _require_same(known, cap, starts=starts, ends=ends)
         return
     if starts is not None and ends is not None:
         _require_apart(work, dataset, name, starts, ends)
-    filter_of(own)
-    work.write("epoch-added", {"cap": own.to_dict(), "ends": ends, "scope": scope.key, "starts": starts})
+    work.write("epoch-added", {"cap": cap.to_dict(), "ends": ends, "scope": scope.key, "starts": starts})
 
 
 def stretch(starts: object, ends: object) -> tuple[str | None, str | None]:
@@ -95,7 +89,7 @@ def _require_apart(work: Work, dataset: str, name: str, starts: str, ends: str) 
 def _require_within(cap: Cap, whole: Cap, dataset: str) -> None:
     if cap.relation is not whole.relation:
         raise MixedRelations(f"the budget of {dataset} counts {whole.relation} events; a cap on it must do so too")
-    if cap.epsilon > whole.epsilon or cap.delta > whole.delta:
+    if not cap.is_within(whole):
         raise OutOfRange(
             f"a cap on {dataset} must lie within its budget of epsilon {whole.epsilon:g} and delta {whole.delta:g}",
             name="epsilon",

@@ -47,7 +47,9 @@ AT_US_MAX: Final = 253_402_300_799_999_999
 
 RECORD_BYTES_MAX: Final = 64 * 2**20
 ROOT_HASH: Final = "0" * 64
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from tacit.ledger import admission, definitions, requests, texts
 from tacit.ledger.admission import Ask, Quote
 from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
-from tacit.ledger.caps import Cap
+from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Permit, Reservation, Scope
@@ -74,12 +74,17 @@ class Ledger(Book):
         order: object = None,
         relation: Relation = Relation.ADD_REMOVE,
         per_epoch: bool = False,
+        epsilon_min: object = None,
     ) -> LedgerBudget:
-        """Give a data set its cap, once and for all; with `per_epoch`, one for each epoch (see `definitions`)."""
+        """Give a data set its cap, once and for all; with `per_epoch`, one for each epoch (see `definitions`).
+
+        `epsilon_min` is the least epsilon that a release costs, a ten-thousandth of the cap's unless it is said.
+        """
         name = texts.name("dataset", dataset)
-        cap = Cap.of(epsilon, delta, filter=filter, order=order, relation=relation)
-        each = truth_value("per_epoch", per_epoch)
-        self._change(lambda work: definitions.create_budget(work, name, cap, per_epoch=each))
+        cap = _kept(Cap.of(epsilon, delta, filter=filter, order=order, relation=relation))
+        each, least = truth_value("per_epoch", per_epoch), smallest_price(cap, epsilon_min)
+        self._change(lambda work: definitions.create_budget(work, name, cap, per_epoch=each, epsilon_min=least))
+        self._see({Scope(name): cap})
         return self.budget(name)
 
     def create_cap(
@@ -96,6 +101,7 @@ class Ledger(Book):
         name, who = texts.name("dataset", dataset), texts.name("analyst", analyst)
         cap = _within(self.row_of(Scope(name)).cap, epsilon, delta, filter, order)
         self._change(lambda work: definitions.create_cap(work, name, who, cap))
+        self._see({Scope(name, "analyst", who): cap})
         return self.budget(name, analyst=who)
 
     def create_caps(self, analyst: str, caps: Mapping[str, Cap]) -> None:
@@ -167,8 +173,8 @@ class Ledger(Book):
     ) -> Cost:
         """Return what `reserve` would charge the data set, and spend nothing."""
         quote = _quote(dataset, event, analyst, epochs, plan=plan)
-        cap = self._view(lambda work: admission.scope_rows(work, quote.ask))[0].cap
-        return filter_of(cap).cost(quote.measured, quote.amounts(cap))
+        whole = self._view(lambda work: admission.scope_rows(work, quote.ask))[0]
+        return admission.worth_charging(whole, quote)
 
     def reserve(
         self,
@@ -212,16 +218,25 @@ class Ledger(Book):
 
     def _reserve(self, quotes: Sequence[Quote]) -> tuple[Permit, ...]:
         """Admit what was asked in one transaction."""
+        scopes = [scope for quote in quotes for scope in quote.ask.scopes]
+        if not self._caps_seen.keys() >= set(scopes):
+            self._see(self._change(lambda work: {row.scope: row.cap for row in work.known(scopes)}, scopes))
         for quote in quotes:
             for scope in quote.ask.scopes:
                 if (cap := self._caps_seen.get(scope)) is not None:
                     quote.amounts(cap)  # found before the write lock is taken
-        permits = self._change(lambda work: tuple(admission.reserve(work, quote, self._token) for quote in quotes))
+        permits = self._change(
+            lambda work: tuple(admission.reserve(work, quote, self._token) for quote in quotes), scopes
+        )
         for quote in quotes:
-            if len(self._caps_seen) + len(quote.caps) > CAPS_SEEN_MAX:
-                self._caps_seen.clear()
-            self._caps_seen.update(quote.caps)
+            self._see(quote.caps)
         return permits
+
+    def _see(self, caps: Mapping[Scope, Cap]) -> None:
+        """Remember which caps scopes were found to have."""
+        if len(self._caps_seen) + len(caps) > CAPS_SEEN_MAX:
+            self._caps_seen.clear()
+        self._caps_seen.update(caps)
 
     def commit(
         self,
@@ -248,12 +263,24 @@ class Ledger(Book):
     def refund(self, permit: Permit | str, ran: Event) -> None:
         """Return what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""
         permit_id, event = _permit_id(permit), measure(ran).event
-        self._change(lambda work: admission.refund(work, permit_id, event))
+        reserved, caps = self._change(lambda work: admission.refundable(work, permit_id, event))
+        returned = admission.returned(reserved, caps, event)
+        self._change(lambda work: admission.refund(work, permit_id, event, returned))
 
-    def annotate(self, permit: Permit | str, note: str) -> None:
-        """Say what became of a reservation; it stays charged."""
+    def annotate(self, permit: Permit | str, note: str, *, before: str | None = None) -> None:
+        """Say what became of a reservation; it stays charged.
+
+        With `before`, the note replaces that one and no other ("" is none): of two who say something at once, the
+        second is refused (AlreadySettled).
+        """
         permit_id, text = _permit_id(permit), texts.note("note", note, required=True)
-        self._change(lambda work: admission.annotate(work, permit_id, text))
+        last = None if before is None else texts.note("before", before)
+        self._change(lambda work: admission.annotate(work, permit_id, text, last))
+
+    def note(self, permit: Permit | str) -> str:
+        """Return what was said last of a permit (`annotate`), or nothing."""
+        permit_id = _permit_id(permit)
+        return self._view(lambda work: work.permit(permit_id)[0].note)
 
     def reservations(self) -> list[Reservation]:
         """Return permits that were never committed, the oldest first: runs under way, and runs that died."""
@@ -268,7 +295,9 @@ class Ledger(Book):
         """Ask for more than the analyst's cap: for an event that did not fit, or for a cost."""
         who, name = texts.name("analyst", analyst), texts.name("dataset", dataset)
         wanted, why = requests.wanted(what), texts.note("reason", reason, required=True)
-        return self._change(lambda work: requests.file_request(work, who, name, wanted, why, self._token))
+        cap = self._change(lambda work: requests.cap_row(work, who, name)).cap
+        cost = requests.cost_of(wanted, cap)
+        return self._change(lambda work: requests.file_request(work, who, name, cost, why, self._token))
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests, the oldest first."""
@@ -305,7 +334,8 @@ def _quote(
     plan: bool = False,
 ) -> Quote:
     """Check what somebody asks for."""
-    if isinstance(measure(event).event, CompoundEvent) and len(event.to_json()) > EVENT_BYTES_MAX:
+    exact = measure(event).event
+    if isinstance(exact, CompoundEvent) and len(exact.to_json()) > EVENT_BYTES_MAX:
         raise TooLarge(
             f"an event takes at most {EVENT_BYTES_MAX:,} bytes here; use Repeated for equal parts", name="event"
         )
@@ -313,7 +343,7 @@ def _quote(
     return Quote(
         Ask(
             texts.name("dataset", dataset),
-            event,
+            exact,
             _names("analyst", analysts),
             _names("epoch", (epochs,) if isinstance(epochs, str) else epochs),
             texts.note("purpose", purpose),
@@ -335,14 +365,19 @@ def _names(what: str, values: Sequence[str]) -> tuple[str, ...]:
 def _caps(values: object) -> dict[str, Cap]:
     if not isinstance(values, Mapping) or not all(isinstance(cap, Cap) for cap in values.values()):
         raise WrongType("caps are a Cap for each data set, as in {name: Cap.of(epsilon)}", name="caps", value=values)
-    return {texts.name("dataset", dataset): cap for dataset, cap in values.items()}
+    return {texts.name("dataset", dataset): _kept(cap.checked) for dataset, cap in values.items()}
+
+
+def _kept(cap: Cap) -> Cap:
+    """Return a cap, or refuse one that no filter can keep; its limits are found before the write lock is taken."""
+    return filter_of(cap).cap
 
 
 def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = None, order: object = None) -> Cap:
     """Return a cap that is counted as the whole is, unless it says otherwise."""
     if filter is None and order is None and delta and whole.delta:
         filter, order = whole.filter, whole.order
-    return Cap.of(epsilon, delta, filter=filter, order=order, relation=whole.relation)
+    return _kept(Cap.of(epsilon, delta, filter=filter, order=order, relation=whole.relation))
 
 
 def _bound_to(plan: str | None, data_version: str | None) -> tuple[str | None, str | None]:

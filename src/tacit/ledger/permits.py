@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger.amounts import Amounts
+from tacit.ledger.texts import exact_text
 from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, WrongType
 from tacit.privacy.events import Event
@@ -34,8 +35,12 @@ class Scope:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not all(isinstance(part, str) for part in (self.dataset, self.kind, self.name)):
-            raise WrongType("a scope is named by texts: its data set, its kind and its name", name="scope")
+        for part in ("dataset", "kind", "name"):
+            text = getattr(self, part)
+            if not isinstance(text, str):
+                raise WrongType("a scope is named by texts: its data set, its kind and its name", name="scope")
+            if type(text) is not str:
+                object.__setattr__(self, part, exact_text(text))
 
     @property
     def key(self) -> str:

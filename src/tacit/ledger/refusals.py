@@ -11,7 +11,7 @@ import math
 from typing import Final, Literal
 
 from tacit.accounting.bounds import Cost
-from tacit.privacy.errors import BudgetExceeded, NotPriced
+from tacit.privacy.errors import BudgetExceeded, NotPriced, TooCheap
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_least, at_most
 
@@ -50,6 +50,14 @@ def not_priced(event: Event, asked: Cost, remaining: Cost, scope: str, filter_na
         remaining=remaining,
         fits=_fitting(remaining),
         scope=scope,
+    )
+
+
+def too_cheap(dataset: str, epsilon_min: float) -> TooCheap:
+    """Return the error for a release that costs less than its owner lets any cost."""
+    least = _up(epsilon_min)
+    return TooCheap(
+        f"a release from {dataset} costs at least epsilon {least}", accepted=f"ask for epsilon={least} or more"
     )
 
 

@@ -23,7 +23,7 @@ from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope
 from tacit.ledger.rows import AnswerRow, Body, PermitRow, RequestRow, Rows, ScopeRow
-from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable
 
 Effect: TypeAlias = Callable[[Body, int, Rows], None]
 
@@ -85,19 +85,31 @@ class MemoryRows:
         del self.answers[plan_sha256, data_version]
 
 
-def apply(record: Record, rows: Rows, contents: Body | None = None) -> None:
-    """Do to the rows what a record says; `contents` is its body, for who has it in hand."""
-    _apply(record, rows, contents, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
+def apply(record: Record, rows: Rows) -> None:
+    """Do to the rows what a record of the journal says; one that cannot have happened is damage."""
+    _apply(record, record.contents, rows, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
 
 
 def apply_to_scopes(record: Record, rows: Rows) -> None:
     """Do to the scopes alone what a record says."""
-    _apply(record, rows, None, _SCOPE_EFFECTS)
+    _apply(record, record.contents, rows, _SCOPE_EFFECTS)
 
 
-def _apply(record: Record, rows: Rows, contents: Body | None, *effects: Mapping[str, Effect]) -> None:
+def apply_new(record: Record, contents: Body, rows: Rows) -> None:
+    """Do to the rows what a record says that is being written; `contents` is its body.
+
+    One that cannot be is a mistake of whoever asked for it, or of this program: it says nothing about what is on disk.
+    """
     try:
-        body = record.contents if contents is None else contents
+        _apply(record, contents, rows, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
+    except LedgerCorrupt as error:
+        if error.record != record.number:
+            raise
+        raise LedgerUnavailable(f"nothing was written: {error.message}") from error
+
+
+def _apply(record: Record, body: Body, rows: Rows, *effects: Mapping[str, Effect]) -> None:
+    try:
         for effect in [by_kind[record.kind] for by_kind in effects if record.kind in by_kind]:
             effect(body, record.number, rows)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -110,7 +122,11 @@ def _apply(record: Record, rows: Rows, contents: Body | None, *effects: Mapping[
 
 def _add_budget(body: Body, number: int, rows: Rows) -> None:
     cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "dataset", number)
-    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=_flag(body, "per_epoch", number)))
+    least = body.get("epsilon_min")
+    if least is not None and (type(least) is not float or not 0 <= least <= cap.epsilon):
+        raise _impossible(number, f"{least!r} is no epsilon_min of {scope}")
+    each = _flag(body, "per_epoch", number)
+    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=each, epsilon_min=least))
 
 
 def _add_cap(body: Body, number: int, rows: Rows) -> None:
@@ -268,8 +284,7 @@ def _new_scope(rows: Rows, key: str, kind: str, number: int) -> Scope:
 
 
 def _require_within(cap: Cap, whole: ScopeRow, number: int) -> None:
-    outer = whole.cap
-    if cap.relation is not outer.relation or cap.epsilon > outer.epsilon or cap.delta > outer.delta:
+    if not cap.is_within(whole.cap):
         raise _impossible(number, f"a cap lies above that of {whole.scope}")
 
 

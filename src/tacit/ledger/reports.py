@@ -11,9 +11,8 @@ None where they cannot be computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from tacit.ledger.accounts import FAILED, Measured
 from tacit.ledger.amounts import at_least, up
 from tacit.ledger.caps import Cap
 from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated
+from tacit.privacy.figures import at_most
 from tacit.privacy.relations import Relation
 
 Computed = TypeVar("Computed")
@@ -84,13 +84,16 @@ class Report:
     remaining: Cost
     events: Mapping[Event, int]
     unlisted: int
+    epsilon_min: float = 0.0
+    """The least epsilon that a release costs."""
+    _computed: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def guaranteed(self) -> Cost:
         """What the filter keeps whenever the run stops."""
         return Cost(self.cap.epsilon, self.cap.delta, self.spent.rho)
 
-    @cached_property
+    @property
     def event(self) -> Event | None:
         """Everything that was admitted as one event, or None where nothing was or not all of it is known."""
         if self.unlisted or not self.events:
@@ -98,21 +101,28 @@ class Report:
         parts = [Repeated(event, count) if count > 1 else event for event, count in self.events.items()]
         return Composed(tuple(parts))
 
-    @cached_property
+    @property
     def bound(self) -> Bound | None:
         """Epsilon at the cap's delta, enclosed; valid if parameters did not depend on answers."""
-        whole = self.event
-        return None if whole is None else _attempted(lambda: epsilon(whole, self.cap.delta))
+        return self._once("bound", lambda whole: epsilon(whole, self.cap.delta))
 
-    @cached_property
+    @property
     def meaning(self) -> Meaning | None:
         """What an attacker gains; valid if parameters did not depend on answers."""
-        whole = self.event
-        return None if whole is None else _attempted(lambda: meaning(whole, self.cap.delta))
+        return self._once("meaning", lambda whole: meaning(whole, self.cap.delta))
+
+    def _once(self, name: str, compute: Callable[[Event], Computed]) -> Computed | None:
+        if name not in self._computed:
+            whole = self.event
+            self._computed[name] = None if whole is None else _attempted(lambda: compute(whole))
+        computed: Computed | None = self._computed[name]
+        return computed
 
     def __str__(self) -> str:
         at_delta = f"at delta {self.cap.delta:g}"
         lines = [f"epsilon {self.cap.epsilon:g} {at_delta}: {LABELS['guaranteed']}"]
+        if self.epsilon_min:
+            lines.append(f"a release costs at least epsilon {at_most(self.epsilon_min, 4)}")
         if self.bound is not None:
             lower, upper, _ = self.bound
             lines.append(f"epsilon between {lower:.4g} and {upper:.4g} {at_delta}: {LABELS['bound']}")

@@ -21,7 +21,7 @@ from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict, time_of
 from tacit.ledger.rows import RequestState, ScopeRow
 from tacit.ledger.work import Work
 from tacit.privacy.errors import AlreadySettled, NotPermitted, OutOfRange, TooLarge, UnknownName, WrongType
-from tacit.privacy.events import Event, named_instead
+from tacit.privacy.events import Event, exact_event, named_instead
 from tacit.privacy.numbers import exact, rounded_down
 
 WAITING_MAX: Final = 100
@@ -46,31 +46,32 @@ class Request:
 def wanted(what: object) -> Event | Cost:
     """Return what a request is for, a cost in floats."""
     if isinstance(what, Event):
-        return what
+        return exact_event(what)
     if not isinstance(what, Cost):
         raise WrongType(f"a request is for an event or a cost, not {named_instead(what)}", name="what", value=what)
     return Cost(_number("epsilon", what.epsilon), _number("delta", what.delta), _number("rho", what.rho))
 
 
 def _number(name: str, value: object) -> float:
-    return value if isinstance(value, float) else rounded_down(exact(name, value))
+    return float.__add__(value, 0.0) if isinstance(value, float) else rounded_down(exact(name, value))
 
 
-def file_request(
-    work: Work, analyst: str, dataset: str, what: Event | Cost, reason: str, token: Callable[[], str]
-) -> Request:
-    """Keep what an analyst asks for: an event that did not fit, or a cost."""
-    cap = _cap_row(work, analyst, dataset).cap
+def cost_of(what: Event | Cost, cap: Cap) -> Cost:
+    """Return what is asked for, of an event what it would cost under a cap."""
+    if not isinstance(what, Event):
+        return what
+    measured = Measured(what)
+    return filter_of(cap).cost(measured, filter_of(cap).price(measured))
+
+
+def file_request(work: Work, analyst: str, dataset: str, cost: Cost, reason: str, token: Callable[[], str]) -> Request:
+    """Keep what an analyst asks for."""
+    cap_row(work, analyst, dataset)
     waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in work.rows.requests(only_open=True))
     if waiting >= WAITING_MAX:
         raise TooLarge(
             f"{waiting} requests of {analyst} on {dataset} wait to be decided; no more are taken", name="reason"
         )
-    if isinstance(what, Event):
-        measured = Measured(what)
-        cost = filter_of(cap).cost(measured, filter_of(cap).price(measured))
-    else:
-        cost = what
     if not 0 < cost.epsilon < math.inf or not 0 <= cost.delta < 1 or not cost.rho >= 0:
         raise OutOfRange(
             "a request asks for an epsilon above 0, a delta from 0 to below 1, and no negative rho",
@@ -100,9 +101,9 @@ def decide(work: Work, request_id: str, granted: bool, by: str, note: str) -> Re
     filed = work.record(row.record, "request-filed")
     body: dict[str, Any] = {"by": by, "granted": granted, "note": note, "request": request_id}
     if granted:
-        cap_row = _cap_row(work, row.analyst, row.dataset)
-        cap = _raised(cap_row, work.dataset(row.dataset).cap, request_of(filed).cost)
-        body |= {"cap": cap.to_dict(), "scope": cap_row.scope.key}
+        capped = cap_row(work, row.analyst, row.dataset)
+        cap = _raised(capped, work.dataset(row.dataset).cap, request_of(filed).cost)
+        body |= {"cap": cap.to_dict(), "scope": capped.scope.key}
     return request_of(filed, work.write("request-decided", body))
 
 
@@ -135,7 +136,8 @@ def request_of(filed: Record, decided: Record | None = None) -> Request:
     return replace(request, state=state, decided_by=decision["by"], note=decision["note"])
 
 
-def _cap_row(work: Work, analyst: str, dataset: str) -> ScopeRow:
+def cap_row(work: Work, analyst: str, dataset: str) -> ScopeRow:
+    """Return the row of an analyst's cap, or refuse who has none."""
     work.dataset(dataset)
     row = work.rows.scope(Scope(dataset, "analyst", analyst))
     if row is None:

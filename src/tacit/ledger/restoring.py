@@ -2,18 +2,19 @@
 
 Promise: a crash at any moment leaves the old file in its place, no file (which is refused, because a head was noted),
 or the restored one; running it again works. Nobody goes on writing to the old file: it must be closed everywhere first,
-and a store refuses to write to a file that is no longer in its place.
+its lock is held from before its end is read until the new file is in its place, and a store refuses to write to a file
+that is no longer in its place. A link is followed: what it leads to is replaced.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import sqlite3
 import tempfile
-from collections.abc import Mapping
-from contextlib import closing
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,10 +22,12 @@ from urllib.parse import quote
 
 from tacit.ledger.anchor import Anchor, Noted
 from tacit.ledger.stores import SqliteStore, Store, Transaction
+from tacit.ledger.stores.slots import run_in
+from tacit.ledger.stores.sql import SqlTransaction
 from tacit.ledger.stores.sqlite import FILE_NAME
-from tacit.ledger.stores.sqlite_file import sync
+from tacit.ledger.stores.sqlite_file import sync, touch_private
 from tacit.ledger.transfer import rewrite_caches
-from tacit.ledger.verification import declares_lost, verify
+from tacit.ledger.verification import declares_lost, end_of, first_hash, verify
 from tacit.ledger.work import Work, system_clock
 from tacit.privacy.errors import (
     InvalidInput,
@@ -33,20 +36,13 @@ from tacit.privacy.errors import (
     LedgerReadOnly,
     LedgerRolledBack,
     LedgerUnavailable,
+    NotALedger,
     OutOfRange,
+    TacitError,
 )
 
 _SIDES: Final = ("", "-wal", "-shm")
 _BUSY_TIMEOUT_S: Final = 2.0
-_HEAD: Final = """
-SELECT
-    (SELECT hash FROM journal WHERE number = 1),
-    (SELECT hash FROM journal WHERE kind = 'restored' OR number = 1 ORDER BY number DESC LIMIT 1),
-    number,
-    hash,
-    (SELECT kind FROM journal WHERE journal.number = head.number)
-FROM head
-"""
 
 
 def accept(store: Store, anchor: Anchor | None, facts: Mapping[str, Any], lost_records: int) -> None:
@@ -56,33 +52,38 @@ def accept(store: Store, anchor: Anchor | None, facts: Mapping[str, Any], lost_r
         _reset(anchor, here)
 
 
-def put_back(folder: Path, backup: Path, facts: Mapping[str, Any], lost_records: int) -> None:
+def put_back(
+    store: SqliteStore, backup: Path, anchor: Anchor | None, facts: Mapping[str, Any], lost_records: int
+) -> None:
     """Put a backup into the place of a folder's ledger."""
-    if not backup.is_file():
+    if not os.path.isfile(backup):
         raise InvalidInput(f"{backup} is no file; name a backup that `tacit ledger backup` wrote", name="backup")
-    target, store = folder / FILE_NAME, SqliteStore(folder, create=False)
+    target, folder = store.path, store.path.parent
     if target.exists() and backup.samefile(target):
         raise InvalidInput(f"{backup} is the ledger itself; name a backup of it", name="backup")
-    anchor = Anchor(store.anchor)
     aside = f"{FILE_NAME}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".restoring-", dir=folder) as place:
+        with tempfile.TemporaryDirectory(prefix=".restoring-", dir=folder) as place, _locked(target) as old:
             staged = SqliteStore(place, create=False)
-            for side in _SIDES[:2]:  # a copy of a folder may have a log beside it
-                if (source := backup.with_name(backup.name + side)).exists():
-                    shutil.copyfile(source, f"{staged.path}{side}")
-            staged.path.chmod(0o600)
+            _copy(backup, staged.path)
             note = {**facts, "aside": aside if target.exists() else None}
-            here = _write(staged, _latest(target, anchor.read()), note, lost_records)
-            _close_log(staged.path)
+            here = _write(staged, _latest(old, None if anchor is None else anchor.read()), note, lost_records)
+            with _locked(staged.path) as new:
+                _close_log(new)
             sync(staged.path)
-            _move_aside(target, folder / aside)
+            _close_log(old)
+            if anchor is not None and not anchor.exists():
+                touch_private(anchor.path)  # from now on nobody begins anew here
+            for side in _SIDES:
+                if (one := Path(f"{target}{side}")).exists():
+                    os.rename(one, folder / f"{aside}{side}")
             os.replace(staged.path, target)
             sync(folder)
     except OSError as error:
         raise LedgerUnavailable(f"{backup} cannot be put into {folder}: {error.strerror}; run it again") from error
-    _reset(anchor, here)
+    if anchor is not None:
+        _reset(anchor, here)
 
 
 def _reset(anchor: Anchor, here: Noted) -> None:
@@ -101,25 +102,29 @@ def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_rec
             "the ledger of this place was moved away and goes on somewhere else: restore it there, or, if it is gone "
             "there, in a new folder"
         )
+
+    def write(rows: Transaction) -> Noted:
+        if not rows.has_caches():
+            rewrite_caches(rows)
+        work = Work(rows, system_clock)
+        verify(rows, full=True)
+        lost = _lost(rows, noted, is_database=not isinstance(store, SqliteStore))
+        if lost != lost_records:
+            raise OutOfRange(
+                f"the backup ends with record {rows.head().number}, so {lost} records that were noted are lost; "
+                f"find a newer backup, or say that they are (--lost-records {lost})",
+                name="lost_records",
+                value=lost_records,
+            )
+        known: dict[str, object] = {"noted": 0, "noted_hash": None, "noted_since": None}
+        if noted is not None:
+            known = {"noted": noted.number, "noted_hash": noted.hash, "noted_since": noted.since}
+        restored = work.write("restored", {**facts, **known, "lost": lost})
+        return Noted(first_hash(rows), restored.hash, restored.number, restored.hash)
+
     try:
         store.open()
-        with store.transaction() as rows:
-            if not rows.has_caches():
-                rewrite_caches(rows)
-            work = Work(rows, system_clock)
-            verify(rows, full=True)
-            lost = _lost(rows, noted, is_database=not isinstance(store, SqliteStore))
-            if lost != lost_records:
-                raise OutOfRange(
-                    f"the backup ends with record {rows.head().number}, so {lost} records that were noted are lost; "
-                    f"find a newer backup, or say that they are (--lost-records {lost})",
-                    name="lost_records",
-                    value=lost_records,
-                )
-            known = {"noted": noted.number, "noted_hash": noted.hash} if noted else {"noted": 0, "noted_hash": None}
-            restored = work.write("restored", {**facts, **known, "lost": lost})
-            (first,) = rows.records(1, 1)
-            return Noted(first.hash, restored.hash, restored.number, restored.hash)
+        return run_in(store.transaction(), write)
     finally:
         store.close()
 
@@ -145,38 +150,75 @@ def _lost(rows: Transaction, noted: Noted | None, *, is_database: bool) -> int:
     )
 
 
-def _latest(target: Path, noted: Noted | None) -> Noted | None:
+def _latest(old: sqlite3.Connection | None, noted: Noted | None) -> Noted | None:
     """Return the later of the head that was noted and that of the old file, if it can still be read."""
+    if old is None:
+        return noted
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(target))}?mode=ro", uri=True)) as connection:
-            ((ledger, since, number, digest, kind),) = connection.execute(_HEAD)
-    except (sqlite3.Error, ValueError):
+        found = end_of(SqlTransaction(lambda statement, values: old.execute(statement, values).fetchall()))
+    except (sqlite3.Error, UnicodeDecodeError, TacitError):
         return noted
-    if not isinstance(number, int) or not all(isinstance(text, str) for text in (ledger, since, digest, kind)):
-        return noted
-    found = Noted(ledger, since, number, digest, kind == "moved")
-    if noted is None:
-        return found
+    if noted is None or found is None:
+        return noted or found
     return found if found.ledger == noted.ledger and found.number > noted.number else noted
 
 
-def _move_aside(target: Path, aside: Path) -> None:
-    """Move the old file and what belongs to it out of the way."""
-    if target.exists():
-        _close_log(target)
-    for side in _SIDES:
-        if (old := Path(f"{target}{side}")).exists():
-            os.rename(old, f"{aside}{side}")
+@contextmanager
+def _locked(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Keep everybody else from a file, unless it is damaged."""
+    with ExitStack() as stack:
+        connection = None
+        if path.exists():
+            try:
+                connection = stack.enter_context(closing(_connection(path, "rw")))
+                for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):
+                    connection.execute(statement).fetchall()
+            except sqlite3.Error as error:
+                if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise LedgerBusy(
+                        f"others have {path} open; stop them, and restore then: nothing was changed"
+                    ) from None
+        yield connection
 
 
-def _close_log(path: Path) -> None:
-    """Write the log of a file back into it, which nobody else may have open; a damaged one is left as it is."""
-    address = f"file:{quote(str(path))}?mode=rw"
+def _close_log(connection: sqlite3.Connection | None) -> None:
+    """Write a log back into its file and go on without one; the lock is kept, and a damaged file is left as it is."""
+    if connection is not None:
+        with suppress(sqlite3.Error):
+            for statement in ("COMMIT", "PRAGMA journal_mode = DELETE", "BEGIN EXCLUSIVE"):
+                connection.execute(statement).fetchall()
+
+
+def _copy(backup: Path, staged: Path) -> None:
+    """Copy a backup, and what a log beside it holds, by SQLite itself.
+
+    Closing a file that was opened otherwise would end the locks that this process has on it (see `sqlite_file`).
+    """
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+
+    def watch(status: int, remaining: int, total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+            raise LedgerBusy(f"others write to {backup}; name a backup that nobody uses: nothing was changed")
+
+    touch_private(staged)
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None)) as connection:
-            for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "COMMIT"):
-                connection.execute(statement)
-            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        with closing(_connection(backup, "ro")) as source, closing(_connection(staged, "rw")) as copy:
+            source.backup(copy, progress=watch)
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise LedgerBusy(f"others have {path} open; stop them, and restore then: nothing was changed") from None
+        said = " ".join(str(error).split())[:200]
+        if _code(error) == sqlite3.SQLITE_CANTOPEN:
+            raise LedgerUnavailable(
+                f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this account can write"
+            ) from error
+        raise NotALedger(f"{backup} is not the backup of a ledger, or is damaged ({said})") from error
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    if mode == "ro" and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK):
+        address += "&immutable=1"  # SQLite would make a log there
+    return sqlite3.connect(address, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from tacit.ledger.amounts import Amounts, read, written
-from tacit.ledger.caps import Cap
+from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import canonical
 from tacit.ledger.permits import Scope
@@ -27,8 +27,11 @@ Body: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = tuple[Any, ...]
 PermitState: TypeAlias = Literal["reserved", "committed"]
 RequestState: TypeAlias = Literal["filed", "granted", "declined"]
-_SEALED: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, default=repr)
+_SEALED: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, check_circular=False, default=repr)
 """Writes whatever a damaged table may hold."""
+CHECKED_MAX: Final = 10_000
+_checked: Final[dict[str, tuple[Columns, ScopeRow]]] = {}
+"""For each scope key the columns, seal included, that were written or checked last, and the row that they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,13 @@ class ScopeRow:
     has_epochs: bool = False
     starts: str | None = None
     ends: str | None = None
+    epsilon_min: float | None = None
+    """For a data set: the least epsilon that a release costs; None where its record does not say (`epsilon_least`)."""
+
+    @property
+    def epsilon_least(self) -> float:
+        """The least epsilon that a release from a data set costs."""
+        return smallest_price(self.cap) if self.epsilon_min is None else self.epsilon_min
 
     @property
     def is_enforced(self) -> bool:
@@ -53,7 +63,7 @@ class ScopeRow:
     @property
     def definition(self) -> str:
         """All but the totals, in its written form."""
-        return _definition(self.cap, self.per_epoch, self.has_epochs, self.starts, self.ends)
+        return _definition(self.cap, self.per_epoch, self.has_epochs, self.starts, self.ends, self.epsilon_min)
 
     @property
     def totals_text(self) -> str:
@@ -63,22 +73,29 @@ class ScopeRow:
     def changed(self, totals: Amounts, record: int, *, scope: Scope | None = None) -> ScopeRow:
         """Return the row with other totals, as of another record."""
         return ScopeRow(
-            scope or self.scope, self.cap, totals, record, self.per_epoch, self.has_epochs, self.starts, self.ends
+            *(scope or self.scope, self.cap, totals, record, self.per_epoch),
+            *(self.has_epochs, self.starts, self.ends, self.epsilon_min),
         )
 
     @property
     def columns(self) -> Columns:
         """The row as a table holds it."""
         scope = self.scope
-        return sealed("scope", scope.dataset, scope.key, self.definition, self.totals_text, self.record)
+        columns = sealed("scope", scope.dataset, scope.key, self.definition, self.totals_text, self.record)
+        _remember(columns, self)
+        return columns
 
     @classmethod
     def from_columns(cls, *columns: Any) -> ScopeRow:
-        """Read a row and assert that it is as it was written."""
+        """Read a row and assert that it is as it was written; exactly the columns of last time need no second check."""
+        known, row = _checked.get(columns[1], ((), None))
+        if row is not None and columns == known and type(columns[4]) is int:  # 7.0 and True equal an int, too
+            return row
         dataset, key, definition, totals, record = unsealed("scope", columns)
         row = cls.from_parts(key, definition, totals, record)
         if row.scope.dataset != dataset:
             raise _changed("scope", key)
+        _remember(columns, row)
         return row
 
     @classmethod
@@ -93,10 +110,24 @@ class ScopeRow:
         return facts.changed(amounts, record, scope=Scope.from_key(key))
 
 
+def _remember(columns: Columns, row: ScopeRow) -> None:
+    if len(_checked) >= CHECKED_MAX:
+        _checked.clear()
+    _checked[columns[1]] = columns, row
+
+
 @lru_cache(maxsize=10_000)
-def _definition(cap: Cap, per_epoch: bool, has_epochs: bool, starts: str | None, ends: str | None) -> str:
+def _definition(
+    cap: Cap,
+    per_epoch: bool,
+    has_epochs: bool,
+    starts: str | None,
+    ends: str | None,
+    epsilon_min: float | None,
+) -> str:
     facts = {"ends": ends, "has_epochs": has_epochs, "per_epoch": per_epoch, "starts": starts}
-    return canonical({"cap": cap.to_dict(), **facts})
+    least = {} if epsilon_min is None else {"epsilon_min": epsilon_min}
+    return canonical({"cap": cap.to_dict(), **facts, **least})
 
 
 @lru_cache(maxsize=10_000)
@@ -105,7 +136,7 @@ def _facts(definition: str) -> ScopeRow:
     facts = strict_json.loads(definition)
     if not isinstance(facts, dict):
         raise LedgerCorrupt("a scope is defined by something else than an object", differs="row")
-    if facts.keys() != {"cap", "ends", "has_epochs", "per_epoch", "starts"}:
+    if facts.keys() - {"epsilon_min"} != {"cap", "ends", "has_epochs", "per_epoch", "starts"}:
         raise LedgerTooNew("a scope is defined by facts that are not known here; a newer tacit may know them")
     return ScopeRow(scope=Scope(""), totals=(), record=0, **{**facts, "cap": Cap.from_dict(facts["cap"])})
 

@@ -49,6 +49,7 @@ def plan(value: object) -> str:
     """Return the canonical text of a plan, which may have lines."""
     if not isinstance(value, str):
         raise WrongType(f"a plan is a text, not {type(value).__name__}", name="plan", value=value)
+    value = exact_text(value)
     if len(value) > PLAN_LENGTH_MAX:
         raise TooLarge(f"a plan takes at most {PLAN_LENGTH_MAX:,} characters, not {len(value):,}", name="plan")
     if any(unicodedata.category(character) == "Cs" for character in value):
@@ -60,7 +61,7 @@ def head(what: str, value: object) -> tuple[int, str]:
     """Return the number and the hash of a head."""
     match value:
         case (int(number), str(digest)) if 0 <= number < 2**62:
-            return number, digest
+            return int(number), exact_text(digest)
     raise WrongType(f"{what} is the number and the hash of a head, as in (12, '9f86…')", name=what, value=value)
 
 
@@ -68,6 +69,10 @@ def path(what: str, value: object) -> Path:
     """Return the path of a file or a folder, which the file system can have."""
     if not isinstance(value, str | Path):
         raise WrongType(f"{what} must be a path, not {type(value).__name__}", name=what, value=value)
+    if isinstance(value, str):
+        value = exact_text(value)
+    if not value:
+        raise EmptyInput(f"{what} must not be empty; the folder that you are in is called .", name=what)
     try:
         written = os.fsencode(value)
     except UnicodeEncodeError:
@@ -77,9 +82,15 @@ def path(what: str, value: object) -> Path:
     return Path(value)
 
 
+def exact_text(value: str) -> str:
+    """Return a text as a plain `str`: a subclass may say that it equals another text, and be believed by a cache."""
+    return str.__str__(value)
+
+
 def _text(what: str, value: object, length_max: int) -> str:
     if not isinstance(value, str):
         raise WrongType(f"{what} must be a text, not {type(value).__name__}", name=what, value=value)
+    value = exact_text(value)
     if len(value) > length_max:
         raise TooLarge(f"{what} takes at most {length_max:,} characters, not {len(value):,}", name=what)
     if value.isascii() and value.isprintable():

@@ -126,22 +126,55 @@ def holds(rows: Transaction, noted: Noted) -> bool:
 
 
 def declares_lost(rows: Transaction, noted: Noted) -> bool:
-    """Whether the ledger was restored without a head that was noted before that; one noted since is not lost."""
+    """Whether a restoration says that a noted head was lost.
+
+    It says so of the heads that were noted since the restoration before it, and of no others: what was noted since a
+    later one, which may be missing here, was not lost by this one.
+    """
     return any(
-        record.number <= noted.number <= record.contents["noted"] and record.hash != noted.since
-        for record in restorations(rows, 1)
+        record.number <= noted.number <= record.contents["noted"] and record.contents.get("noted_since") == noted.since
+        for record in rows.restorations(1)
     )
 
 
-def since(rows: Transaction, noted: Noted | None) -> str | None:
-    """Return the hash of the last restoration, or None; `noted` is a head that the journal holds."""
-    first, last = (1, None) if noted is None else (noted.number + 1, noted.since)
-    return next((record.hash for record in reversed([*restorations(rows, first)])), last)
+def end_of(rows: Transaction, known: Noted | None = None) -> Noted | None:
+    """Return the end of the journal as it is noted outside, or None if it has no record.
+
+    `known` is an earlier end that the journal holds: what came before it is not read again.
+    """
+    head = rows.head()
+    if not head.number:
+        return None
+    if known is not None and (known.number, known.hash) == (head.number, head.hash):
+        return known
+    if known is None:
+        first = first_hash(rows)
+        known = Noted(first, first, 0, "")
+    since = [known.since, *(record.hash for record in rows.restorations(known.number + 1))][-1]
+    is_moved = any(last.kind == "moved" for last in rows.end())
+    return Noted(known.ledger, since, head.number, head.hash, is_moved)
 
 
-def restorations(rows: Transaction, first: int) -> Iterator[Record]:
-    """Yield the records from a number on that say that the ledger was restored."""
-    return (record for record in read_from(rows, first) if record.kind == "restored")
+def first_hash(rows: Transaction) -> str:
+    """Return the hash of the first record, which tells a ledger from every other one."""
+    for record in rows.records(1, 1):
+        if record.number == 1:
+            return record.hash
+    raise LedgerCorrupt("the journal is damaged: record 1 is missing", record=1, differs="number")
+
+
+def check_goes_on(rows: Transaction, seen: Noted | None) -> None:
+    """Raise unless the journal goes on from an end that was seen."""
+    head = rows.head()
+    if seen is None or (head.number, head.hash) == (seen.number, seen.hash):
+        return
+    if [record.hash for record in rows.records(seen.number, 1)] != [seen.hash]:
+        raise LedgerRolledBack(
+            f"the ledger was put back while it was open: record {seen.number} is not there any more, or is another "
+            "one; close it, and restore it (tacit ledger restore)",
+            record=seen.number,
+            differs="end",
+        )
 
 
 def _check_noted(rows: Transaction, noted: tuple[int, str]) -> None:

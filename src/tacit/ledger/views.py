@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger.accounts import Measured
+from tacit.ledger.admission import Ask, Quote, worth_charging
 from tacit.ledger.amounts import Amounts
-from tacit.ledger.budget import Budget
+from tacit.ledger.budget import Budget, measure
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Scope
@@ -50,15 +51,45 @@ class LedgerBudget(Budget):
         records = takewhile(lambda record: record.number <= head.number, self._ledger.history())
         tally = tally_of(records, self.scope, here.cap.relation)
         spent = filter_of(here.cap).spent(here.totals)
-        return Report(self.name, here.cap, spent, _remaining(here, whole), tally.events, tally.unlisted)
+        left, least = _remaining(here, whole), whole.epsilon_least
+        return Report(self.name, here.cap, spent, left, tally.events, tally.unlisted, epsilon_min=least)
+
+    def preview(self, event: Event) -> Cost:
+        """Return what `charge` would charge here, and spend nothing."""
+        _, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
+        quote = Quote(Ask(self.scope.dataset, measure(event).event))
+        worth_charging(whole, quote)
+        return filter_of(here.cap).cost(quote.measured, quote.amounts(here.cap))
 
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it for good, or raise BudgetExceeded and charge nothing."""
-        analyst = self.scope.name if self.scope.kind == "analyst" else None
-        epochs = (self.scope.name,) if self.scope.kind == "epoch" else ()
-        permit = self._ledger.reserve(self.scope.dataset, event, analyst=analyst, epochs=epochs, purpose=purpose)
+        permit = self.reserve(event, purpose)
         self._ledger.commit(permit)
         return permit
+
+    @property
+    def is_durable(self) -> bool:
+        return True
+
+    def reserve(self, event: Event, purpose: str = "") -> Permit:
+        """Admit an event that is released in steps and charge all of it, or raise BudgetExceeded and charge nothing."""
+        analyst = self.scope.name if self.scope.kind == "analyst" else None
+        epochs = (self.scope.name,) if self.scope.kind == "epoch" else ()
+        return self._ledger.reserve(self.scope.dataset, event, analyst=analyst, epochs=epochs, purpose=purpose)
+
+    def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
+        self._ledger.annotate(permit, text, before=before)
+
+    def note(self, permit: Permit | str) -> str:
+        return self._ledger.note(permit)
+
+    def commit(self, permit: Permit | str) -> None:
+        self._ledger.commit(permit)
+
+    @property
+    def epsilon_min(self) -> float:
+        """The least epsilon that a release from the data set costs."""
+        return self._ledger.row_of(Scope(self.scope.dataset)).epsilon_least
 
     @property
     def is_enforced(self) -> bool:

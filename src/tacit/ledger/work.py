@@ -8,12 +8,12 @@ written, a checkpoint with all totals, so that opening a ledger reads only what 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from tacit.ledger.journal import Head, Record, check_follows, check_record, next_record
 from tacit.ledger.permits import Scope, time_of
-from tacit.ledger.replay import apply
+from tacit.ledger.replay import apply_new
 from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.stores.protocol import Transaction
 from tacit.privacy.errors import LedgerCorrupt, LedgerMoved, UnknownName
@@ -48,7 +48,7 @@ class Work:
     def write(self, kind: str, contents: Mapping[str, Any]) -> Record:
         """Append a record and do to the tables what it says."""
         record = self._append(kind, contents)
-        apply(record, self.rows, contents)
+        apply_new(record, contents, self.rows)
         since = record.number - self.rows.head().checkpoint
         if since % CHECKPOINT_EVERY == 0:
             self._write_checkpoint(since)
@@ -60,6 +60,11 @@ class Work:
         if row is None:
             raise UnknownName(f"no budget was created for {name}; create one first", name="dataset", value=name)
         return row
+
+    def known(self, scopes: Sequence[Scope]) -> list[ScopeRow]:
+        """Return the rows of those scopes that exist, read at once."""
+        self.rows.prefetch(scopes)
+        return [row for scope in scopes if (row := self.rows.scope(scope)) is not None]
 
     def permit(self, permit_id: str) -> tuple[PermitRow, Record]:
         """Return where a permit stands, and the record that gave it."""
@@ -106,11 +111,11 @@ def check_end(rows: Transaction) -> Head:
     head = rows.head()
     last = rows.end()
     if [record.number for record in last] != ([head.number] if head.number else []):
-        found = last[-1].number if last else "nothing"
+        found = last[-1].number if last else 0
         raise LedgerCorrupt(
-            f"the journal is damaged: it should end with record {head.number} and ends with {found}; "
+            f"the journal is damaged: it should end with record {head.number} and ends with {found or 'nothing'}; "
             "nothing is admitted until a backup is restored",
-            record=head.number,
+            record=found if found > head.number + 1 else head.number,  # which one does not belong there
             differs="end",
         )
     for record in last:

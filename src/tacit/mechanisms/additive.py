@@ -3,8 +3,8 @@
 Integers in give integers out, real numbers give floats that are multiples of the grid; a scalar gives a scalar, an
 array an array of its shape. Lists are taken for arrays. Which of the two a value is, is declared and does not depend on
 the value (`values`): numpy's arrays declare by their dtype, and for scalars and lists the mechanism declares, by the
-type of its sensitivity. `Laplace(1, ...)` is for integers and refuses floats, except numpy's scalars, which it rounds;
-`Laplace(1.0, ...)` releases ints as floats. A `grid` declares real numbers.
+type of its sensitivity. `Laplace(1, ...)` is for integers and refuses floats, except numpy's: scalars are rounded, and
+in lists they must be whole. `Laplace(1.0, ...)` releases ints as floats. A `grid` declares real numbers.
 NaN, infinity and values beyond the grid's range are refused.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.grid import Grid
-from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.inversion import CHUNK, prepared
 from tacit.mechanisms.laws import Law
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
@@ -61,6 +61,16 @@ class Noise:
         """Return one noise, in steps."""
         return self.rounded(self._sampler.draw_one(source))
 
+    def added(self, values: NDArray[np.float64], source: Source) -> NDArray[np.float64]:
+        """Return real numbers with noise, as multiples of the grid; in chunks that stay in the processor's cache."""
+        released = np.empty_like(values)
+        for start in range(0, values.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            steps = self.grid.encode(values[part])
+            steps += self.draw(steps.size, source)
+            self.grid.decode(steps, out=released[part])
+        return released
+
     def rounded(self, drawn: Steps) -> Steps:
         """Return the steps nearest to lattice points."""
         return (drawn + self.half) // self.fineness if self.half else drawn
@@ -94,12 +104,10 @@ class Additive(Mechanism):
         elif not number.ndim:
             released = np.asarray(self._release_one(number.item(), source))
             released = released if source.simulated else released[()]
+        elif number.dtype == np.int64:
+            released = number + self._noise_for(number).draw(number.size, source).reshape(number.shape)
         else:
-            noise = self._noise_for(number)
-            is_whole = number.dtype == np.int64
-            steps = number if is_whole else noise.grid.encode(number)
-            steps = steps + noise.draw(number.size, source).reshape(number.shape)
-            released = steps if is_whole else noise.grid.decode(steps)
+            released = self._noise_for(number).added(number.ravel(), source).reshape(number.shape)
         return marked(released) if source.simulated else released
 
     def _release_one(self, number: int | float, source: Source) -> int | float:

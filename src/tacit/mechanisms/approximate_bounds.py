@@ -27,10 +27,10 @@ from tacit.mechanisms.laplace import Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import vector_of
+from tacit.mechanisms.values import counts_of, vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, parameter, plain, whole
+from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, level_of, parameter, plain, whole
 
 BINS_MAX: Final = 1024
 
@@ -85,30 +85,40 @@ class ApproximateBounds(Mechanism):
 
     def edges(self, bin: int) -> tuple[Fraction, Fraction]:
         """Return the lower and the upper edge of a bin: 0, 1, ... of positive values, -1, -2, ... of negative ones."""
-        place = bin if bin >= 0 else -bin - 1
+        number = whole("bin", bin, at_least=-self.bins)
+        if number >= self.bins:
+            raise OutOfRange(f"bins are numbered from {-self.bins} to {self.bins - 1}", name="bin", value=bin)
+        place = number if number >= 0 else -number - 1
         base, scale = exact("base", self.base), exact("scale", self.scale)
         near = Fraction(0) if place == 0 else scale * base ** (place - 1)
         far = scale * base**place
-        return (near, far) if bin >= 0 else (-far, -near)
+        return (near, far) if number >= 0 else (-far, -near)
 
     def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
         """Return the range, given the counts of the bins from the most negative to the most positive."""
-        array = vector_of(counts, "counts")
-        if array.dtype != np.int64 or len(array) != 2 * self.bins:
-            raise WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")
+        array = counts_of(counts, "counts")
+        if len(array) != 2 * self.bins:
+            raise self._no_counts()
         noisy = np.asarray(self.noise.release(array, source=source))
         found = self.chosen(noisy)
         return marked(found) if source.simulated else found
 
     def interval(self, level: float) -> Interval:
         """Return where the noise of a bin's count lies: bins with as many more than the threshold are found."""
-        return self.noise.interval(level, 0)
+        noise = self.noise
+        steps = noise._half_width(level_of(level), noise._integer_noise())  # counts are integers
+        return Interval(-steps, steps)
 
     def chosen(self, counts: Any) -> LearntBounds:
         """Return the range that counts lead to, noisy ones or (in tests) exact ones."""
-        array = np.asarray(counts)
+        array = vector_of(counts, "counts")
+        if len(array) != 2 * self.bins:
+            raise self._no_counts()
         passing = np.flatnonzero(array > self.threshold)
         if not passing.size:
             passing = np.array([int(array.argmax())])
         low, high = int(passing[0]) - self.bins, int(passing[-1]) - self.bins
         return LearntBounds(self.edges(low)[0], self.edges(high)[1])
+
+    def _no_counts(self) -> WrongType:
+        return WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")

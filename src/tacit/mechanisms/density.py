@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.selection import Exponential
+from tacit.mechanisms.selection import Exponential, Gaps
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import vector_of
 from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
@@ -74,8 +73,7 @@ class ExponentialDensity(Mechanism):
     def interval(self, level: float, log_density: Callable[[NDArray[np.float64]], Any]) -> Interval:
         """Return the middle interval that holds `level` of the draws for a public log-density (a planned one, say)."""
         share = level_of(level)
-        scores = self._scores(log_density).astype(np.float64)
-        weights = np.exp((scores - scores.max()) * float(Fraction(self._choice.factor)))
+        weights = np.exp(-Gaps(self._scores(log_density), self._choice.factor).doubles)
         cumulative = np.cumsum(weights) / weights.sum()
         low, high = np.searchsorted(cumulative, [(1 - share) / 2, (1 + share) / 2])
         return Interval(float(self.points[low]), float(self.points[min(high, self.cells - 1)]))

@@ -84,9 +84,14 @@ class Gaussian(Additive):
         if not any(ways):
             return plain(parameter("sigma", self.sigma))
         if self.rho is None:
-            needed = sigma_for(parameter("epsilon", self.epsilon), failure("delta", self.delta))
+            epsilon, delta = parameter("epsilon", self.epsilon), failure("delta", self.delta)
+            object.__setattr__(self, "epsilon", plain(epsilon))
+            object.__setattr__(self, "delta", plain(delta))
+            needed = sigma_for(epsilon, delta)
         else:
-            needed = sigma_for_rho(parameter("rho", self.rho))
+            rho = parameter("rho", self.rho)
+            object.__setattr__(self, "rho", plain(rho))
+            needed = sigma_for_rho(rho)
         if self.sigma is not None and exact("sigma", self.sigma) != Fraction(needed):
             raise InvalidInput(
                 "Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them; a copy with "
@@ -165,7 +170,7 @@ def gaussian_half_width(variance: Fraction, level: float) -> int:
     """Return the least k with P(|X| <= k) >= level, or one step more where the lattice is too fine to count."""
     law = GaussianLaw(variance)
     if law.block_bits:
-        return math.ceil(NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance)) + 1
+        return math.ceil(-NormalDist().inv_cdf((1 - level) / 2) * math.sqrt(variance)) + 1
     weights = np.exp(-law.exponents(np.arange(law.reach(50) + 1, dtype=np.float64)))
     within = 2 * np.cumsum(weights) - 1
     return int(np.searchsorted(within, level * within[-1], side="left"))

@@ -90,11 +90,12 @@ class Grid:
             raise self._too_large()
         return round(steps)
 
-    def decode(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    def decode(self, steps: NDArray[np.int64], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return integers as the floats that they stand for, clamped to what a double holds exactly."""
-        values = np.clip(steps, -RELEASED_STEPS_MAX, RELEASED_STEPS_MAX).astype(np.float64)
-        values *= float(self.step)
-        return values
+        step = float(self.step)
+        limit = RELEASED_STEPS_MAX * step  # a double exactly, as everything below it on the grid is
+        values = np.multiply(steps, step, out=out)
+        return np.clip(values, -limit, limit, out=values)
 
     def decode_one(self, steps: int) -> float:
         """Return one integer as the float that it stands for, clamped as `decode` does."""

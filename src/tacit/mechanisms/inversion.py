@@ -28,7 +28,7 @@ from tacit.mechanisms.wheel import Weights, Wheel
 LIKELY_EXPONENT: Final = 50
 """Blocks beyond this exponent are left to the exact path: their weight, below 2^-72 each, is far inside the margin."""
 
-CHUNK: Final = 1 << 16
+CHUNK: Final = 1 << 15
 """Longer vectors are drawn in chunks that stay in the processor's cache."""
 
 
@@ -46,11 +46,13 @@ class Inversion:
             rises = law.rises(magnitudes, np.full_like(magnitudes, 2.0**self._block_bits))
             surely_kept = np.maximum(0, (1 - rises) * 2.0**self._prefix_bits - 2)
         self._wheel = Wheel(exponents, self._block_weights)
-        self._likely = innermost
+        self._likely_lowest = self._lowest(innermost)
         self._surely_kept = surely_kept.astype(np.uint16)
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:
         """Return `count` independent integers of the law."""
+        if 0 < count <= CHUNK:
+            return self._draw_chunk(count, source)
         drawn = np.empty(count, dtype=np.int64)
         for start in range(0, count, CHUNK):
             part = drawn[start : start + CHUNK]
@@ -77,15 +79,14 @@ class Inversion:
 
     def _draw_chunk(self, count: int, source: Source) -> NDArray[np.int64]:
         blocks = self._wheel.draw(count, source)
-        within = int(blocks.max()) < len(self._likely)
-        drawn = self._likely.take(blocks) if within else self._innermost(blocks)
+        within = int(blocks.max()) < len(self._likely_lowest)
+        drawn = self._likely_lowest.take(blocks) if within else self._lowest(self._innermost(blocks))
         if not self._block_bits:
             return drawn
-        signs = drawn >> 63
-        offsets, prefixes = self._offsets(count, source)
+        places, prefixes = self._places(count, source)
         unsure = np.flatnonzero(prefixes >= self._surely_kept.take(blocks)) if within else np.arange(count)
-        kept = self._settle(drawn[unsure], offsets[unsure], prefixes[unsure], source)
-        drawn += (offsets ^ signs) - signs
+        kept = self._settle(drawn[unsure], places[unsure].astype(np.int64), prefixes[unsure], source)
+        np.add(drawn, places, out=drawn, casting="unsafe")  # places are below 2^50
         rejected = unsure[~kept]
         if rejected.size:
             drawn[rejected] = self._draw_chunk(rejected.size, source)
@@ -97,26 +98,36 @@ class Inversion:
             return blocks << self._block_bits
         return (blocks >> 1 << self._block_bits) ^ -(blocks & 1)
 
+    def _lowest(self, innermost: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the least integer of each block, from the one nearest to zero."""
+        return np.where(innermost < 0, innermost - (self._width - 1), innermost)
+
+    @property
+    def _width(self) -> int:
+        return 1 << self._block_bits
+
     @property
     def _prefix_bits(self) -> int:
         """How many bits of the coin that keeps an integer are drawn at once: what a word has left over, or 16."""
         return min(16, 32 - self._block_bits) if self._block_bits <= 24 else 16
 
-    def _offsets(self, count: int, source: Source) -> tuple[NDArray[np.int64], Words]:
-        """Return uniform places within a block, and the first bits of the coins."""
+    def _places(self, count: int, source: Source) -> tuple[Words, Words]:
+        """Return uniform places within a block, counted from its lowest integer, and the first bits of the coins."""
         if self._block_bits <= 24:
             word = words(source, count, 4)
             coins = word & np.uint32(2**self._prefix_bits - 1)
-            return (word >> np.uint32(32 - self._block_bits)).astype(np.int64), coins
+            return word >> np.uint32(32 - self._block_bits), coins
         width = 4 if self._block_bits <= 32 else 8
         word = words(source, count, width)
-        return (word >> (8 * width - self._block_bits)).astype(np.int64), words(source, count, 2)
+        return word >> word.dtype.type(8 * width - self._block_bits), words(source, count, 2)
 
     def _settle(
-        self, innermost: NDArray[np.int64], offsets: NDArray[np.int64], prefixes: Words, source: Source
+        self, lowest: NDArray[np.int64], places: NDArray[np.int64], prefixes: Words, source: Source
     ) -> NDArray[np.bool_]:
         """Return which integers are kept: those whose coin, of which the first bits are given, falls below e^-rise."""
-        magnitudes = np.abs(innermost)
+        last = self._width - 1
+        magnitudes = np.where(lowest < 0, -(lowest + last), lowest)
+        offsets = np.where(lowest < 0, last - places, places)
 
         def exact_rise(index: int) -> Fraction:
             start, offset = int(magnitudes[index]), int(offsets[index])

@@ -33,11 +33,11 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import integers_below
-from tacit.mechanisms.values import numbers_of
+from tacit.mechanisms.values import counts_of
 from tacit.privacy import events
-from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
+from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, failure, level_of, parameter, plain, rounded_up
+from tacit.privacy.numbers import Real, failure, level_of, parameter, plain, rounded_up, whole
 from tacit.privacy.relations import Relation
 
 REACH_MAX: Final = 2**60
@@ -77,11 +77,7 @@ class KeySelection(Mechanism):
 
     def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
         """Return, for each count of units, whether its group is shown."""
-        array = numbers_of(counts)
-        if not array.size:  # how many groups there are is as private as the counts
-            array = array.astype(np.int64)
-        if array.dtype != np.int64 or array.ndim != 1:
-            raise WrongType("counts of units are a list of whole numbers", name="counts")
+        array = counts_of(counts, "counts")  # how many groups there are is as private as the counts
         if array.size and int(array.min()) < 0:
             raise OutOfRange("counts of units are not negative", name="counts")
         noise = self._noise(array.size, source)
@@ -90,7 +86,7 @@ class KeySelection(Mechanism):
 
     def chance(self, count: int) -> float:
         """Return the probability that a group of so many units is shown."""
-        reach, epsilon = self.reach, float(self.epsilon)
+        count, reach, epsilon = whole("count", count, at_least=0), self.reach, float(self.epsilon)
         if not 0 < count <= 2 * reach:
             return float(count > 0)
         if count > reach:  # the law is symmetric
@@ -103,11 +99,13 @@ class KeySelection(Mechanism):
         """Return between how many units it is left to chance whether a group is shown.
 
         A group of `low` units or fewer stays hidden and one of `high` or more is shown, each with probability `level`.
+        For a level below 1/2 both may hold for the same groups; `low` is then `high`.
         """
         share = level_of(level)
         counts = range(2 * self.reach + 2)  # the last one is shown for certain
         hidden = bisect_right(counts, 1 - share, key=self.chance) - 1
-        return Interval(hidden, bisect_left(counts, share, key=self.chance))
+        shown = bisect_left(counts, share, key=self.chance)
+        return Interval(min(hidden, shown), shown)
 
     def _noise(self, size: int, source: Source) -> NDArray[np.int64]:
         """Draw the cut-off noise: proposals of a wider law, drawn again until they are kept.

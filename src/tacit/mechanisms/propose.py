@@ -31,11 +31,14 @@ from tacit.mechanisms.values import refuse_columns, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, failure, level_of, parameter, plain, rounded_up
+from tacit.privacy.numbers import Real, exact, failure, level_of, not_negative, parameter, plain, rounded_up
 from tacit.privacy.relations import Relation
 
 _EXPONENT_MAX: Final = 709.0
 """Spreads at the end of a double's range are reported as e^709."""
+
+_LOGARITHM_SLACK: Final = 1 + 2.0**-40
+"""By how much a double's logarithm may put a spread outside its cell: 2^-40 is far more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class StableMode(Mechanism):
         refuse_columns(values, "values")
         try:
             counts = Counter((type(value), repr(value), value) for value in values)
-        except TypeError:
+        except Exception:  # values without a hash, a text or an iterator
             raise WrongType("values are a list of texts, numbers or the like", name="values") from None
         if not counts and self.relation is Relation.REPLACE_ONE:
             raise EmptyInput("there must be at least one value", name="values")
@@ -143,11 +146,14 @@ class InterquartileRange(Mechanism):
         released = answers[0] if answers[0] is not None else answers[1]
         return marked(released) if source.simulated else released
 
-    def interval(self, level: float, value: float = 1.0) -> Interval:
-        """Return the ends of the cell: the range of the data lies there for certain."""
+    def interval(self, level: float, value: Any = 1.0) -> Interval:
+        """Return the ends of the cell: the range of the data lies there for certain; anywhere if None was released."""
         level_of(level)
-        side = math.sqrt(float(self.base))
-        return Interval(value / side, value * side)
+        if value is None:
+            return Interval(0.0, math.inf)
+        middle = float(not_negative("value", value))
+        side = math.sqrt(float(self.base)) * _LOGARITHM_SLACK
+        return Interval(middle / side, middle * side if middle < math.exp(_EXPONENT_MAX) else math.inf)
 
     def _on_ruler(
         self, ordered: NDArray[np.float64], shift: float, test: StabilityTest, source: Source

@@ -12,19 +12,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.mechanisms.binomial_limits import Reporting, holder_limits
 from tacit.mechanisms.coins import biased_coins
 from tacit.mechanisms.enclosures import Enclosure, exp_negative
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.uniform import integers_below
-from tacit.mechanisms.values import refuse_masked
+from tacit.mechanisms.values import array_of, refuse_masked
 from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
@@ -33,6 +33,8 @@ from tacit.privacy.numbers import Real, inside_unit_interval, level_of, paramete
 from tacit.privacy.relations import Relation
 
 CATEGORIES_MAX: Final = 2**32
+SHARES_MAX: Final = 2**24
+"""For so many answers an estimate is worked out at most: every one of them has a share, also if nobody reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +107,32 @@ class RandomizedResponse(Mechanism):
 
     def estimate(self, reports: Any) -> Any:
         """Return the unbiased estimate of the share of ones or, for more than two answers, of each answer's share."""
-        shares = (self._shares(reports) - self.lie_probability) / self._preference
+        counts = self._counts(reports)
+        shares = (counts / counts.sum() - self.lie_probability) / self._preference
         return float(shares[1]) if self.categories == 2 else shares
 
     def interval(self, level: float, reports: Any) -> Interval:
-        """Return where the estimate lies without the coins' noise, by the normal law, at its widest among shares."""
-        half = NormalDist().inv_cdf((1 + level_of(level)) / 2)
+        """Return where the share among those who reported lies, with a probability of at least `level`.
+
+        For more than two answers there is an interval for each, and each covers by itself. Few reports are covered as
+        well as many: the limits invert the exact law of the counts (`binomial_limits`). They lie within 0 and 1, and so
+        may leave out an estimate that does not.
+        """
+        share = level_of(level)
+        counts = self._counts(reports)
+        low, high = self._limits(counts, int(counts.sum()), share)
+        return Interval(float(low[1]), float(high[1])) if self.categories == 2 else Interval(low, high)
+
+    def _limits(
+        self, counts: NDArray[np.int64], people: int, level: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the limits of each share, worked out once for equal counts."""
+        others = self.categories - 1
         truth, lie = self.truth_probability, self.lie_probability
-        widest = max(truth * (1 - truth), lie * (1 - lie))
-        estimate = self.estimate(reports)
-        width = half * math.sqrt(widest / self._answers(reports).size) / self._preference
-        return Interval(estimate - width, estimate + width)
+        law = Reporting(truth, others * lie, lie, truth + (others - 1) * lie)
+        different, places = np.unique(counts, return_inverse=True)
+        limits = np.array([holder_limits(int(count), people, law, level) for count in different]) / people
+        return limits[places, 0], limits[places, 1]
 
     def posterior(self, prior: float) -> float:
         """Return how likely an answer is true for somebody who held it for `prior` and saw it reported."""
@@ -144,15 +161,18 @@ class RandomizedResponse(Mechanism):
         lies: NDArray[np.bool_] = Wheel(exponents - exponents.min(), weights).draw(count, source) == 1
         return lies
 
-    def _shares(self, reports: Any) -> NDArray[np.float64]:
+    def _counts(self, reports: Any) -> NDArray[np.int64]:
+        """Return how many reports name each answer."""
+        if self.categories > SHARES_MAX:
+            raise TooLarge(f"shares are estimated of at most {SHARES_MAX:,} answers", name="categories")
         array = self._answers(reports)
         if not array.size:
             raise EmptyInput("an estimate needs at least one report", name="reports")
-        return np.bincount(array.ravel(), minlength=self.categories) / array.size
+        return np.bincount(array.ravel(), minlength=self.categories)
 
     def _answers(self, answers: Any) -> NDArray[np.int64]:
         refuse_masked(answers)
-        array = np.asarray(answers)
+        array = array_of(answers)
         if array.dtype.kind not in "biu":
             raise WrongType("answers are truth values or whole numbers that stand for categories", name="answers")
         if array.size and (int(array.min()) < 0 or int(array.max()) >= self.categories):

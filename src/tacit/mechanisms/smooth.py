@@ -149,9 +149,17 @@ class SmoothMedian(Mechanism):
         released = min(max(noisy, float(self.lower)), float(self.upper))
         return marked(released) if source.simulated else released
 
-    def interval(self, level: float) -> Interval:
-        """Return where the error lies for the worst data; for most data it is far smaller, by how much is secret."""
-        return self._noise.interval(level, self.upper - self.lower)
+    def interval(self, level: float, value: Any = None) -> Interval:
+        """Return where the median of the clamped values lies for the worst data, within the bounds.
+
+        `value` is what was released; without it the interval is around zero, that is, of the error, which is never more
+        than the width of the range. For most data the error is far smaller; by how much is secret.
+        """
+        width = min(self._noise.interval(level, self.upper - self.lower).high, self.upper - self.lower)
+        if value is None:
+            return Interval(-width, width)
+        released = min(max(float(exact("value", value)), self.lower), self.upper)
+        return Interval(max(self.lower, released - width), min(self.upper, released + width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +206,9 @@ class SubsampleAggregate(Mechanism):
         parts = np.array_split(permutation(len(rows), source), self.blocks)
         return self._median.release(np.array([self._number(estimate, rows, part) for part in parts]), source=source)
 
-    def interval(self, level: float) -> Interval:
-        """Return where noise minus value lies for the worst data, as for the median."""
-        return self._median.interval(level)
+    def interval(self, level: float, value: Any = None) -> Interval:
+        """Return where the median of the blocks' estimates lies for the worst data, as for `SmoothMedian`."""
+        return self._median.interval(level, value)
 
     def _number(self, estimate: Callable[[Any], Any], rows: Any, part: NDArray[np.int64]) -> float:
         try:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -27,13 +27,13 @@ import numpy as np
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.inversion import prepared
 from tacit.mechanisms.laplace import laplace_half_width
-from tacit.mechanisms.laws import LaplaceLaw
+from tacit.mechanisms.laws import SCALE_MAX, LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import numbers_of, refuse_masked
+from tacit.mechanisms.values import is_list, numbers_of, refuse_masked, sequence_of
 from tacit.privacy import events
-from tacit.privacy.errors import Exhausted, InvalidInput, WrongType
+from tacit.privacy.errors import Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, level_of, parameter, plain, rounded_up, truth_value, whole
 
@@ -54,6 +54,8 @@ class SparseVector(Mechanism):
         object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
         object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))
         object.__setattr__(self, "positives", whole("positives", self.positives))
+        if self.positives > SCALE_MAX:
+            raise TooLarge("at most 2^50 positive answers are paid for at once", name="positives", value=self.positives)
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
         require_one_direction(self.monotonic, self.relation)
         _ = self._grid
@@ -69,11 +71,10 @@ class SparseVector(Mechanism):
     def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
         """Return whether each value lies above, in order, ending early with the last "above" that was paid for."""
         refuse_masked(values)
-        if not isinstance(values, Iterable) or isinstance(values, Mapping):
-            raise WrongType("values are a list of numbers, one for each question", name="values")
+        questions = _one_by_one(values)
         session = self.start(source=source)
         answers: list[Any] = []
-        for value in values:
+        for value in questions:
             answers.append(session.ask(value))
             if session.exhausted:
                 break
@@ -165,3 +166,13 @@ class SparseVectorSession:
         # An int is rounded without a double in between. Equal numbers of any type end on the same mark, and the noise
         # is the same for all, so that a value's type does not show.
         return round(int(number) / self._grid.step) if number.dtype == np.int64 else near
+
+
+def _one_by_one(values: Any) -> Iterator[Any]:
+    """Return an iterator over the values of questions, or refuse what has none."""
+    try:
+        if isinstance(values, Iterable) and not isinstance(values, Mapping):
+            return iter(sequence_of(values) if is_list(values) else values)
+    except Exception:  # an array without dimensions, or an object whose iterator is broken
+        pass
+    raise WrongType("values are a list of numbers, one for each question", name="values")

@@ -10,10 +10,12 @@ there was nothing.
 - Everything else declares nothing: numbers of Python and numpy, arrays without dimensions, lists, arrays of objects,
   and empty arrays of floats, since `np.array([])` is one. There the mechanism declares, by the type of its sensitivity
   (`sensitivity_of`): a whole-number type declares integers, any other real numbers.
-Where integers are declared, floats of Python and lists that hold a float are refused by their type. Real scalars of
-numpy are rounded to the nearest whole number, halves up: floor(x + 1/2) is monotone and moves along with x by whole
-numbers, so that two numbers within a whole-number sensitivity stay within it. (For several numbers at once that does
-not hold, nor for a sensitivity that is not whole; there they are refused by their dtype.)
+Where integers are declared, floats of Python, alone or in lists, are refused by their type. Reals of numpy, alone or in
+lists, are taken if they are whole, since one empty group among several makes one float 0.0 among integers. Another real
+scalar is rounded to the nearest whole number, halves up: floor(x + 1/2) is monotone and moves along with x by whole
+numbers, so that two numbers within a whole-number sensitivity stay within it. For several numbers at once that does not
+hold, nor for a sensitivity that is not whole, and no other rounding could do it: (1/2, 1/2) is within L1 distance 1 of
+all four corners of the square, which are up to 2 apart. There a real number that is not whole is refused.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ from tacit.privacy.numbers import Real, parameter
 INTEGER_MAX: Final = 2**62
 EXACT_MAX: Final = 2**53
 """Up to here every whole number is a double."""
+
+DIMENSIONS_MAX: Final = 64
+_PLAIN_NUMBERS: Final = frozenset({int, float, np.int64, np.float64})
 
 
 def sensitivity_of(value: object) -> Real:
@@ -57,6 +62,8 @@ def declared_numbers(
     them, and `rounds` says that real scalars with a dtype are rounded instead.
     """
     given = _listed(value)
+    if integers and is_list(given):
+        return _integers_in(given, refusal)
     array = numbers_of(given)
     is_whole = array.dtype == np.int64
     if is_whole == integers or (has_dtype(given) and array.ndim and (array.size or is_whole)):
@@ -66,18 +73,94 @@ def declared_numbers(
     if not integers:
         require_exact(max(int(array.max()), -int(array.min())))
         return array.astype(np.float64)
-    if not (rounds and has_dtype(given)):
+    if array.ndim or not has_dtype(given):
         raise refusal()
-    nearest = math.floor(Fraction(float(array)) + Fraction(1, 2))
-    if abs(nearest) > INTEGER_MAX:
+    number = Fraction(float(array))
+    if number.denominator != 1 and not rounds:
+        raise refusal()
+    return np.asarray(_require_int64(math.floor(number + Fraction(1, 2))), dtype=np.int64)
+
+
+def counts_of(value: Any, name: str) -> NDArray[np.int64]:
+    """Return a list of counts as integers, or refuse what a dtype declares to be something else."""
+
+    def refusal() -> WrongType:
+        return WrongType(f"{name} are a list of whole numbers", name=name)
+
+    array = declared_numbers(value, integers=True, refusal=refusal)
+    if array.dtype != np.int64 or array.ndim != 1:
+        raise refusal()
+    return array
+
+
+def _integers_in(values: Any, refusal: Callable[[], WrongType]) -> NDArray[np.int64]:
+    """Return a list, which may be nested, as int64; numpy's whole floats in it are the integers that they are."""
+    array = array_of(values)
+    if array.dtype.kind in "iu" or not array.size:
+        return numbers_of(values).astype(np.int64)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise _not_finite()
+    return np.asarray(array_of(_read_integers(values, refusal)), dtype=np.int64)
+
+
+def _read_integers(part: Any, refusal: Callable[[], WrongType]) -> Any:
+    """Return a part of a list with Python ints in the place of numbers."""
+    if isinstance(part, float) and not has_dtype(part):
+        raise refusal()
+    if isinstance(part, int) and not isinstance(part, bool):
+        return _require_int64(part)
+    if is_list(part):
+        return [_read_integers(one, refusal) for one in sequence_of(part)]
+    array = numbers_of(part)
+    if array.dtype == np.int64:
+        return array.tolist()
+    if not np.array_equal(array, np.floor(array)):
+        raise refusal()
+    if np.any(np.abs(array) > INTEGER_MAX):
         raise _too_large()
-    return np.asarray(nearest, dtype=np.int64)
+    return array.astype(np.int64).tolist()
+
+
+def _require_int64(number: int) -> int:
+    """Return an integer that an array of int64 can hold with its noise, or refuse it."""
+    if abs(number) > INTEGER_MAX:
+        raise _too_large()
+    return number
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a sequence of values that are read one by one."""
+    return (
+        isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | range) and not has_dtype(value)
+    )
+
+
+def sequence_of(value: Any) -> Any:
+    """Return what `is_list` says to be a list as one of Python's own."""
+    if isinstance(value, list | tuple):
+        return value
+    try:
+        return list(value)
+    except Exception:
+        raise _no_array() from None
+
+
+def array_of(value: Any) -> NDArray[Any]:
+    """Return what numpy makes of a value, or refuse it if that is an error, whichever numpy or the value raises."""
+    try:
+        return np.asarray(value)
+    except Exception:
+        raise _no_array() from None
+
+
+def _no_array() -> WrongType:
+    return WrongType("a value is a number or an array of numbers of one shape", name="value")
 
 
 def _listed(value: Any) -> Any:
     """Return the list in an array of objects, whose dtype declares nothing; anything else as it is."""
     refuse_masked(value)
-    array = np.asarray(value) if has_dtype(value) else None
+    array = array_of(value) if has_dtype(value) else None
     return array.tolist() if array is not None and array.dtype.kind == "O" and array.ndim else value
 
 
@@ -111,16 +194,32 @@ def only_integers(sensitivity: Real) -> WrongType:
     )
 
 
-def refuse_masked(value: Any) -> None:
-    """Refuse a masked array, or a list that holds one: read as an array it would bring back what the mask hides."""
+def refuse_masked(value: Any, *, depth: int = 0) -> None:
+    """Refuse a masked array, or a list that holds one: read as an array it would bring back what the mask hides.
+
+    Lists that are nested deeper than an array can be are refused as well.
+    """
     if isinstance(value, np.ma.MaskedArray):
         raise WrongType(
             "masked arrays are not taken: drop the masked entries (.compressed()) or fill them (.filled()) first",
             name="value",
         )
-    if isinstance(value, list | tuple):
-        for part in value:
-            refuse_masked(part)
+    if not is_list(value):
+        return
+    if depth >= DIMENSIONS_MAX:
+        raise WrongType(f"lists are nested at most {DIMENSIONS_MAX} deep", name="value")
+    parts = sequence_of(value)
+    if not set(map(type, parts)) <= _PLAIN_NUMBERS:
+        for part in parts:
+            refuse_masked(part, depth=depth + 1)
+
+
+def _holds_truth_values(value: Any) -> bool:
+    """Whether a list holds a truth value, which beside a number numpy would take for one."""
+    if not is_list(value):
+        return isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
+    parts = sequence_of(value)
+    return not set(map(type, parts)) <= _PLAIN_NUMBERS and any(map(_holds_truth_values, parts))
 
 
 def refuse_columns(values: Any, name: str) -> None:
@@ -135,7 +234,7 @@ def refuse_columns(values: Any, name: str) -> None:
 
 def records_of(records: Any, name: str) -> Sequence[Any] | NDArray[Any]:
     """Return records that can be read one by one, or refuse their container by its type."""
-    if not isinstance(records, list | tuple):
+    if not is_list(records):
         refuse_masked(records)
     refuse_columns(records, name)
     if isinstance(records, np.ndarray) and records.ndim:
@@ -157,10 +256,9 @@ def _no_records(records: Any, name: str) -> WrongType:
 def numbers_of(value: Any) -> NDArray[Any]:
     """Return an array of int64 or float64, or refuse what holds anything but finite numbers of a fitting size."""
     value = _listed(value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise WrongType("a value is a number or an array of numbers of one shape", name="value") from None
+    array = array_of(value)
+    if array.dtype.kind in "iuf" and _holds_truth_values(value):
+        raise WrongType("a value is a number or an array of numbers, not truth values", name="value")
     if array.dtype.kind in "iu":
         if array.size and (int(array.max()) > INTEGER_MAX or int(array.min()) < -INTEGER_MAX):
             raise _too_large()
@@ -172,9 +270,9 @@ def numbers_of(value: Any) -> NDArray[Any]:
     doubles = np.asarray(array, dtype=np.float64)
     if doubles.size and not (np.isfinite(doubles.min()) and np.isfinite(doubles.max())):
         raise _not_finite()
-    if not has_dtype(value) and doubles.size and max(doubles.max(), -doubles.min()) > EXACT_MAX:
+    if not has_dtype(value) and doubles.size and max(doubles.max(), -doubles.min()) >= EXACT_MAX:
         for one in np.asarray(value, dtype=object).flat:  # numpy rounds an int for the sake of a float beside it
-            require_exact(abs(one) if isinstance(one, int) else 0)
+            require_exact(abs(int(one)) if isinstance(one, Integral) else 0)
     return doubles
 
 

@@ -18,7 +18,8 @@ TacitError                      exit code 4
 │   ├── NotSQL          T130    the text is not one SELECT statement, or too large to be read
 │   ├── NotInCatalog    T131    the catalog has no such table or column, or several
 │   ├── WrongKind       T132    a function gets a kind of value that it is not defined for
-│   └── CatalogInvalid  T133    the catalog's file cannot be used as it stands
+│   ├── CatalogInvalid  T133    the catalog's file cannot be used as it stands
+│   └── CatalogChanged  T134    a table was registered anew since the question was planned
 ├── QueryRefused        T200    the question cannot be answered privately as asked (exit code 3)
 │   ├── Exhausted       T201    an interactive mechanism has given all the answers it paid for
 │   ├── NotAllowed      T202    a part of SQL for which no private meaning is defined
@@ -26,7 +27,8 @@ TacitError                      exit code 4
 │   ├── NotBounded      T204    nothing public limits how far one unit can move the answer
 │   ├── MixesUnits      T205    a row of a subquery, join or window would depend on several units
 │   ├── NeedsDelta      T206    keys that are not public need a delta, and the budget has none
-│   └── TooWide         T207    the answer would have more groups or columns than the limit
+│   ├── TooWide         T207    the answer would have more groups or columns than the limit
+│   └── TooCheap        T208    the release costs less than the smallest epsilon that the budget admits
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
 │   └── NotPriced       T301    no account of the budget can price the event, whatever is left
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
@@ -65,8 +67,10 @@ sentence what would make the request work, and carries what it is about as attri
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
+from tacit.privacy.place import Place as Place
+from tacit.privacy.place import placed
 from tacit.privacy.price import Price
 
 
@@ -176,20 +180,13 @@ class AlreadySettled(InvalidInput):
     code = "T123"
 
 
-class Place(NamedTuple):
-    """Where in a query something stands, both counted from 1."""
-
-    line: int
-    column: int
-
-
 class NotSQL(InvalidInput):
     """The text is not one SELECT statement, or too large to be read."""
 
     code = "T130"
 
     def __init__(self, message: str, *, place: Place | None = None) -> None:
-        super().__init__(_placed(message, place), name="sql")
+        super().__init__(placed(message, place), name="sql")
         self.place: Final = place
 
 
@@ -205,7 +202,7 @@ class WrongKind(InvalidInput):
     code = "T132"
 
     def __init__(self, message: str, *, place: Place | None = None) -> None:
-        super().__init__(_placed(message, place), name="sql")
+        super().__init__(placed(message, place), name="sql")
         self.place: Final = place
 
 
@@ -215,6 +212,12 @@ class CatalogInvalid(InvalidInput):
     code = "T133"
 
 
+class CatalogChanged(InvalidInput):
+    """A table was registered anew, or removed, since the question was planned."""
+
+    code = "T134"
+
+
 class QueryRefused(TacitError):
     """The question cannot be answered privately as asked; `accepted` says what would be."""
 
@@ -222,7 +225,7 @@ class QueryRefused(TacitError):
     exit_code = 3
 
     def __init__(self, message: str, *, accepted: str = "", place: Place | None = None) -> None:
-        super().__init__(_placed(f"{message}; {accepted}" if accepted else message, place))
+        super().__init__(placed(f"{message}; {accepted}" if accepted else message, place))
         self.accepted: Final = accepted
         self.place: Final = place
 
@@ -267,6 +270,12 @@ class TooWide(QueryRefused):
     """The answer would have more groups or columns than the limit."""
 
     code = "T207"
+
+
+class TooCheap(QueryRefused):
+    """The release costs less than the smallest epsilon that the budget admits."""
+
+    code = "T208"
 
 
 class BudgetExceeded(TacitError):
@@ -483,7 +492,3 @@ class ServerFailed(ServerUnreachable):
     """The server failed in a way that it does not know itself."""
 
     code = "T712"
-
-
-def _placed(message: str, place: Place | None) -> str:
-    return message if place is None else f"at {place.line}:{place.column}: {message}"

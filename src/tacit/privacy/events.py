@@ -22,7 +22,16 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from tacit.privacy import strict_json
-from tacit.privacy.errors import EmptyInput, InvalidInput, MixedRelations, OutOfRange, TooLarge, UnknownEvent, WrongType
+from tacit.privacy.errors import (
+    EmptyInput,
+    InvalidInput,
+    MixedRelations,
+    OutOfRange,
+    TacitError,
+    TooLarge,
+    UnknownEvent,
+    WrongType,
+)
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive, truth_value, whole
 from tacit.privacy.relations import Relation
 
@@ -401,6 +410,36 @@ def from_dict(record: object, *, depth: int = 1) -> Event:
     if set(written) != expected:
         raise UnknownEvent(f"a {name} event has the parameters {sorted(expected)}, not {sorted(written)}")
     return _build(kind, written, depth)
+
+
+def exact_event(event: Event) -> Event:
+    """Return an event of a known kind with plain numbers in it, as its written form has it.
+
+    Where somebody's own subclass says something else of itself, such as another relation or that it equals another
+    event, this is what counts; a kind of its own is refused.
+    """
+    if _is_exact(event):
+        return event
+    try:
+        written = event.to_dict()
+    except TacitError:
+        raise
+    except Exception as error:
+        raise UnknownEvent(f"an event of the class {type(event).__name__} cannot be written") from error
+    return from_dict(written)
+
+
+_FIELDS: Final = {id(kind): tuple(field_.name for field_ in fields(kind)) for kind in KINDS.values()}
+
+
+def _is_exact(value: object) -> bool:
+    """Whether an event, or a parameter of one, is of the very type that is known here, and all of its parts are."""
+    if type(value) in (float, int, bool, Relation):
+        return True
+    if type(value) is tuple:
+        return all(map(_is_exact, value))
+    names = _FIELDS.get(id(type(value)))
+    return names is not None and all(_is_exact(getattr(value, name)) for name in names)
 
 
 def _build(kind: type[Event], written: dict[str, Any], depth: int) -> Event:

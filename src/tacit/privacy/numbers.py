@@ -41,9 +41,10 @@ def exact(name: str, value: object) -> Fraction:
 
     Taken are ints, floats, fractions and decimals, numpy's numbers, and arrays and tensors that hold one number.
     """
-    if getattr(value, "shape", None) == () and not hasattr(value, "mask"):
-        value = value.item()  # type: ignore[attr-defined]
-    if isinstance(value, bool | complex) or not isinstance(value, Rational | SupportsIntegerRatio):
+    if type(value) is float and math.isfinite(value):  # by far the most frequent
+        return Fraction(*value.as_integer_ratio())
+    value = _held(value)
+    if isinstance(value, bool | complex | type) or not isinstance(value, Rational | SupportsIntegerRatio):
         raise WrongType(f"{name} must be a number, not {type(value).__name__}", name=name, value=value)
     if isinstance(value, Decimal) and value.is_finite() and _length(value) > DECIMAL_DIGITS_MAX:
         raise TooLarge(f"{name} must be a decimal of at most {DECIMAL_DIGITS_MAX} digits", name=name, value=value)
@@ -54,9 +55,20 @@ def exact(name: str, value: object) -> Fraction:
             number = Fraction(*value.as_integer_ratio())
     except (ValueError, OverflowError):  # NaN or infinity
         raise NotFinite(f"{name} must be a finite number, not {value}", name=name, value=value) from None
+    except Exception:  # whatever an object that is no number raises
+        raise WrongType(f"{name} must be a number, not {type(value).__name__}", name=name, value=value) from None
     if not isinstance(value, float) and abs(number) >= MAGNITUDE_MAX:
         raise TooLarge(f"{name} must be below 2^1000 in size", name=name, value=value)
     return number
+
+
+def _held(value: object) -> object:
+    """Return the number that an array or a tensor without dimensions holds, and anything else as it is."""
+    try:
+        is_single = getattr(value, "shape", None) == () and not hasattr(value, "mask")
+        return value.item() if is_single else value  # type: ignore[attr-defined]
+    except Exception:  # an object that only looks like an array
+        return value
 
 
 def positive(name: str, value: object) -> Fraction:

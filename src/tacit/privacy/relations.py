@@ -24,11 +24,11 @@ class Relation(StrEnum):
     @classmethod
     def of(cls, value: object) -> Relation:
         """Return the relation that a name stands for, or raise with the names there are."""
-        try:
-            return cls(value)  # type: ignore[arg-type]
-        except ValueError:
-            names = " or ".join(relation.value for relation in cls)
-            raise InvalidInput(f"the relation is {names}, not {value!r}", name="relation", value=value) from None
+        if isinstance(value, str) and value in cls.__members__.values():
+            return cls(value)
+        names = " or ".join(relation.value for relation in cls)
+        given = repr(value) if isinstance(value, str) else type(value).__name__
+        raise InvalidInput(f"the relation is {names}, not {given}", name="relation", value=value)
 
     @property
     def in_words(self) -> str:

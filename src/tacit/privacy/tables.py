@@ -20,6 +20,10 @@ from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.units import Unit
 
 COLUMNS_MAX: Final = 10_000
+TEXT_LENGTH_MAX: Final = 4_096
+"""How many characters a stored text has at most; engines cut what is longer, so that no value takes much more time or
+memory than another."""
+
 CONTRIBUTION_MAX: Final = 1_000_000
 
 
@@ -98,6 +102,9 @@ class Table:
     limits: Limits = Limits()
     identified_by: tuple[str, ...] = ()
     dataset: str = ""
+    rows: int | None = None
+    """How many rows a public table has, if that is stated: a join that may pair a private row with any of them has so
+    many times the rows. Of a private table the number is no public fact, and is not stated."""
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +117,10 @@ class Table:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "identified_by", tuple(self.identified_by))
         object.__setattr__(self, "dataset", self.dataset or self.name)
+        if self.rows is not None:
+            if self.unit is not None:
+                raise InvalidInput(f"how many rows {self.name} has is private", name="rows", value=self.rows)
+            object.__setattr__(self, "rows", whole("rows", self.rows, at_least=0))
         by_name: dict[str, Column] = {}
         for column in self.columns:
             if by_name.setdefault(column.name.lower(), column) is not column:

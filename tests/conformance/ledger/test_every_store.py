@@ -87,6 +87,20 @@ def test_what_was_written_is_read_back_by_another_handle(make_store: MakeStore, 
     other.close()
 
 
+def test_scopes_that_are_named_when_a_transaction_begins_are_as_those_read_later(store: Store) -> None:
+    other = replace(SCOPE, scope=Scope("100% of 'visits'; --"))
+    unknown = Scope("visits", "analyst", "%s")
+    with store.transaction([SCOPE.scope]) as rows:
+        assert rows.scope(SCOPE.scope) is None
+        rows.append(RECORD)
+        rows.put_scope(SCOPE)
+        rows.put_scope(other)
+    with store.transaction([other.scope, unknown, SCOPE.scope]) as rows:
+        assert rows.head().number == 1
+        assert rows.end() == [RECORD]
+        assert [rows.scope(scope) for scope in (SCOPE.scope, other.scope, unknown)] == [SCOPE, other, None]
+
+
 def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
     def interrupted() -> None:
         with store.transaction() as rows:

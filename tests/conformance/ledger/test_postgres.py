@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.ledger import Ledger, PostgresStore
+from tacit.ledger import Ledger, Permit, PostgresStore
 from tacit.ledger.stores import migrate
+from tacit.ledger.work import Work
 from tacit.privacy import events
 from tacit.privacy.errors import (
     InvalidInput,
@@ -23,6 +24,7 @@ from tacit.privacy.errors import (
     Unavailable,
     UnknownName,
 )
+from tests.faults.ledger.test_batches import together
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
 
@@ -287,3 +289,47 @@ def _end_connections(address: str) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
+
+
+def test_a_server_that_was_open_while_another_restored_notes_heads_since_then(
+    postgres_address: str, schema: str, tmp_path: Path
+) -> None:
+    def store() -> PostgresStore:
+        return PostgresStore(postgres_address, schema=schema, lock_timeout_s=5)
+
+    charge = events.Laplace(0.01)
+    with Ledger.open(store(), anchor=tmp_path / "one") as one:
+        one.create_budget("visits", epsilon=1.0)
+        for _ in range(4):
+            one.reserve("visits", charge)
+    with Ledger.open(store(), anchor=tmp_path / "two") as two:
+        with put_back(postgres_address, schema), Ledger.open(store(), anchor=tmp_path / "one") as one:
+            for _ in range(10):
+                one.reserve("visits", charge)
+        Ledger.restore(store(), by="eva", reason="disk", lost_records=10, anchor=tmp_path / "one").close()
+        with put_back(postgres_address, schema):
+            for _ in range(5):
+                two.reserve("visits", charge)
+    with pytest.raises(LedgerRolledBack, match="records 7 to 11 are missing"):
+        Ledger.open(store(), anchor=tmp_path / "two")
+
+
+def test_a_statement_that_the_server_stops_fails_every_change_of_the_batch_with_a_code(
+    postgres_address: str, schema: str
+) -> None:
+    with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
+        ledger.create_budget("visits", epsilon=1.0)
+
+        def slow(work: Work) -> None:
+            fetch = work.rows._fetch  # type: ignore[attr-defined]
+            fetch("SET LOCAL statement_timeout = '20ms'", ())
+            fetch("SELECT pg_sleep(1)", ())
+
+        def reserve() -> Permit:
+            return ledger.reserve("visits", events.Laplace(0.1))
+
+        found = together(ledger, reserve, lambda: ledger._change(slow), reserve)
+        assert [type(one) for one in found[:2]] == [LedgerUnavailable] * 2
+        assert all("stopped the statement" in one.message for one in found[:2])
+        assert [one.permit.id for one in ledger.reservations()] == [found[2].id]
+        ledger.verify(full=True)

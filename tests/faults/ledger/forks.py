@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tacit.ledger import Ledger
+from tacit.ledger import Ledger, accounts
 from tacit.privacy import events
 from tacit.privacy.errors import TacitError
 
@@ -39,9 +41,12 @@ class Child:
         finally:
             os._exit(0)
 
-    def step(self) -> Any:
-        """Let the child take its next step, and return what came of it."""
+    def step(self, timeout_s: float = 100) -> Any:
+        """Let the child take its next step, and return what came of it; kill a child that hangs."""
         os.write(self._to_child, b"x")
+        if not select.select([self._from_child], [], [], timeout_s)[0]:
+            os.kill(self._id, signal.SIGKILL)
+            return "the child hangs"
         return json.loads(os.read(self._from_child, 65536))
 
     def end(self) -> None:
@@ -112,11 +117,63 @@ def fork_beside_a_transaction(folder: Path) -> dict[str, Any]:
         return {**counts, "spent": ledger.budget("visits").spent().epsilon}
 
 
+def fork_beside_a_price(folder: Path) -> dict[str, Any]:
+    """Fork while another thread is in the middle of a price; the child charges, and the parent after it."""
+    inside, end, real = threading.Event(), threading.Event(), accounts.concentrated
+
+    def slow(event: events.Event) -> tuple[float, float]:
+        inside.set()
+        end.wait(30)
+        return real(event)
+
+    with Ledger.open(folder) as ledger:
+        accounts.concentrated = slow
+        thread = threading.Thread(target=lambda: ledger.preview("visits", events.Laplace(3.0)))
+        thread.start()
+        inside.wait(30)
+        accounts.concentrated = real
+        child = Child(lambda: charge(ledger))
+        said = {"child": child.step(timeout_s=20)}
+        end.set()
+        thread.join()
+        child.end()
+        return {**said, "parent": charge(ledger)}
+
+
+def threads_of_a_child(folder: Path) -> dict[str, Any]:
+    """Fork, and let eight threads of each child make its first changes at once."""
+    ended = 0
+
+    def together() -> int:
+        sys.setswitchinterval(1e-6)
+        barrier = threading.Barrier(8)
+
+        def run() -> None:
+            barrier.wait()
+            ledger.reserve("visits", CHARGE)
+
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        return sum(not thread.is_alive() for thread in threads)
+
+    with Ledger.open(folder) as ledger:
+        for _ in range(10):
+            child = Child(together)
+            ended += child.step(timeout_s=100)
+            child.end()
+        return {"ended": ended, "spent": ledger.budget("visits").spent().epsilon}
+
+
 if __name__ == "__main__":
     name, folder_name = sys.argv[1:]
     chosen = {
         "closes-first": parent_closes_first,
         "inside": fork_inside_a_transaction,
         "beside": fork_beside_a_transaction,
+        "beside-price": fork_beside_a_price,
+        "threads": threads_of_a_child,
     }[name]
     sys.stdout.write(json.dumps(chosen(Path(folder_name))))

@@ -30,7 +30,7 @@ ANALYSTS = ("ana", "bob")
 EPOCHS = ("old", "new")
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """The disk is gone."""
 
 
@@ -73,6 +73,10 @@ class Connection:
         cursor = self.real.execute(statement, values)
         self._boundary(f"after {statement}")
         return cursor
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.real.in_transaction
 
     def close(self) -> None:
         self.real.close()

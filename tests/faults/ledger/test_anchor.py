@@ -461,3 +461,96 @@ def test_a_pipe_in_the_place_of_the_head_blocks_nobody(folder: Path) -> None:
         assert ledger.head().number == 6
         with pytest.raises(LedgerReadOnly):
             ledger.reserve("visits", TENTH)
+
+
+def test_a_restoration_declares_nothing_lost_that_was_noted_since_a_later_one(tmp_path: Path) -> None:
+    folder = tmp_path / "clinic"
+
+    def charge(times: int) -> None:
+        with Ledger.open(folder) as ledger:
+            for _ in range(times):
+                ledger.reserve("visits", TENTH)
+
+    with Ledger.open(folder) as ledger:
+        ledger.create_budget("visits", epsilon=10.0)
+        ledger.backup(tmp_path / "monday")
+    charge(9)
+    Ledger.restore(folder, tmp_path / "monday", by="eva", reason="disk", lost_records=9).close()
+    charge(2)
+    with Ledger.open(folder) as ledger:
+        ledger.backup(tmp_path / "tuesday")
+    charge(2)
+    Ledger.restore(folder, tmp_path / "tuesday", by="eva", reason="disk again", lost_records=2).close()
+    charge(3)
+    shutil.copyfile(tmp_path / "tuesday", database(folder))
+    with pytest.raises(LedgerRolledBack, match="records 5 to 8 are missing"):
+        Ledger.open(folder)
+
+
+def test_a_ledger_that_is_put_back_while_it_is_open_does_not_verify(folder: Path, tmp_path: Path) -> None:
+    with Ledger.open(folder) as ledger:
+        with closing(sqlite3.connect(tmp_path / "backup")) as older, closing(sqlite3.connect(database(folder))) as live:
+            older.backup(live)
+        os.unlink(folder / HEAD_FILE)
+        with pytest.raises(LedgerRolledBack, match="put back while it was open: record 6"):
+            ledger.verify()
+
+
+def test_verify_notes_where_the_journal_ends_and_lowers_the_note_only_for_a_restored_ledger(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    for name in ("note", "reset"):
+        real = getattr(Anchor, name)
+        monkeypatch.setattr(
+            Anchor, name, lambda self, head, name=name, real=real: (calls.append(name), real(self, head))
+        )
+    with Ledger.open(folder) as ledger:
+        ledger.verify()
+    assert calls == ["note", "note"]
+    noted = Anchor(folder / HEAD_FILE).read()
+    Ledger.restore(folder, tmp_path / "backup", by="eva", reason="disk", lost_records=2).close()
+    assert noted is not None
+    Anchor(folder / HEAD_FILE).reset(noted)  # as if the restoration had crashed before it noted its own head
+    calls.clear()
+    with Ledger.open(folder) as ledger:
+        assert calls == ["reset"]
+        assert [noted.number for noted in [Anchor(folder / HEAD_FILE).read()] if noted] == [ledger.head().number] == [5]
+
+
+def test_verify_remembers_where_the_journal_ends(folder: Path) -> None:
+    with Ledger.open(folder) as ledger, Ledger.open(folder) as other:
+        other.reserve("visits", TENTH)
+        ledger.verify()
+        assert ledger._seen is not None
+        assert (ledger._seen.number, ledger._seen.hash) == (other.head().number, other.head().hash)
+
+
+def test_the_record_that_was_noted_is_checked_to_be_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.ledger.work.CHECKPOINT_EVERY", 4)
+    with Ledger.open(folder) as ledger:
+        noted = Anchor(folder / HEAD_FILE).read()
+        for _ in range(4):
+            ledger.reserve("visits", events.Laplace(0.01))
+        assert ledger.head().checkpoint > 6
+    assert noted is not None
+    Anchor(folder / HEAD_FILE).reset(noted)
+    with closing(sqlite3.connect(database(folder))) as connection, connection:
+        connection.execute("UPDATE journal SET body = replace(body, 'laplace', 'Laplace') WHERE number = 6")
+    with pytest.raises(LedgerCorrupt, match="record 6 does not have the hash"):
+        Ledger.open(folder)
+
+
+def test_a_lowered_note_is_on_disk_before_the_ledger_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = os.fsync
+    monkeypatch.setattr(
+        "tacit.ledger.anchor.os.fsync", lambda one: (synced.append(os.readlink(f"/proc/self/fd/{one}")), real(one))
+    )
+    anchor = Anchor(folder / HEAD_FILE)
+    noted = anchor.read()
+    assert noted is not None
+    anchor.note(noted)
+    assert synced == []
+    anchor.reset(noted)
+    assert synced == [str(folder / HEAD_FILE)] * 2

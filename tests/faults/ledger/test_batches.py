@@ -21,6 +21,7 @@ from tacit.privacy.errors import (
     LedgerBusy,
     LedgerCorrupt,
     LedgerFull,
+    LedgerUnavailable,
     NotPermitted,
     TacitError,
 )
@@ -43,6 +44,10 @@ class Disk:
                     raise error
                 return real.execute(statement, values)
 
+            @property
+            def in_transaction(self) -> bool:
+                return real.in_transaction
+
             def close(self) -> None:
                 real.close()
 
@@ -60,12 +65,10 @@ def opened(folder: Path, disk: Disk | None = None) -> Any:
 @contextmanager
 def writing(ledger: Ledger) -> Iterator[None]:
     """Keep others from writing, as a thread does that writes."""
-    batches = ledger._batches
-    batches._leader = Change(len)
-    yield
-    with batches._ended:
-        batches._leader = None
-        batches._ended.notify_all()
+    with ledger._batches._leading:
+        yield
+    for change in list(ledger._batches._waiting)[:1]:
+        change.wake()
 
 
 def together(ledger: Ledger, *calls: Callable[[], Any]) -> list[Any]:
@@ -235,14 +238,12 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_pat
 
 def test_a_change_whose_thread_was_interrupted_while_it_waited_is_not_made(tmp_path: Path) -> None:
     with opened(tmp_path) as ledger:
-        waiting = ledger._batches._ended.wait
 
-        def interrupted(*arguments: Any) -> bool:
-            ledger._batches._ended.wait = waiting  # type: ignore[method-assign]
+        def interrupted(change: Change) -> None:
             raise KeyboardInterrupt
 
-        with writing(ledger):  # as if another thread was writing
-            ledger._batches._ended.wait = interrupted  # type: ignore[method-assign]
+        with writing(ledger), pytest.MonkeyPatch.context() as patch:  # as if another thread was writing
+            patch.setattr(Change, "sleep", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 ledger.reserve("visits", events.Laplace(0.1))
         ledger.reserve("visits", events.Laplace(0.2))
@@ -300,10 +301,10 @@ def test_threads_that_come_while_a_batch_ends_are_not_forgotten(tmp_path: Path) 
 
     class Store:
         @contextmanager
-        def transaction(self) -> Iterator[Rows]:
+        def transaction(self, scopes: object = ()) -> Iterator[Rows]:
             yield Rows()
 
-    batches = Batches(Store(), lambda rows: None, lambda rows: lambda: None)  # type: ignore[arg-type]
+    batches = Batches(Store(), lambda rows: None, lambda rows, start: lambda: None)  # type: ignore[arg-type]
     done: list[int] = []
 
     def change(number: int) -> None:
@@ -338,5 +339,108 @@ def test_a_verification_beside_charges_raises_no_false_alarm(tmp_path: Path, mon
 
         monkeypatch.setattr(ledger._store, "snapshot", late)
         ledger.verify()
-        assert ledger._seen == ledger.head()
+        assert ledger._seen is not None
+        assert (ledger._seen.number, ledger._seen.hash) == (ledger.head().number, ledger.head().hash)
         ledger.reserve("visits", events.Laplace(0.1))
+
+
+def test_an_error_of_the_store_in_one_change_ends_the_transaction_for_all(tmp_path: Path) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+
+        def unreadable(statement: str) -> BaseException | None:
+            if "FROM permits" not in statement:
+                return None
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+            return error
+
+        disk.fails_at = unreadable
+        found = together(ledger, reserving(ledger), reserving(ledger, key="a"), reserving(ledger))
+        disk.fails_at = lambda statement: None
+        assert [type(one) for one in found[:2]] == [LedgerUnavailable] * 2
+        assert found[0] is not found[1], "each thread raises an error of its own"
+        assert [one.permit.id for one in ledger.reservations()] == [found[2].id], "it was not begun, and comes next"
+        ledger.verify(full=True)
+
+
+def test_nothing_is_written_once_the_database_has_ended_the_transaction(tmp_path: Path) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+
+        def gone(work: Any) -> None:
+            work.rows.put_scope(work.dataset("visits"))
+            ledger._store._writer.connection.execute("ROLLBACK")  # type: ignore[attr-defined]
+            disk.statements.clear()
+
+        with pytest.raises(LedgerUnavailable, match="gave up the transaction: nothing was charged"):
+            ledger._change(gone)
+        assert [one for one in disk.statements if one.startswith(("INSERT", "UPDATE", "COMMIT"))] == []
+        assert ledger.reserve("visits", events.Laplace(0.1)).id
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "expected"),
+    [
+        ("database disk image is malformed", sqlite3.SQLITE_CORRUPT, LedgerCorrupt),
+        ("disk I/O error", sqlite3.SQLITE_IOERR, LedgerUnavailable),
+        ("Could not decode to UTF-8", sqlite3.SQLITE_ERROR, LedgerCorrupt),
+    ],
+)
+def test_an_error_while_rows_are_read_has_a_code_and_damage_closes_the_ledger(
+    tmp_path: Path, said: str, code: int, expected: type[TacitError]
+) -> None:
+    disk = Disk()
+    with opened(tmp_path, disk) as ledger:
+
+        def failing(statement: str) -> BaseException | None:
+            error = sqlite3.OperationalError(said)
+            error.sqlite_errorcode = code
+            return error if "FROM scopes" in statement else None
+
+        disk.fails_at = failing
+        with pytest.raises(expected) as found:
+            ledger.reserve("visits", events.Laplace(0.1))
+        assert type(found.value) is expected
+        disk.fails_at = lambda statement: None
+        if expected is LedgerCorrupt:
+            with pytest.raises(LedgerCorrupt):
+                ledger.reserve("visits", events.Laplace(0.1))
+        else:
+            assert ledger.reserve("visits", events.Laplace(0.1)).id
+
+
+def test_a_change_that_fails_in_a_way_nobody_foresaw_fails_with_a_code(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+
+        def broken(work: Any) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(LedgerUnavailable, match=r"ZeroDivisionError.*nothing was charged") as found:
+            ledger._change(broken)
+        assert isinstance(found.value.__cause__, ZeroDivisionError)
+        assert ledger.reserve("visits", events.Laplace(0.1)).id
+        ledger.verify(full=True)
+
+
+def test_a_thread_gives_up_waiting_for_a_writer_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.ledger.batches.WAIT_S", 0.01)
+    monkeypatch.setattr("tacit.ledger.batches.WAIT_MAX_S", 0.05)
+    with opened(tmp_path) as ledger:
+        with ledger._batches._leading, pytest.raises(LedgerBusy, match="another thread has been writing"):
+            ledger.reserve("visits", events.Laplace(0.1))
+        ledger.reserve("visits", events.Laplace(0.2))
+        assert ledger.budget("visits").spent().epsilon == pytest.approx(0.2), "what was given up is not made later"
+
+
+def test_a_damaged_ledger_keeps_nothing_of_those_who_ask_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as ledger:
+        with sqlite3.connect(tmp_path / "ledger.sqlite") as connection:
+            connection.execute("UPDATE scopes SET totals = replace(totals, '0', '1')")
+        connection.close()
+        for _ in range(5):
+            with pytest.raises(LedgerCorrupt):
+                ledger.reserve("visits", events.Laplace(0.1))
+        assert ledger._damage is not None
+        assert ledger._damage.__traceback__ is None
+        assert ledger._damage.__context__ is None

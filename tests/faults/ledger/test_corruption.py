@@ -189,6 +189,25 @@ def test_a_record_changed_while_the_ledger_is_open_is_found_before_the_next_is_w
             ledger.reserve("visits", events.Laplace(0.1))
 
 
+@pytest.mark.parametrize("beyond", [1, 5])
+def test_a_record_added_beyond_the_head_is_found_before_the_next_is_written(folder: Path, beyond: int) -> None:
+    with Ledger.open(folder) as ledger:
+        copy = f"SELECT number + {beyond}, {', '.join(COLUMNS[1:])} FROM journal WHERE number = {RECORDS + 1}"
+        edit(folder, f"INSERT INTO journal {copy}")
+        with pytest.raises(LedgerCorrupt, match=f"ends with {RECORDS + 1 + beyond}"):
+            ledger.reserve("visits", events.Laplace(0.1))
+
+
+@pytest.mark.parametrize("column", ["dataset", "definition", "totals", "record", "seal"])
+def test_a_scope_that_was_read_before_is_checked_again_once_a_column_differs(folder: Path, column: str) -> None:
+    with Ledger.open(folder) as ledger:
+        ledger.reserve("visits", events.Laplace(0.1), analyst="ana")
+        change = "record - 1" if column == "record" else f"replace({column}, substr({column}, 5, 1), 'x')"
+        edit(folder, f"UPDATE scopes SET {column} = {change} WHERE key LIKE '%ana%'")
+        with pytest.raises(LedgerCorrupt):
+            ledger.reserve("visits", events.Laplace(0.1), analyst="ana")
+
+
 def test_a_damaged_journal_is_not_mended_by_rebuilding(folder: Path) -> None:
     edit(folder, "UPDATE journal SET body = replace(body, '0.1', '0.2') WHERE number = 3")
     with pytest.raises(LedgerCorrupt, match="record 3"):

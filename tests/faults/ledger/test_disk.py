@@ -170,6 +170,8 @@ def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
 
 def test_no_error_of_the_store_is_without_a_code(tmp_path: Path) -> None:
     class Broken:
+        in_transaction = False
+
         def execute(self, statement: str, values: Any = ()) -> Any:
             raise sqlite3.OperationalError("something nobody foresaw")
 

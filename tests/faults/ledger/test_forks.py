@@ -50,3 +50,11 @@ def test_children_forked_while_a_thread_charges_lose_no_charge(folder: Path) -> 
     assert said["children"] == 20
     assert said["thread"] > 0
     assert said["spent"] == spent(folder) == said["thread"] + said["children"]
+
+
+def test_a_child_forked_while_a_thread_prices_an_event_can_charge(folder: Path) -> None:
+    assert run("beside-price", folder) == {"child": 1.0, "parent": 2.0}
+
+
+def test_threads_of_a_child_make_its_first_changes_at_once(folder: Path) -> None:
+    assert run("threads", folder) == {"ended": 80, "spent": 80.0}

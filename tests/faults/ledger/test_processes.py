@@ -25,7 +25,7 @@ def run(*arguments: object) -> dict[str, Any]:
 
 def test_writers_killed_at_random_leave_every_charge_and_no_answer_without_one(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
-        ledger.create_budget("visits", epsilon=1000.0)
+        ledger.create_budget("visits", epsilon=1000.0, epsilon_min=0)
         ledger.create_cap("visits", "ana", epsilon=1000.0)
     said = run("kill", tmp_path, 1, KILLS)
     assert len(said["killed"]) == KILLS

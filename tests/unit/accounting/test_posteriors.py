@@ -1,6 +1,7 @@
 """What is said of posteriors, against posteriors that are worked out exactly."""
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -11,6 +12,8 @@ from tacit.accounting import meaning
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.relations import Relation
+from tests.unit.accounting import truth
+from tests.unit.accounting.truth import Real
 
 PRIORS = (0.001, 0.1, 0.5, 0.9)
 LEVELS = (0.2, 0.6, 0.73, 0.9, 0.999)
@@ -119,6 +122,55 @@ def test_merging_outcomes_makes_no_posterior_likelier_than_said() -> None:
     for level in (0.6, 0.8, 0.95):
         merged = float(np.cumsum(first)[convincing > level / (1 - level)].max())
         assert merged <= told.posterior_chance(0.5, level) <= 1.1 * merged
+
+
+def greatest_chance(delta: Callable[[Real], Real], rise: Real) -> float:
+    """Return the least of delta(e) / (1 - e^(e - rise)) over e below the rise: what merged outcomes reach."""
+
+    def chance(epsilon: Real) -> Real:
+        at = delta(epsilon) if epsilon >= 0 else 1 - mpmath.exp(epsilon) * (1 - delta(-epsilon))
+        return at / -mpmath.expm1(epsilon - rise)
+
+    low, high = rise - 60, rise - mpmath.mpf(10) ** -9
+    for _ in range(50):
+        third = (high - low) / 3
+        low, high = (low, high - third) if chance(low + third) <= chance(high - third) else (low + third, high)
+    return min(1.0, float(chance((low + high) / 2)))
+
+
+CURVES: list[tuple[Event, Callable[[Real], Real]]] = [
+    (events.Gaussian(1 / 0.3), lambda at: truth.gaussian_delta(1 / truth.mpf(1 / 0.3), at)),
+    (events.Gaussian(1.0), lambda at: truth.gaussian_delta(1, at)),
+    (events.Repeated(events.Laplace(0.437), 3), lambda at: truth.laplace_fold(0.437, 3, at)),
+    (events.Repeated(events.Pure(0.3), 7), lambda at: truth.pure_fold(0.3, 7, at)),
+]
+
+
+@pytest.mark.parametrize(
+    ("rise", "prior"), [(-0.4, 0.5), (0.1, 0.001), (1.2, 0.5), (2.0, 0.9), (5.0, 0.5), (12.0, 0.001)]
+)
+@pytest.mark.parametrize(("event", "curve"), CURVES, ids=[one[0].kind for one in CURVES])
+def test_the_chance_of_a_posterior_is_never_below_the_greatest_that_is_reached_and_near_it(
+    event: Event, curve: Callable[[Real], Real], rise: float, prior: float
+) -> None:
+    odds = prior / (1 - prior) * math.exp(rise)
+    level = odds / (1 + odds)
+    start, end = (mpmath.log(one / (1 - one)) for one in map(truth.mpf, (prior, level)))
+    is_reached = end - start <= meaning(event, 1e-6).pure_epsilon
+    chance = greatest_chance(curve, end - start) if is_reached else 0.0
+    for delta in (1e-2, 1e-6):
+        told = meaning(event, delta).posterior_chance(prior, level)
+        assert chance * (1 - 1e-6) <= told <= chance * 1.01 + 1e-300 * is_reached
+
+
+@cases
+@pytest.mark.parametrize(
+    ("prior", "level"), [(0.3, 0.3), (1e-300, 1 - 2.0**-53), (1 - 2.0**-53, 1e-300), (0.5, 5e-324)]
+)
+def test_the_chance_of_a_posterior_is_a_chance_for_extreme_beliefs(
+    event: Event, delta: float, laws: Laws, prior: float, level: float
+) -> None:
+    assert 0 <= meaning(event, delta).posterior_chance(prior, level) <= 1
 
 
 def test_beliefs_with_and_without_a_person_differ_by_the_squared_factor_at_most() -> None:

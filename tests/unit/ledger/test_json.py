@@ -72,3 +72,12 @@ def test_an_export_that_names_a_key_twice_is_refused(tmp_path: Path) -> None:
         (tmp_path / "export").write_text("\n".join([*doubled, *lines[number + 1 :]]) + "\n")
         with Ledger.open(tmp_path / f"copy-{number}") as copy, pytest.raises(LedgerCorrupt, match="export is damaged"):
             copy.import_(tmp_path / "export")
+
+
+def test_columns_that_equal_those_read_before_but_are_of_another_type_are_damaged() -> None:
+    row = ScopeRow(Scope("visits"), Cap.of(1), ((0, 0),), 1)
+    dataset, key, definition, totals, record, seal = row.columns
+    assert ScopeRow.from_columns(dataset, key, definition, totals, record, seal) == row
+    for other in (1.0, True):
+        with pytest.raises(LedgerCorrupt):
+            ScopeRow.from_columns(dataset, key, definition, totals, other, seal)

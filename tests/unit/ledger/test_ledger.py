@@ -63,7 +63,7 @@ def test_what_remains_for_an_analyst_is_what_the_data_set_has_left_if_that_is_le
     tmp_path: Path, event_of: Callable[[Cost, float], events.Event]
 ) -> None:
     with Ledger.open(tmp_path / "clinic") as ledger:
-        ledger.create_budget("visits", epsilon=1.0, delta=1e-6)
+        ledger.create_budget("visits", epsilon=1.0, delta=1e-6, epsilon_min=0)
         ledger.create_cap("visits", "ana", epsilon=0.9, delta=1e-6)
         ledger.reserve("visits", events.Approximate(0.01, 0.9e-7))
         ledger.reserve("visits", events.ZeroConcentrated(0.012))

@@ -118,7 +118,7 @@ def test_a_durable_ledger_previews_what_it_charges_whatever_the_accountants_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Ledger.open(tmp_path) as ledger:
-        ledger.create_budget("visits", epsilon=1.0, delta=1e-6)
+        ledger.create_budget("visits", epsilon=1.0, delta=1e-6, epsilon_min=0)
         for number in (0.0, -0.0, 5e-324, -80.0, math.nan):
             say(monkeypatch, number)
             shown = ledger.preview("visits", events.Laplace(0.5))

@@ -231,7 +231,7 @@ def test_a_damaged_source_needs_a_reason(ledger: Ledger, lines: list[str], tmp_p
 def test_an_import_that_was_interrupted_leaves_none_that_admits_and_can_be_run_again(
     ledger: Ledger, lines: list[str], tmp_path: Path
 ) -> None:
-    class Interrupted(Exception):
+    class Interrupted(BaseException):
         pass
 
     class Failing:
@@ -244,6 +244,10 @@ def test_an_import_that_was_interrupted_leaves_none_that_admits_and_can_be_run_a
             if statement == "COMMIT" and kinds(ledger)[-1] == "moved":
                 raise Interrupted
             return self.real.execute(statement, values)
+
+        @property
+        def in_transaction(self) -> bool:
+            return self.real.in_transaction
 
         def close(self) -> None:
             self.real.close()
@@ -286,7 +290,7 @@ def test_a_source_that_is_damaged_does_not_close_the_ledger_that_is_to_be_filled
     ledger: Ledger, lines: list[str], tmp_path: Path
 ) -> None:
     with sqlite3.connect(tmp_path / "clinic" / "ledger.sqlite") as connection:
-        connection.execute("UPDATE head SET hash = replace(hash, 'a', 'b')")
+        connection.execute("UPDATE head SET hash = ?", ("0" * 64,))
     connection.close()
     with Ledger.open(tmp_path / "copy") as copy:
         with pytest.raises(InvalidInput, match="the ledger that was exported cannot be closed"):

@@ -89,7 +89,7 @@ def test_mechanisms_for_integers_take_no_floats_whatever_their_sensitivity(mecha
     assert type(mechanism.release(3)) is int
     assert mechanism.release([]).dtype == np.int64
     assert type(mechanism.interval(0.9).low) is int
-    for value in (0.0, [0.5], np.zeros(2), [np.float64(1)]):
+    for value in (0.0, [0.5], np.zeros(2), [np.float64(0.5)]):
         with pytest.raises(WrongType, match="integers"):
             mechanism.release(value)
 

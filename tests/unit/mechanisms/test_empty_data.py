@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.mechanisms import DiscreteGaussian, Gaussian, Geometric, KeySelection, Laplace
-from tacit.privacy.errors import WrongType
+from tacit.mechanisms import (
+    ApproximateBounds,
+    DiscreteGaussian,
+    Gaussian,
+    Geometric,
+    KeySelection,
+    Laplace,
+    ReportNoisyMax,
+)
+from tacit.privacy.errors import TooLarge, WrongType
 
 DATA: list[list[int]] = [[], [1], [1, 1]]
 WHOLE = [Laplace(1, 0.5), Gaussian(1, sigma=1), Geometric(1, 0.5), DiscreteGaussian(1, sigma=1)]
@@ -42,10 +50,71 @@ def test_real_scalars_are_rounded_so_that_a_whole_sensitivity_stays_what_it_is(m
 
 
 def test_real_scalars_are_refused_where_rounding_could_pass_the_sensitivity() -> None:
-    for total in (np.float64(0), np.float64(0.5), np.float32(1), np.array(2.0)):
-        for sensitivity in (1.5, Fraction(1, 3)):
+    for sensitivity in (1.5, Fraction(1, 3)):
+        mechanism = DiscreteGaussian(sensitivity, sigma=1)
+        for total in (np.float64(0.5), np.float32(1.25), np.array(2.5)):
             with pytest.raises(WrongType, match="integers"):
-                DiscreteGaussian(sensitivity, sigma=1).release(total)
+                mechanism.release(total)
+        for data in DATA:
+            assert type(mechanism.release(np.sum(data))) is np.int64
+
+
+GROUPS: list[list[list[int]]] = [[[], []], [[], [1, 1]], [[3], []], [[3], [1, 1]]]
+LISTED = {
+    "list": lambda sums: sums,
+    "tuple": tuple,
+    "rows": lambda sums: [[one] for one in sums],
+    "objects": lambda sums: np.array([*sums, None], dtype=object)[:-1],
+    "0-d arrays": lambda sums: [np.asarray(one) for one in sums],
+    "arrays": lambda sums: [np.array([one, one]) for one in sums],
+}
+
+
+@pytest.mark.parametrize("held", LISTED)
+@pytest.mark.parametrize("mechanism", [*WHOLE, *REAL, DiscreteGaussian(1.5, sigma=1), ReportNoisyMax(1, 0.5)], ids=repr)
+def test_that_one_of_several_groups_is_empty_shows_in_no_type_and_no_error(mechanism: Any, held: str) -> None:
+    if isinstance(mechanism, ReportNoisyMax) and held in ("rows", "arrays"):
+        pytest.skip("scores are one list")
+    seen = set()
+    for groups in GROUPS:
+        given = LISTED[held]([np.sum(group) for group in groups])
+        released = np.asarray(mechanism.release(given))
+        seen.add((released.dtype, released.shape))
+        if not isinstance(mechanism, ReportNoisyMax):
+            seen.add((np.asarray(mechanism.interval(0.9, given).low).dtype, released.shape))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("mechanism", [KeySelection(1.0, 1e-6), ApproximateBounds(1, 1.0, bins=1)], ids=repr)
+def test_counts_of_empty_groups_are_taken_as_the_zeros_that_they_are(mechanism: Any) -> None:
+    for groups in GROUPS:
+        sums = [np.sum(group) for group in groups]
+        for given in (sums, np.array([*sums, None], dtype=object)[:-1]):
+            mechanism.release(given)
+    for bad in ([np.int64(3), np.float64(0.5)], [3, 0.0], np.array([3.0, 0.0]), [3, True], ["3", 1]):
+        with pytest.raises(WrongType):
+            mechanism.release(bad)
+
+
+@pytest.mark.parametrize("mechanism", WHOLE, ids=repr)
+def test_lists_are_read_without_rounding(mechanism: Any) -> None:
+    """Rounding several numbers could move neighbours further apart than the sensitivity: only whole ones are taken."""
+    large = 2**60 + 1
+    assert mechanism._read([np.int64(large), np.float64(0.0)]).tolist() == [large, 0]
+    assert mechanism._read([[np.int64(large)], [np.float32(-2.0)]]).tolist() == [[large], [-2]]
+    for refused in ([np.float64(0.5)], [np.int64(3), np.float32(0.25)], [np.float64(3), 0.0], [3, [np.float64(1)]]):
+        with pytest.raises(WrongType):
+            mechanism.release(refused)
+    with pytest.raises(TooLarge):
+        mechanism.release([np.int64(1), np.float64(2.0**63)])
+
+
+def test_an_integer_of_numpy_beside_a_float_is_not_rounded_to_a_double() -> None:
+    mechanism = Laplace(1.0, 1.0, grid=2**20)
+    for value in (2**53 + 1, np.int64(2**53 + 1), np.uint64(2**53 + 1)):
+        with pytest.raises(TooLarge, match=r"2\^53"):
+            mechanism.release([value, 0.5])
+    assert mechanism.release([np.int64(2**53), np.float64(0.5)]).shape == (2,)
 
 
 @pytest.mark.parametrize("counts", [{}, {"a": 30, "b": 1}], ids=repr)

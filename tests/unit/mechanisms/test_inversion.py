@@ -74,19 +74,34 @@ def test_vectors_propose_what_single_draws_do_and_keep_without_a_coin_only_what_
     law: Any, monkeypatch: Any
 ) -> None:
     sampler, offsets = Inversion(law), offsets_of(law)
+    last = (1 << law.block_bits) - 1
     blocks = np.repeat(np.arange(4), len(offsets))
-    places = np.tile(np.array(offsets, dtype=np.int64), 4)
+    away = np.tile(np.array(offsets, dtype=np.int64), 4)  # from zero; places are counted from the lowest integer
+    places = np.where(blocks & 1, last - away, away) if law.two_sided else away
+    rises: list[Fraction] = []
+
+    def settled(prefixes: Any, _: int, doubles: Any, exact_rise: Any, __: Any) -> Any:
+        rises.extend(exact_rise(index) for index in range(len(prefixes)))
+        assert doubles == pytest.approx([float(rise) for rise in rises], rel=1e-12, abs=1e-300)
+        return np.ones(len(prefixes), dtype=bool)
+
     monkeypatch.setattr(sampler._wheel, "draw", lambda *_: blocks)
-    monkeypatch.setattr(sampler, "_offsets", lambda *_: (places, np.full(len(places), 2**16 - 1, dtype=np.uint16)))
-    monkeypatch.setattr(sampler, "_settle", lambda innermost, *_: np.ones(len(innermost), dtype=bool))
+    monkeypatch.setattr(sampler, "_places", lambda *_: (places, np.full(len(places), 2**16 - 1, dtype=np.uint16)))
+    monkeypatch.setattr(inversion, "settled", settled)
     vector = sampler._draw_chunk(len(blocks), SYSTEM).tolist()
+    innermost = sampler._innermost(blocks).tolist()
+    if law.block_bits:
+        expected = [
+            law.exponent(abs(one)) - law.exponent(abs(inner)) for one, inner in zip(vector, innermost, strict=True)
+        ]
+        assert rises == expected
     monkeypatch.setattr(inversion, "exponential_coin", lambda *_: True)
-    for block, offset, drawn in zip(blocks.tolist(), places.tolist(), vector, strict=True):
+    for block, offset, drawn in zip(blocks.tolist(), away.tolist(), vector, strict=True):
         monkeypatch.setattr(sampler._wheel, "draw_one", lambda _, block=block: block)
         monkeypatch.setattr(inversion, "bits", lambda _, __, offset=offset: offset)
         assert sampler.draw_one(SYSTEM) == drawn
     if law.block_bits:
-        farthest = (1 << law.block_bits) - 1
-        for innermost, sure in zip(sampler._likely[:200].tolist(), sampler._surely_kept[:200].tolist(), strict=True):
-            rise = law.exponent(abs(innermost) + farthest) - law.exponent(abs(innermost))
+        sure_of = sampler._surely_kept[:200].tolist()
+        for inner, sure in zip(sampler._innermost(np.arange(len(sure_of))).tolist(), sure_of, strict=True):
+            rise = law.exponent(abs(inner) + last) - law.exponent(abs(inner))
             assert sure <= mpmath.exp(-mpmath.mpf(rise.numerator) / rise.denominator) * 2**sampler._prefix_bits

@@ -11,22 +11,24 @@ and in no record.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from tacit.ledger.permits import Scope
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.postgres_schema import (
     BEGIN,
     PostgresSchema,
     Sentences,
-    fetch_with,
     placeholders,
-    psycopg_module,
 )
 from tacit.ledger.stores.protocol import Store
-from tacit.ledger.stores.sql import END, SqlTransaction
+from tacit.ledger.stores.slots import run_in
+from tacit.ledger.stores.sql import HEAD, LAST, Columns, Fetch, SqlTransaction, scopes_named
 from tacit.privacy.errors import (
     LedgerBusy,
     LedgerCorrupt,
@@ -41,7 +43,7 @@ from tacit.privacy.errors import (
 ENVIRONMENT_NAME: Final = "TACIT_LEDGER_POSTGRES"
 SCHEMA: Final = "tacit_ledger"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LOCK_HEAD: Final = "SELECT number FROM head FOR UPDATE"
+_LOCK_HEAD: Final = f"{HEAD} FOR UPDATE"
 
 _SENTENCES: Final[Sentences] = {
     "23": (LedgerCorrupt, "contradicts itself; verify it"),
@@ -98,11 +100,11 @@ class PostgresStore(PostgresSchema, Store):
 
     @property
     def place(self) -> str:
-        with self._begun(self._reader, "BEGIN; SELECT 1") as (connection, _):
-            server = connection.info
-            found = f"the schema {self._schema} of the database {server.dbname} at {server.host}:{server.port}"
-            connection.execute("COMMIT")
-        return found
+        def found(_: object) -> str:
+            server = self._reader.connection.info
+            return f"the schema {self._schema} of the database {server.dbname} at {server.host}:{server.port}"
+
+        return run_in(self._begun(self._reader, "BEGIN; SELECT 1", lambda fetch, answers: None), found)
 
     def exists(self) -> bool:
         return True
@@ -111,20 +113,44 @@ class PostgresStore(PostgresSchema, Store):
     def anchor(self) -> Path | None:
         return None
 
-    @contextmanager
-    def transaction(self) -> Iterator[SqlTransaction]:
-        with self._begun(self._writer, f"{BEGIN}; {_LOCK_HEAD}; {END}") as (connection, end):
-            transaction = SqlTransaction(fetch_with(connection), end)
-            yield transaction
-            with psycopg_module().ClientCursor(connection) as cursor:  # one message, not one for each statement
-                changes = [cursor.mogrify(placeholders(text), values) for text, values in transaction.statements()]
-                cursor.execute("; ".join((*changes, "COMMIT")))
+    def transaction(self, scopes: Sequence[Scope] = ()) -> AbstractContextManager[SqlTransaction]:
+        begin, keys = f"{BEGIN}; {_LOCK_HEAD}; {LAST}", None
+        if scopes:
+            named, keys = scopes_named(scopes)
+            begin += f"; {placeholders(named)}"
 
-    @contextmanager
-    def snapshot(self) -> Iterator[SqlTransaction]:
-        with self._begun(self._reader, f"{_BEGIN_READING}; {END}") as (connection, end):
-            yield SqlTransaction(fetch_with(connection), end)
-            connection.execute("COMMIT")
+        def rows(fetch: Fetch, answers: list[Columns]) -> SqlTransaction:
+            head, last, *found = answers
+            transaction = _rows(fetch, [head, last])
+            for scope_rows in found:
+                transaction.take_scopes(scopes, scope_rows)
+            return transaction
+
+        return self._begun(self._writer, begin, rows, _changes, keys)
+
+    def snapshot(self) -> AbstractContextManager[SqlTransaction]:
+        return self._begun(self._reader, f"{_BEGIN_READING}; {HEAD}; {LAST}", _rows)
 
     def backup(self, path: Path) -> None:
         raise Unavailable("a ledger in PostgreSQL is backed up by the database's own tools, or with Ledger.export")
+
+
+def _rows(fetch: Fetch, answers: list[Columns]) -> SqlTransaction:
+    transaction = SqlTransaction(fetch)
+    transaction.take_end(*answers)
+    return transaction
+
+
+def _changes(transaction: SqlTransaction, cursor: Any) -> list[str]:
+    groups = groupby(transaction.statements(), key=itemgetter(0))
+    return [_written(cursor, text, [values for _, values in group]) for text, group in groups]
+
+
+def _written(cursor: Any, statement: str, rows: Sequence[Sequence[Any]]) -> str:
+    """Return a statement with its values written into it; rows that follow each other are one INSERT."""
+    before, _, after = statement.partition(" VALUES (")
+    if len(rows) == 1 or not after:
+        return "; ".join(cursor.mogrify(placeholders(statement), values) for values in rows)
+    marks, _, otherwise = after.partition(")")
+    written = ", ".join(cursor.mogrify(placeholders(f"({marks})"), values) for values in rows)
+    return f"{before} VALUES {written}{otherwise}"

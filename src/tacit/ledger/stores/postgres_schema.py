@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.slots import Slot
 from tacit.privacy.errors import InvalidInput, TacitError, Unavailable
 
 Rows: TypeAlias = list[tuple[Any, ...]]
+Fetch: TypeAlias = Callable[..., Rows]
+Made = TypeVar("Made")
 Sentences: TypeAlias = Mapping[str, tuple[type[TacitError], str]]
 """What the first two characters of an SQLSTATE mean; the empty text stands for all others."""
 
@@ -55,8 +57,8 @@ class PostgresSchema:
         self._description = description or f"the PostgreSQL schema {schema}"
         self._lock_timeout_s = lock_timeout_s
         self._idle_timeout_s = idle_timeout_s
-        self._writer = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
-        self._reader = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"))
+        self._writer = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"), _in_transaction)
+        self._reader = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"), _in_transaction)
 
     @property
     def description(self) -> str:
@@ -68,15 +70,13 @@ class PostgresSchema:
 
     def open(self) -> None:
         """Make the schema if it is missing, and bring it to the newest version."""
-        with self._begun(self._writer, f"{BEGIN}; {_LOCK_MIGRATIONS}") as (connection, _):
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            connection.execute(migrate.TABLE)
-            applied = dict(connection.execute(migrate.APPLIED).fetchall())
+        with self._begun(self._writer, f"{BEGIN}; {_LOCK_MIGRATIONS}", lambda fetch, answers: fetch) as fetch:
+            fetch(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+            fetch(migrate.TABLE)
+            applied: dict[int, str] = dict(fetch(migrate.APPLIED))
             for step in migrate.pending(migrate.load(self._migrations), applied, self.description):
-                connection.execute(step.sql)
-                note = (step.version, step.name, step.checksum, time.time_ns() // 1000)
-                connection.execute(placeholders(migrate.NOTE), note)
-            connection.execute("COMMIT")
+                fetch(step.sql, None)
+                fetch(migrate.NOTE, (step.version, step.name, step.checksum, time.time_ns() // 1000))
 
     def close(self) -> None:
         """Close what is open; the next use opens it again."""
@@ -84,26 +84,54 @@ class PostgresSchema:
             with slot.held():
                 slot.drop()
 
-    @contextmanager
-    def _begun(self, slot: Slot, statements: str) -> Iterator[tuple[Any, Rows]]:
-        """Begin a transaction, and undo it if anything is raised; give what the last statement answered."""
-        with slot.held(), self._translated():
-            answer = self._first_answer(slot, statements)
-            try:
-                yield slot.connection, answer
-            except BaseException:
-                slot.undo()
-                raise
+    def _begun(
+        self,
+        slot: Slot,
+        statements: str,
+        make: Callable[[Fetch, list[Rows]], Made],
+        changes: Callable[[Made, Any], Iterable[str]] = lambda made, connection: (),
+        values: Sequence[Any] | None = None,
+    ) -> AbstractContextManager[Made]:
+        """Begin a transaction and give what `make` makes of it and of what the first statements answered.
 
-    def _first_answer(self, slot: Slot, statements: str, values: Sequence[Any] | None = None) -> Rows:
-        """Execute the first statements of a transaction, on a new connection if the old one turns out to be lost."""
+        In the end its changes are sent, in one message with the commit. Every statement that fails raises an error of
+        the ledger's, also in the block: nothing else is executed then.
+        """
+
+        def fetch(statement: str, values: Sequence[Any] | None = ()) -> Rows:
+            with self._translated():
+                cursor = slot.connection.execute(statement if values is None else placeholders(statement), values)
+                return list(cursor.fetchall()) if cursor.description else []
+
+        def begin() -> Made:
+            with self._translated():
+                answers = self._first_answers(slot, statements, values)
+            return make(fetch, answers)
+
+        def end(made: Made) -> None:
+            if slot.connection.info.transaction_status != psycopg_module().pq.TransactionStatus.INTRANS:
+                raise self._failed("")
+            with self._translated(), psycopg_module().ClientCursor(slot.connection) as cursor:
+                cursor.execute("; ".join((*changes(made, cursor), "COMMIT")))
+
+        return slot.held(begin, end)
+
+    def _first_answers(
+        self, slot: Slot, statements: str, values: Sequence[Any] | None = None, *, is_prepared: bool = False
+    ) -> list[Rows]:
+        """Execute the first statements of a transaction, on a new connection if the old one turns out to be lost.
+
+        One statement alone can be prepared; several go in one message, with the values written into it by psycopg.
+        """
         for attempt in range(ATTEMPTS_MAX):
             connection = slot.connected()
             try:
-                cursor = connection.execute(statements, values)
+                cursor = connection.cursor() if is_prepared else psycopg_module().ClientCursor(connection)
+                cursor.execute(statements, values)
+                answers = [cursor.fetchall()] if cursor.description else []
                 while cursor.nextset():
-                    pass
-                return list(cursor.fetchall())
+                    answers += [cursor.fetchall()] if cursor.description else []
+                return answers
             except BaseException as error:
                 is_lost = connection.closed and isinstance(error, psycopg_module().OperationalError)
                 slot.undo()
@@ -155,11 +183,5 @@ def placeholders(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
 
 
-def fetch_with(connection: Any) -> Callable[[str, Sequence[Any]], Rows]:
-    """Return a function that runs one statement and gives its rows, or none."""
-
-    def fetch(statement: str, values: Sequence[Any]) -> Rows:
-        cursor = connection.execute(placeholders(statement), values)
-        return list(cursor.fetchall()) if cursor.description else []
-
-    return fetch
+def _in_transaction(connection: Any) -> bool:
+    return bool(connection.info.transaction_status != psycopg_module().pq.TransactionStatus.IDLE)

@@ -24,13 +24,16 @@ class Transaction(Rows, Protocol):
         """Return where the journal ends."""
 
     def end(self) -> list[Record]:
-        """Return the records at the head and right after it: the last one and nothing else, unless there is damage."""
+        """Return the last record of the journal, in a list that is empty if there is none."""
 
     def append(self, record: Record, *, is_checkpoint: bool = False) -> None:
         """Add a record to the journal and move the head."""
 
     def records(self, first: int, limit: int) -> list[Record]:
         """Return records from number `first` on, `limit` of them at most."""
+
+    def restorations(self, first: int) -> list[Record]:
+        """Return the records from number `first` on that say that the ledger was restored."""
 
     def prefetch(self, scopes: Sequence[Scope]) -> None:
         """Read the rows of several scopes at once, to be asked for one by one."""
@@ -95,8 +98,12 @@ class Store(Protocol):
     def open(self) -> None:
         """Make it ready: create what is missing, migrate what is old, refuse what is newer or something else."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Take the write lock; write everything when the block ends, nothing if it raises."""
+    def transaction(self, scopes: Sequence[Scope] = ()) -> AbstractContextManager[Transaction]:
+        """Take the write lock; write everything when the block ends, nothing if it raises.
+
+        `scopes` are those whose rows will be asked for, as far as that is known: a database that is reached over a
+        network sends them with its first answer.
+        """
 
     def snapshot(self) -> AbstractContextManager[Transaction]:
         """Read rows as they are at one moment, without the write lock."""

@@ -3,7 +3,7 @@
 A store has two: one for changes and one for reading, so that a long look at the journal keeps nobody from charging. A
 connection is made when it is first needed, and again when it was lost.
 
-Promise: no connection outlives its slot, and none crosses a fork.
+Promise: no connection outlives its slot, none crosses a fork, and no interrupt leaves a slot locked.
 
 - A slot that is collected, or alive when the interpreter exits, closes its connection and says nothing. Every
   transaction that has ended is on disk, so somebody who forgets to close a ledger loses nothing, and a warning in the
@@ -12,6 +12,11 @@ Promise: no connection outlives its slot, and none crosses a fork.
   SQLite counts the locks of a process in its memory; a child that inherits the count takes its parent's locks for its
   own, and what it charges is lost once the parent closes the file and so removes the log (sqlite.org/howtocorrupt.html,
   section 2.6). A child of a fork that could not wait for a transaction to end is refused every slot.
+- A signal handler runs, and may raise, after any call of a Python function or of C, never in the middle of one. So a
+  lock is acquired and the success noted in one call of C (`acquire`), and released in the first call of a `finally`
+  clause. Leaving a `with` block calls Python code, before which a handler may raise: `run_in` ends such a block itself.
+- A thread that has a slot and asks for it again would wait for itself: a signal handler, a finalizer or a clock that
+  uses the ledger while its thread does is refused.
 """
 
 from __future__ import annotations
@@ -19,27 +24,69 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Lock, RLock, get_ident
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from tacit.privacy.errors import LedgerUnavailable, TacitError
+
+Given = TypeVar("Given")
+Done = TypeVar("Done")
+
+
+def acquire(lock: Any, had: list[bool], timeout_s: float) -> None:
+    """Acquire a lock, or give up after a time; `had` holds an item as soon as it is acquired, whatever is raised."""
+    had.extend(filter(None, map(lock.acquire, (True,), (timeout_s,))))  # one call of C
+
+
+def run_in(block: AbstractContextManager[Given], action: Callable[[Given], Done]) -> Done:
+    """Return what an action makes of what a block gives, and leave no block of a generator half ended."""
+    try:
+        with block as given:
+            return action(given)
+    finally:
+        cast(Any, block).gen.close()
+
+
+def used_again() -> LedgerUnavailable:
+    """Return the refusal of a thread that uses what it is using already."""
+    return LedgerUnavailable(
+        "this thread is using the ledger already, and would wait for itself: nothing was charged; a signal handler, a "
+        "finalizer or a clock must leave the ledger to another thread"
+    )
+
+
+class Resettable(Protocol):
+    """What knows threads that a forked child does not have."""
+
+    def reset(self) -> None:
+        """Forget every thread but this one."""
 
 
 class Slot:
     """One connection with the lock that goes with it."""
 
-    def __init__(self, connect: Callable[[], Any], timeout_s: float, busy: Callable[[], TacitError]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        timeout_s: float,
+        busy: Callable[[], TacitError],
+        in_transaction: Callable[[Any], bool],
+    ) -> None:
         self._connect = connect
         self._timeout_s = timeout_s
         self._busy = busy
+        self._in_transaction = in_transaction
         self._lock = Lock()
-        self._holder: int | None = None
-        self._is_forking = False
+        self._inside: dict[int, None] = {}
+        """Threads that have the slot or wait for it."""
+        self._prepared: list[bool] = []
+        """Not empty while a fork is under way and the slot is kept from every thread."""
         self._open: list[Any] = []  # the connection, or nothing: a list, for the finalizer must not hold the slot
         weakref.finalize(self, close_forgotten, self._open, self._lock)
         with _forking:
             _slots.add(self)
+        reset_in_children(self)
 
     @property
     def connection(self) -> Any:
@@ -47,25 +94,44 @@ class Slot:
         return self._open[0] if self._open else None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Wait for the turn of this thread, but not longer than the time limit."""
+    def held(
+        self, begin: Callable[[], Given] = lambda: cast(Any, None), end: Callable[[Given], object] = lambda given: None
+    ) -> Iterator[Given]:
+        """Give what `begin` returns when it is this thread's turn, and call `end`; undo what was begun if they raise.
+
+        The time limit is that of the slot.
+        """
+        thread = get_ident()
         if _left_behind is not None:
             raise LedgerUnavailable(
                 "this process was forked in the middle of a transaction and would share its parent's locks; start it "
                 "with the multiprocessing method spawn, or fork when nothing is being charged"
             )
-        if not self._lock.acquire(timeout=self._timeout_s):
-            raise self._busy()
-        self._holder = get_ident()
+        if thread in self._inside:
+            raise used_again()
+        had: list[bool] = []
+        self._inside[thread] = None
         try:
-            yield
+            acquire(self._lock, had, self._timeout_s)
+            if not had:
+                raise self._busy()
+            try:
+                given = begin()
+                yield given
+                end(given)
+            except BaseException:
+                self.undo()
+                raise
         finally:
-            self._holder = None
-            self._lock.release()
+            del self._inside[thread]  # no call, so no handler runs before the next line
+            if had:
+                self._lock.release()
 
     def connected(self) -> Any:
-        """Return an open connection; no transaction outlives one that was lost."""
-        if self.connection is None or getattr(self.connection, "closed", False):
+        """Return an open connection without a transaction; none outlives the turn in which it was begun."""
+        if self._open and (getattr(self.connection, "closed", False) or self._in_transaction(self.connection)):
+            self.drop()
+        if not self._open:
             self._open[:] = [self._connect()]
         return self.connection
 
@@ -84,16 +150,20 @@ class Slot:
 
     def prepare_fork(self) -> None:
         """Close the connection and keep every thread from making another, unless a transaction does not end in time."""
-        if self._holder != get_ident() and self._lock.acquire(timeout=self._timeout_s):
-            self._is_forking = True
+        if get_ident() not in self._inside:
+            acquire(self._lock, self._prepared, self._timeout_s)
+        if self._prepared:
             self.drop()
 
     def end_fork(self) -> bool:
         """Let threads make connections again; return whether the fork was prepared."""
-        was_prepared, self._is_forking = self._is_forking, False
+        was_prepared, self._prepared = bool(self._prepared), []
         if was_prepared:
             self._lock.release()
         return was_prepared
+
+    def reset(self) -> None:
+        self._inside = dict.fromkeys(self._inside.keys() & {get_ident()})
 
     def leave_behind(self) -> list[Any]:
         """Return what belongs to the parent process, without closing it: that would end the parent's locks."""
@@ -102,10 +172,17 @@ class Slot:
 
 
 _slots: Final[weakref.WeakSet[Slot]] = weakref.WeakSet()
+_reset_in_children: Final[weakref.WeakSet[Resettable]] = weakref.WeakSet()
 _forking = RLock()
 """Held during a fork, and while a slot is made: one that is made meanwhile could connect unseen."""
 _left_behind: list[Any] | None = None
 """In a child of a fork in the middle of a transaction: its parent's connections, which are kept from the collector."""
+
+
+def reset_in_children(thing: Resettable) -> None:
+    """Reset an object in every child that is forked, before the child's code goes on."""
+    with _forking:
+        _reset_in_children.add(thing)
 
 
 def close_forgotten(connections: list[Any], lock: Any) -> None:
@@ -137,6 +214,8 @@ def _after_fork_in_child() -> None:
     for slot in list(_slots):
         if not slot.end_fork():
             _left_behind = (_left_behind or []) + slot.leave_behind()
+    for thing in list(_reset_in_children):
+        thing.reset()
     _forking.release()
 
 

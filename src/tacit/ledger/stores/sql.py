@@ -7,7 +7,6 @@ in the order that foreign keys need. What was written or read before in the tran
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
@@ -37,10 +36,9 @@ _HEAD_TYPES: Final = (int, str, int, int)
 
 _record_columns: Final = attrgetter(*_RECORD.split(", "))
 
-END: Final = (
-    f"SELECT h.number, h.hash, h.at_us, h.checkpoint, {', '.join('j.' + name for name in _RECORD.split(', '))} "
-    "FROM head h LEFT JOIN journal j ON j.number BETWEEN h.number AND h.number + 1"
-)
+HEAD: Final = "SELECT number, hash, at_us, checkpoint FROM head"
+LAST: Final = f"SELECT {_RECORD} FROM journal ORDER BY number DESC LIMIT 1"
+_RESTORATIONS: Final = f"SELECT {_RECORD} FROM journal WHERE number >= ? AND kind = 'restored' ORDER BY number"
 _MOVE_HEAD: Final = "UPDATE head SET number = ?, hash = ?, at_us = ?, checkpoint = ?"
 _NOTE_CACHES: Final = f"UPDATE caches SET version = {CACHES_VERSION}"
 
@@ -76,7 +74,7 @@ class SqlTransaction(Transaction):
     )
     """Reads contents from a place on, each with its place; and the place before the first."""
 
-    def __init__(self, fetch: Fetch, end: Columns | None = None) -> None:
+    def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._head: Head | None = None
         self._end: list[Record] = []
@@ -92,8 +90,6 @@ class SqlTransaction(Transaction):
         """Scopes that were changed; each is written once, as it is at the end."""
         self._changes: dict[object, Statement] = {}
         """What to write of every other row that was changed; the last change of a row stands."""
-        if end is not None:
-            self._read_end(end)
 
     def statements(self) -> Iterator[Statement]:
         """Yield what has to be executed for the changes to be on disk."""
@@ -110,7 +106,7 @@ class SqlTransaction(Transaction):
 
     def head(self) -> Head:
         if self._head is None:
-            self._read_end(self._fetch(END, ()))
+            self.take_end(self._fetch(HEAD, ()), self._fetch(LAST, ()))
         assert self._head is not None
         return self._head
 
@@ -132,17 +128,21 @@ class SqlTransaction(Transaction):
         new = [record for record in self._appended if record.number >= first]
         return ([_record(row) for row in rows] + new)[:limit]
 
+    def restorations(self, first: int) -> list[Record]:
+        is_new = self._appended and first >= self._appended[0].number
+        rows = [] if is_new else self._fetch(_RESTORATIONS, (first,))
+        new = [record for record in self._appended if record.number >= first and record.kind == "restored"]
+        return [_record(row) for row in rows] + new
+
     def prefetch(self, scopes: Sequence[Scope]) -> None:
         missing = [scope for scope in scopes if scope not in self._scopes]
         if not missing:
             return
-        marks = ", ".join("?" * len(missing))
-        rows = self._fetch(f"SELECT {_SCOPE} FROM scopes WHERE key IN ({marks})", [scope.key for scope in missing])
-        self._scopes.update(dict.fromkeys(missing))
-        self._scopes.update({row.scope: row for row in (ScopeRow.from_columns(*columns) for columns in rows)})
+        self.take_scopes(missing, self._fetch(*scopes_named(missing)))
 
     def scope(self, scope: Scope) -> ScopeRow | None:
-        self.prefetch([scope])
+        if scope not in self._scopes:
+            self.prefetch([scope])
         return self._scopes[scope]
 
     def scopes(self, dataset: str | None = None) -> list[ScopeRow]:
@@ -249,7 +249,7 @@ class SqlTransaction(Transaction):
 
     def savepoint(self) -> dict[str, Any]:
         self.head()  # what was read before is no change to be undone
-        return {name: copy(value) for name, value in vars(self).items()}
+        return {name: value.copy() if type(value) in (dict, list) else value for name, value in vars(self).items()}
 
     def undo_to(self, savepoint: dict[str, Any]) -> None:
         vars(self).update(savepoint)
@@ -267,12 +267,23 @@ class SqlTransaction(Transaction):
     def _cached(self, statement: str, values: Sequence[str]) -> Columns:
         return [] if self._is_cleared else self._fetch(statement, values)
 
-    def _read_end(self, rows: Columns) -> None:
-        if not rows or len({row[:4] for row in rows}) != 1 or tuple(map(type, rows[0][:4])) != _HEAD_TYPES:
+    def take_end(self, head: Columns, last: Columns) -> None:
+        """Take what the statements `HEAD` and `LAST` gave."""
+        if len(head) != 1 or tuple(map(type, head[0])) != _HEAD_TYPES:
             raise LedgerCorrupt("the ledger does not know where its journal ends", differs="head")
-        self._head = Head(*rows[0][:4])
-        records = [_record(row[4:]) for row in rows if row[4] is not None]
-        self._end = sorted(records, key=attrgetter("number"))
+        self._end = [_record(row) for row in last]
+        self._head = Head(*head[0])
+
+    def take_scopes(self, scopes: Sequence[Scope], rows: Columns) -> None:
+        """Take the rows that `scopes_named` gave for scopes."""
+        self._scopes.update(dict.fromkeys(scopes))
+        self._scopes.update({row.scope: row for row in (ScopeRow.from_columns(*columns) for columns in rows)})
+
+
+def scopes_named(scopes: Sequence[Scope]) -> Statement:
+    """Return the statement that reads the rows of scopes, one or more."""
+    marks = ", ".join("?" * len(scopes))
+    return f"SELECT {_SCOPE} FROM scopes WHERE key IN ({marks})", tuple(scope.key for scope in scopes)
 
 
 def _record(columns: Sequence[Any]) -> Record:

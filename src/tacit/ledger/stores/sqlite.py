@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tacit.ledger import anchor, texts
+from tacit.ledger.permits import Scope
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
+from tacit.ledger.stores.slots import run_in
 from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
 from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, new_file
 from tacit.privacy.errors import LedgerUnavailable
@@ -61,8 +63,9 @@ class SqliteStore(SqliteFile, Store):
         connect: Connect = sqlite3.connect,
         migrations: Path = migrate.FOLDER / "sqlite",
     ) -> None:
+        path = texts.path("folder", folder) / FILE_NAME
         super().__init__(
-            texts.path("folder", folder) / FILE_NAME,
+            Path(os.path.realpath(path)) if os.path.islink(path) else path,
             WORDS,
             APPLICATION_ID,
             migrations,
@@ -86,8 +89,28 @@ class SqliteStore(SqliteFile, Store):
             return self.path.exists()
 
     def open(self) -> None:
+        before = self._found()
         super().open()
+        self._require_one_name()
         self._identity = self._found()
+        if before not in (None, self._identity):
+            self.close()
+            raise LedgerUnavailable(f"{self.path} was replaced while it was opened; open it again")
+
+    def _require_one_name(self) -> None:
+        """Refuse a file with a second name: SQLite keeps a log for each name, and neither has what the other holds."""
+        with self._translated():
+            if self.path.stat().st_nlink > 1:
+                for beside in self.path.parent.glob(f".{self.path.name}.*"):
+                    if beside.samefile(self.path):  # whoever made the file has not removed it yet, or crashed
+                        beside.unlink(missing_ok=True)
+            names = self.path.stat().st_nlink
+        if names > 1:
+            self.close()
+            raise LedgerUnavailable(
+                f"{self.path} has {names} names (hard links), and what is charged by one is not seen by the others; "
+                "remove the others, and copy ledgers with `tacit ledger backup`"
+            )
 
     def _found(self) -> tuple[int, int] | None:
         """Return which file lies at the path now."""
@@ -103,35 +126,27 @@ class SqliteStore(SqliteFile, Store):
             self._migrate(connection)
             return list(connection.execute(_SCHEMA).fetchall())
 
-    @contextmanager
-    def transaction(self) -> Iterator[SqlTransaction]:
-        with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
-            if self._found() != self._identity:
-                raise LedgerUnavailable(
-                    f"{self.path} was removed or replaced since it was opened: nothing was charged; open it again"
-                )
-            transaction = SqliteTransaction(_fetch_with(connection), self._schema)
-            yield transaction
-            for statement, values in transaction.statements():
-                connection.execute(statement, values)
-            connection.execute("COMMIT")
+    def transaction(self, scopes: Sequence[Scope] = ()) -> AbstractContextManager[SqlTransaction]:
+        return self._begun(self._writer, "BEGIN IMMEDIATE", self._rows_in_place, SqlTransaction.statements)
 
-    @contextmanager
-    def snapshot(self) -> Iterator[SqlTransaction]:
-        with self._begun(self._reader, "BEGIN") as connection:
-            yield SqliteTransaction(_fetch_with(connection), self._schema)
-            connection.execute("COMMIT")
+    def snapshot(self) -> AbstractContextManager[SqlTransaction]:
+        return self._begun(self._reader, "BEGIN", self._rows)
+
+    def _rows_in_place(self, fetch: Fetch) -> SqlTransaction:
+        if self._found() != self._identity:
+            raise LedgerUnavailable(
+                f"{self.path} was removed or replaced since it was opened: nothing was charged; open it again"
+            )
+        return self._rows(fetch)
+
+    def _rows(self, fetch: Fetch) -> SqlTransaction:
+        return SqliteTransaction(fetch, self._schema)
 
     def backup(self, path: Path) -> None:
-        with (
-            new_file(path) as file,
-            self._reader.held(),
-            self._translated(),
-            closing(sqlite3.connect(file)) as copy,
-        ):
-            self._reader.connected().backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
+        def copy(_: object) -> None:
+            with self._translated(), closing(sqlite3.connect(file)) as copied:
+                self._reader.connected().backup(copied)
+                copied.execute("PRAGMA journal_mode = DELETE")
 
-
-def _fetch_with(connection: Any) -> Callable[[str, Sequence[Any]], Columns]:
-    return lambda statement, values: list(connection.execute(statement, values).fetchall())
+        with new_file(path) as file:
+            run_in(self._reader.held(), copy)

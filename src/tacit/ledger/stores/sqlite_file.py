@@ -15,11 +15,12 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from tacit.ledger.stores import migrate
@@ -39,8 +40,13 @@ from tacit.privacy.errors import (
 )
 
 Connect: TypeAlias = Callable[..., Any]
+Fetch: TypeAlias = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+Statements: TypeAlias = Iterable[tuple[str, Sequence[Any]]]
+Made = TypeVar("Made")
 
 BUSY_TIMEOUT_S: Final = 30.0
+FAILURES: Final = (sqlite3.Error, OSError, UnicodeDecodeError, MemoryError)
+"""What SQLite and the file system raise."""
 VERSION_MIN: Final = (3, 37, 0)  # STRICT tables
 PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
 
@@ -85,8 +91,9 @@ class SqliteFile:
         self._create = create
         self._busy_timeout_s = busy_timeout_s
         self._connect = connect
-        self._writer = Slot(self._connected, busy_timeout_s, self._busy)
-        self._reader = Slot(self._connected, busy_timeout_s, self._busy)
+        in_transaction = attrgetter("in_transaction")
+        self._writer = Slot(self._connected, busy_timeout_s, self._busy, in_transaction)
+        self._reader = Slot(self._connected, busy_timeout_s, self._busy, in_transaction)
 
     @property
     def description(self) -> str:
@@ -110,17 +117,38 @@ class SqliteFile:
             with slot.held():
                 slot.drop()
 
-    @contextmanager
-    def _begun(self, slot: Slot, begin: str) -> Iterator[Any]:
-        """Begin a transaction, and undo it if anything is raised."""
-        with slot.held(), self._translated():
-            connection = slot.connected()
+    def _begun(
+        self,
+        slot: Slot,
+        statement: str,
+        make: Callable[[Fetch], Made],
+        changes: Callable[[Made], Statements] = lambda made: (),
+    ) -> AbstractContextManager[Made]:
+        """Begin a transaction and give what `make` makes of it; in the end execute its changes and commit them.
+
+        Every statement that fails raises an error of the ledger's, also in the block: nothing else is executed then.
+        """
+
+        def fetch(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
             try:
-                connection.execute(begin)
-                yield connection
-            except BaseException:
-                slot.undo()
-                raise
+                return list(slot.connection.execute(statement, values).fetchall())
+            except FAILURES as error:
+                raise self._translate(error) from error
+
+        def begin() -> Made:
+            with self._translated():
+                slot.connected()
+            fetch(statement)
+            return make(fetch)
+
+        def end(made: Made) -> None:
+            if not slot.connection.in_transaction:  # some errors of SQLite end a transaction, and the lock with it
+                raise LedgerUnavailable(f"{self._description} gave up the transaction: {self._words.undone}; ask again")
+            for change, values in changes(made):
+                fetch(change, values)
+            fetch("COMMIT")
+
+        return slot.held(begin, end)
 
     def _connected(self) -> Any:
         address = f"file:{quote(os.fsencode(self.path))}?mode=rw"
@@ -190,20 +218,17 @@ class SqliteFile:
         """Turn what SQLite and the file system say into one sentence."""
         try:
             yield
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise self._translate(error) from error
-        except UnicodeDecodeError as error:  # what SQLite says of a damaged definition may be no text
-            raise LedgerCorrupt(
-                f"{self._description} is damaged; {self._words.closed} until a backup is restored"
-            ) from error
-        except PermissionError as error:
-            place = self._denied() or self._description
-            raise LedgerReadOnly(f"{place} cannot be used: {error.strerror}; check who owns it") from error
-        except OSError as error:
-            raise LedgerUnavailable(f"{self._description} cannot be used: {error.strerror}") from error
 
-    def _translate(self, error: sqlite3.Error) -> TacitError:
+    def _translate(self, error: Exception) -> TacitError:
         words, place, said = self._words, self._description, " ".join(str(error).split())[:200]
+        if isinstance(error, PermissionError):
+            return LedgerReadOnly(f"{self._denied() or place} cannot be used: {error.strerror}; check who owns it")
+        if isinstance(error, OSError):
+            return LedgerUnavailable(f"{place} cannot be used: {error.strerror}")
+        if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged definition may be no text
+            return LedgerCorrupt(f"{place} is damaged; {words.closed} until a backup is restored")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return self._busy()
@@ -220,7 +245,7 @@ class SqliteFile:
             return LedgerCorrupt(f"{place} is damaged ({said}); {words.closed} until a backup is restored")
         if code == sqlite3.SQLITE_CONSTRAINT:
             return LedgerCorrupt(f"{place} contradicts itself ({said}); verify it", differs="rows")
-        return LedgerUnavailable(f"{place} cannot be used now ({said}): {words.doubt}")
+        return LedgerUnavailable(f"{place} cannot be used now ({said or 'out of memory'}): {words.doubt}")
 
     def _denied(self) -> str | None:
         """Return what this account may not read and write: the folder, in which SQLite keeps its log, or the file."""
