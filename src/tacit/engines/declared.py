@@ -1,8 +1,9 @@
 """Values as the owner declared them: what an engine shows of a column, whatever its source holds.
 
-Promise: NaN is NULL; values beyond declared bounds are moved to them; dates and times lie within the years 1 to 9999; a
-row that has NULL in a column declared without it is left out. Queries rely on it: they neither clamp columns nor look
-for NaN, and their sensitivities rest on the bounds being kept. Values that are not among declared categories stay as
+Promise: NaN is NULL; values beyond declared bounds are moved to them; dates and times lie within the years 1 to 9999;
+of a text the first `TEXT_LENGTH_MAX` characters are shown; a row that has NULL in a column declared without it is left
+out. Queries rely on it: they neither clamp columns nor look for NaN, and their sensitivities rest on the bounds being
+kept. Values that are not among declared categories stay as
 they are, and are in none of the groups that are shown.
 The trees are for casts to the types of the kinds, and total as those are.
 """
@@ -19,7 +20,7 @@ from sqlglot import exp
 
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.numbers import rounded_down, rounded_up
-from tacit.privacy.tables import Column, Kind
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind
 
 End: TypeAlias = int | float | date
 
@@ -46,6 +47,8 @@ def ends(column: Column) -> tuple[End, End] | None:
 def declared(column: Column, value: exp.Expression) -> exp.Expression:
     """Return the tree of a column's value as it was declared, from the tree of its value of the right type."""
     limits = ends(column)
+    if column.kind is Kind.TEXT:
+        return _cut(value)
     if limits is None:
         return _number(value) if column.kind is Kind.REAL else value.copy()
     lower, upper = (_constant(column.kind, end) for end in limits)
@@ -55,6 +58,14 @@ def declared(column: Column, value: exp.Expression) -> exp.Expression:
         return exp.Case().when(below, lower).when(within, value.copy()).when(_is_number(value), upper)
     above = exp.GT(this=value.copy(), expression=upper.copy())
     return exp.Case().when(below, lower).when(above, upper).else_(value.copy())
+
+
+def _cut(value: exp.Expression) -> exp.Expression:
+    """Return the tree of a text's beginning; the length is looked at first, since nearly no text has to be copied."""
+    most = exp.Literal.number(TEXT_LENGTH_MAX)
+    long = exp.GT(this=exp.Length(this=value.copy()), expression=most)
+    beginning = exp.Substring(this=value.copy(), start=exp.Literal.number(1), length=most.copy())
+    return exp.Case().when(long, beginning).else_(value.copy())
 
 
 def required(columns: Iterable[Column]) -> list[str]:

@@ -1,12 +1,19 @@
 """Frames that are in memory, written down as a Parquet file, so that they outlive the process and can be registered.
 
 A frame is a pandas, polars or Arrow table, or anything that speaks Arrow's stream protocol (`__arrow_c_stream__`). The
-file is written aside and renamed: a table never reads half of it.
+file is written aside and renamed: a table never reads half of it. Only its owner can read it and its folder.
+
+Promise: the type of a column is that of the frame's column, and is not guessed from values. A pandas column of Python
+objects has no type; it is written if all its values are texts, or all truths, dates or bytes, and refused otherwise:
+among whole numbers, one more value such as 0.5 or 10^20 would turn all of them into doubles, and people into one.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -29,17 +36,22 @@ def is_frame(data: object) -> bool:
 
 
 def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
-    """Write a frame to `folder`/tables/NAME.parquet and return it as a source; a file that is there is replaced."""
+    """Write a frame to a new file in `folder`/tables and return it as a source.
+
+    Files of earlier registrations stay: the table may be registered with one until the new one is accepted.
+    """
     if not is_frame(frame):
         raise WrongType(
             f"rows in memory come as a pandas, polars or Arrow table, not as a {type(frame).__name__}", name="data"
         )
     place = Path(folder).absolute() / FOLDER
-    path = place / f"{quote(name, safe=' ')}.parquet"
+    path = place / f"{quote(name, safe=' ')}-{secrets.token_hex(4)}.parquet"
     aside = place / f"{path.name}.aside-{os.getpid()}"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        _write(frame, aside)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.chmod(0o700)
+        aside.touch(mode=0o600)
+        _write(_typed(frame) if _module(frame) == "pandas" else frame, aside)
         with aside.open("rb") as file:
             os.fsync(file.fileno())
         aside.replace(path)
@@ -49,6 +61,58 @@ def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
         with suppress(OSError):
             aside.unlink()
     return Source("parquet", str(path))
+
+
+def remove_unused(folder: Path | str, name: str, used: Collection[str]) -> None:
+    """Remove files of a frame that no table is registered with: of a refused registration, or of a replaced one."""
+    start = f"{quote(name, safe=' ')}-"
+    for path in (Path(folder).absolute() / FOLDER).glob("*.parquet"):
+        if re.fullmatch(re.escape(start) + "[0-9a-f]{8}[.]parquet", path.name) and str(path) not in used:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _typed(frame: Any) -> Any:
+    """Return a pandas frame in which DuckDB has nothing to guess and nothing to round; the given one stays as it is."""
+    import pandas as pd
+
+    typed = frame.copy(deep=False)
+    for place, dtype in enumerate(frame.dtypes):
+        column = frame.iloc[:, place]
+        if isinstance(dtype, pd.CategoricalDtype):
+            column = _uncategorized(pd, column)
+        if column.dtype == object:
+            column = _of_one_type(pd, column)
+        elif isinstance(column.dtype, pd.DatetimeTZDtype):  # DuckDB cuts those to microseconds
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        if column.dtype != dtype:
+            typed.isetitem(place, column)
+    return typed
+
+
+def _uncategorized(pd: Any, column: Any) -> Any:
+    """Return a column of categories as one of their own type, with missing values where there are any."""
+    categories = column.cat.categories
+    if not pd.api.types.is_integer_dtype(categories.dtype):
+        return column.astype("boolean" if pd.api.types.is_bool_dtype(categories.dtype) else categories.dtype)
+    kind = "UInt64" if pd.api.types.is_unsigned_integer_dtype(categories.dtype) else "Int64"
+    # astype would lead over doubles where a value is missing
+    whole = pd.array(categories, dtype=kind).take(column.cat.codes, allow_fill=True)
+    return pd.Series(whole, index=column.index, name=column.name)
+
+
+def _of_one_type(pd: Any, column: Any) -> Any:
+    """Return a column of Python objects if they are of one type that can be written as it is, or refuse it."""
+    found = pd.api.types.infer_dtype(column, skipna=True)
+    if found in ("string", "empty"):
+        return column.astype("string")
+    if found in ("boolean", "date", "bytes"):
+        return column
+    raise WrongType(
+        f"the column {column.name} holds Python objects ({found}); give it one type, for example with "
+        '.astype("Int64") for whole numbers or .astype("string") for texts',
+        name="data",
+    )
 
 
 def _write(frame: Any, path: Path) -> None:
@@ -61,7 +125,7 @@ def _write(frame: Any, path: Path) -> None:
     connection = connect({})
     try:
         connection.register("frame", frame)
-        connection.execute(f"COPY (SELECT * FROM frame) TO {literal(str(path))} (FORMAT parquet)")
+        connection.execute(f"COPY (SELECT * FROM frame) TO {literal(str(path))} (FORMAT parquet, USE_TMP_FILE false)")
     except duckdb.IOException:
         raise EngineFailed(f"the rows cannot be written to {path.parent}; check the folder and its disk") from None
     except Exception:  # whatever a frame's own code may raise; it may quote values

@@ -5,8 +5,8 @@ exactly the types of their kinds (`Kind`): casts are total, what cannot be cast 
 (`declared`): clamped to their bounds, without NaN, no row with NULL where none was declared. A private table has two
 more columns: `_unit`, which is never NULL, and `_rows`, how many rows of the relation the unit has, or NULL where the
 engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at most that
-many rows of each unit, chosen by a hash keyed with a secret salt. Columns that a public table is `identified_by` are
-unique in it; registering one where they are not is refused.
+many rows of each unit, chosen by a hash keyed with a secret salt. Columns that a table is `identified_by` are unique in
+it; registering one where they are not is refused.
 
 Not here: noise (mechanisms), SQL of analysts (query). Engines see only SQL that tacit wrote.
 """
@@ -19,11 +19,16 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from sqlglot import exp
 
+from tacit.engines.csv_form import CsvForm
 from tacit.privacy.tables import Kind, Table
 
 SCHEMA: Final = "tacit_data"
 UNIT: Final = "_unit"
 ROWS: Final = "_rows"
+
+FAILED: Final = "the engine could not run the question to its end; what was charged stays charged"
+"""The one sentence for whatever goes wrong while a statement runs: which of time, memory, disk or connection it was may
+depend on a single row."""
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 """An answer of the engine by columns: numpy arrays of int64 or float64 where no value is NULL, lists otherwise."""
@@ -34,11 +39,16 @@ Progress: TypeAlias = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a table's rows are: `form` is csv, parquet or duckdb; `place` a path, a glob, or a file with `table`."""
+    """Where a table's rows are: `form` is csv, parquet or duckdb; `place` a path, a glob, or a file with `table`.
+
+    `csv` are the forms that the CSV files had when the table was registered, by which all later versions of them are
+    read. Without any, the form is looked for in each version, and depends on its rows.
+    """
 
     form: str
     place: str
     table: str = ""
+    csv: tuple[CsvForm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +67,27 @@ class Engine(Protocol):
         """Return the columns of a source, without reading more of it than their types need."""
         ...
 
-    def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
-        """Show a table as a relation, preparing what makes questions fast; `others` are the tables known so far."""
+    def register(
+        self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str | None = None
+    ) -> None:
+        """Show a table as a relation, preparing what makes questions fast; `others` are the tables known so far.
+
+        With the `fingerprint` that `refresh` returned before, the rows of that time are shown where they were stored,
+        and no row is checked again: what this does or raises then depends on no row. Without it, the rows are looked
+        at as they are now.
+        """
         ...
 
     def forget(self, name: str) -> None:
         """Take a table away again."""
         ...
 
-    def version(self, name: str) -> str:
-        """Return a text that changes whenever the rows of a table may have changed."""
+    def refresh(self, name: str) -> str:
+        """Show the rows of a registered table as they are now, and return a fingerprint of its source.
+
+        The fingerprint changes whenever the rows of the source may have changed. This is for owners: it reads rows and
+        may refuse them, so no question may lead here.
+        """
         ...
 
     def write(self, tree: exp.Query) -> str:
@@ -84,7 +105,11 @@ class Engine(Protocol):
         timeout_s: float | None = None,
         progress: Progress | None = None,
     ) -> Columns:
-        """Run one SELECT and return its columns; raises TimedOut, Cancelled or EngineFailed and nothing else."""
+        """Run one SELECT and return its columns.
+
+        Raises Cancelled if `cancel` was called, and otherwise EngineFailed with the sentence `FAILED`, whatever went
+        wrong: time, memory, disk, a lost connection or an error of the database.
+        """
         ...
 
     def cancel(self, thread: int | None = None) -> None:

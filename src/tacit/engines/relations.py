@@ -1,8 +1,10 @@
 """The SELECT that shows a table: columns in the types of their kinds and as declared, the unit of each row.
 
 Promise: `_unit` is a function of the row and of the rows it leads to by foreign keys, the same in every table of a
-unit, and never NULL. A row whose unit cannot be told is left out. With a limit, the rows of a unit that stay are chosen
-by a salted hash of the rows themselves: not by their order, and not by anything about other units.
+unit, and never NULL. A row whose unit cannot be told is left out, also one whose unit or key is a text of
+`TEXT_LENGTH_MAX` characters or more: texts are cut to that length, and the beginnings of two may be the same. With a
+limit, the rows of a unit that stay are chosen by a salted hash of the rows themselves: not by their order, and not by
+anything about other units.
 
 Inside these statements columns are called c0, c1, ..., so that no declared name can collide with another word. They are
 DuckDB's SQL; `dialects` says how other engines write it. What precedes them, the cast of a source's own columns to the
@@ -20,7 +22,7 @@ from tacit.engines import declared as values
 from tacit.engines.names import quoted
 from tacit.engines.protocol import ROWS, UNIT
 from tacit.privacy.errors import InvalidInput, NameTaken, NotInCatalog
-from tacit.privacy.tables import Column, Kind, Table
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Table
 from tacit.privacy.units import Unit
 
 RESERVED: Final = (UNIT, ROWS)
@@ -44,12 +46,7 @@ def check(table: Table, others: Mapping[str, Table]) -> None:
             )
         one, other = here.column(step.column), there.column(step.target_column)
         for owner, key in ((here, one), (there, other)):
-            if key.facts is not None and not _is_unit(owner, key):
-                raise InvalidInput(
-                    f"{owner.name}.{key.name} leads to the unit, and clamping it to bounds would lead elsewhere; "
-                    "declare it without bounds or categories",
-                    name="unit",
-                )
+            _check_unclamped(owner, key)
         if one.kind is not other.kind:
             raise InvalidInput(
                 f"{here.name}.{one.name} is {one.kind} and {there.name}.{other.name} is {other.kind}; "
@@ -57,7 +54,17 @@ def check(table: Table, others: Mapping[str, Table]) -> None:
                 name="unit",
             )
         here = there
-    here.column(table.unit.column)
+    _check_unclamped(here, here.column(table.unit.column))
+
+
+def _check_unclamped(table: Table, column: Column) -> None:
+    """Refuse a key whose values are moved to bounds, dates to the years 1 to 9999: several would become one."""
+    if (column.facts is not None or values.ends(column) is not None) and not _is_unit(table, column):
+        raise InvalidInput(
+            f"{table.name}.{column.name} leads to the unit, and clamping it to bounds would lead elsewhere; declare it "
+            "as an integer or a text, without bounds or categories",
+            name="unit",
+        )
 
 
 def _is_unit(table: Table, column: Column) -> bool:
@@ -81,18 +88,25 @@ def with_unit(table: Table, rows: str, parents: Sequence[tuple[Table, str]]) -> 
     """Return the SELECT of a private table's rows and their `_unit`; `parents` are where its foreign keys lead."""
     unit = unit_of(table)
     items = ", ".join(f"r.c{index} AS c{index}" for index in range(len(table.columns)))
-    joins, alias, here = "", "r", table
+    joins, alias, here, known = "", "r", table, []
     for number, (step, (there, shown)) in enumerate(zip(unit.through, parents, strict=True)):
-        on = f"{alias}.c{place(here, step.column)} = p{number}.c{place(there, step.target_column)}"
+        key = f"{alias}.c{place(here, step.column)}"
+        on = f"{key} = p{number}.c{place(there, step.target_column)}"
+        known += _uncut(here.column(step.column), key)
         joins += f" JOIN ({shown}) AS p{number} ON {on}"
         alias, here = f"p{number}", there
     column = here.column(unit.column)
     value = f"{alias}.c{place(here, column.name)}"
-    known = f"{value} IS NOT NULL"
+    known += [f"{value} IS NOT NULL", *_uncut(column, value)]
     if column.kind is Kind.REAL:
-        known += f" AND NOT isnan({value})"
+        known.append(f"NOT isnan({value})")
         value = f"({value} + 0)"  # of the two zeros one
-    return f"SELECT {items}, {value} AS {UNIT} FROM ({rows}) AS r{joins} WHERE {known}"
+    return f"SELECT {items}, {value} AS {UNIT} FROM ({rows}) AS r{joins} WHERE {' AND '.join(known)}"
+
+
+def _uncut(column: Column, value: str) -> list[str]:
+    """Return the condition that a unit or key is whole, for texts, which may have been cut."""
+    return [f"length({value}) < {TEXT_LENGTH_MAX}"] if column.kind is Kind.TEXT else []
 
 
 def limited(table: Table, rows: str) -> str:

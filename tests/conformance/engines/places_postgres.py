@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tacit.engines import PostgresEngine, Source
-from tacit.engines.postgres import snapshots
 from tests.support import postgres_server
 
-snapshots.KEPT_S, snapshots.SWEEP_S = 0.2, 0.1  # tables are dropped in the middle of tests, and wait for it
 _NUMBERS = itertools.count()
 _TYPES: Final = {"DOUBLE": "float8", "VARCHAR": "text", "HUGEINT": "numeric(39)"}
 

@@ -26,14 +26,14 @@ columns = (Column("u", Kind.INTEGER), Column("k", Kind.TEXT), Column("n", Kind.I
 table = Table("visits", columns, Unit("u"), Limits(rows_per_unit=3))
 engine = SparkEngine(place, salt=7)
 engine.register(table, Source("spark", place, f"parquet:{files}"), {})
-first = engine.version("visits")
+first = engine.refresh("visits")
 settings = Settings(Limits(groups_per_unit=3, rows_per_group=3), {"k": ["a", "b"]})
 sql = "SELECT k, COUNT(*), SUM(n) FROM visits GROUP BY k"
 plan = compile_(sql, Schema([table]), Target(epsilon=1e9), Tariff(), settings)
 noisy = run(plan, engine, 7)
 tracker = engine._session.sparkContext.statusTracker()
 executors = {(one.host, one.port) for one in tracker.getExecutorInfos()}
-assert engine.version("visits") == first
+assert engine.refresh("visits") == first
 engine.close()
 print(len(executors) - 1, noisy.keys[0], [int(one) for one in noisy.measures[0]])
 """

@@ -25,7 +25,7 @@ def found(folder: Path, source: Path, times: int = 1) -> dict[str, int]:
     engine = DuckDBEngine(folder, salt=1, threads=1)
     engine.register(EVENTS, Source("parquet", str(source)), {})
     for _ in range(times):
-        engine.version("events")
+        engine.refresh("events")
         answer = engine.run(SQL)
     engine.close()
     return {name: int(values[0]) for name, values in answer.items()}

@@ -62,21 +62,21 @@ def asides(folder: Path) -> list[Path]:
 def test_a_file_that_is_replaced_is_read_anew(engine: DuckDBEngine, tmp_path: Path, table: Table) -> None:
     source = written(tmp_path / "e.parquet")
     engine.register(table, source, {})
-    before, version = count(engine), engine.version("events")
+    before, version = count(engine), engine.refresh("events")
     written(tmp_path / "new.parquet", 10)
     (tmp_path / "new.parquet").replace(tmp_path / "e.parquet")
-    assert engine.version("events") != version
+    assert engine.refresh("events") != version
     assert count(engine) == 10 < before
 
 
 def test_a_file_of_the_same_size_and_time_is_still_another_file(engine: DuckDBEngine, tmp_path: Path) -> None:
     source = written(tmp_path / "e.parquet")
     engine.register(EVENTS, source, {})
-    version, status = engine.version("events"), os.stat(source.place)
+    version, status = engine.refresh("events"), os.stat(source.place)
     shutil.copyfile(source.place, tmp_path / "new.parquet")
     os.utime(tmp_path / "new.parquet", ns=(status.st_atime_ns, status.st_mtime_ns))
     (tmp_path / "new.parquet").replace(source.place)
-    assert engine.version("events") != version
+    assert engine.refresh("events") != version
 
 
 @pytest.mark.parametrize("table", [EVENTS, VIEW], ids=["stored", "view"])
@@ -88,16 +88,19 @@ def test_a_file_that_is_gone_or_cut_off_is_named_and_comes_back(
     whole, data = count(engine), Path(source.place).read_bytes()
     Path(source.place).write_bytes(data[: len(data) // 2])
     with pytest.raises(SourceMissing, match=r"e\.parquet"):
-        engine.version("events")
+        engine.refresh("events")
     Path(source.place).unlink()
     with pytest.raises(SourceMissing, match=r"e\.parquet"):
-        engine.version("events")
+        engine.refresh("events")
     Path(source.place).write_bytes(data)
-    engine.version("events")
+    engine.refresh("events")
     assert count(engine) == whole
 
 
-def test_a_table_whose_file_is_gone_does_not_hinder_the_others(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_a_table_whose_file_is_gone_does_not_hinder_the_others(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS_STORED_MAX", 0)
     engine.register(VIEW, written(tmp_path / "e.parquet"), {})
     Path(tmp_path / "e.parquet").unlink()
     other = Table("other", VIEW.columns)
@@ -131,7 +134,7 @@ def test_a_database_that_is_open_for_writing_elsewhere_is_said_to_be(engine: Duc
     assert count(engine) == 15
     with duckdb.connect(str(path)) as connection:  # what is stored does not hold the file
         connection.execute("INSERT INTO events VALUES (99, 1)")
-    engine.version("events")
+    engine.refresh("events")
     assert count(engine) == 16
 
 
@@ -189,7 +192,7 @@ def test_a_process_reads_on_while_another_stores_a_new_version(
     process = started("ask", folder, source.place)
     assert json.loads(process.communicate(timeout=60)[0])["rows"] == 10
     assert engine.run(SQL) == first
-    engine.version("events")
+    engine.refresh("events")
     assert count(engine) == 10
 
 
@@ -210,7 +213,7 @@ def test_a_prepared_file_that_is_damaged_is_made_anew(folder: Path, tmp_path: Pa
 def test_prepared_files_that_are_deleted_are_made_anew(engine: DuckDBEngine, folder: Path, tmp_path: Path) -> None:
     engine.register(EVENTS, written(tmp_path / "e.parquet"), {})
     shutil.rmtree(folder / "prepared")
-    engine.version("events")
+    engine.refresh("events")
     assert count(engine) == 15
     assert len(list((folder / "prepared").iterdir())) == 1
 

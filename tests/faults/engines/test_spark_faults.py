@@ -17,9 +17,10 @@ import sqlglot
 from sqlglot import exp
 
 from tacit.engines import Columns, Source, SparkEngine
+from tacit.engines.protocol import FAILED
 from tacit.engines.spark import sessions
 from tacit.privacy.bounds import Bounds
-from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, SourceMissing, TimedOut
+from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, SourceMissing
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Settings, Target, Tariff, compile_, run
@@ -87,7 +88,7 @@ def test_a_private_question_is_answered(engine: SparkEngine, tmp_path: Path) -> 
 @pytest.mark.usefixtures("long")
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_one_answered(engine: SparkEngine) -> None:
     shares: list[float] = []
-    with pytest.raises(TimedOut, match=r"1 s"):
+    with pytest.raises(EngineFailed, match=FAILED):
         ask(engine, ENDLESS, timeout_s=1, progress=shares.append)
     assert all(0 <= share <= 1 for share in shares)
     assert ask(engine, "SELECT COUNT(*) AS c FROM tacit_data.long")["c"][0] == 1500
@@ -106,15 +107,15 @@ def test_files_that_are_written_anew_have_another_version(engine: SparkEngine, t
     path = tmp_path / "rows.parquet"
     put(path, "(1, 10), (2, 20)")
     engine.register(Table("rows", NUMBERS), source(engine, f"parquet:{path}"), {})
-    first = engine.version("rows")
-    assert engine.version("rows") == first
+    first = engine.refresh("rows")
+    assert engine.refresh("rows") == first
     time.sleep(0.01)  # as long as a file system's clock may stand still
     put(path, "(1, 10), (2, 21)")
-    assert engine.version("rows") != first
+    assert engine.refresh("rows") != first
     assert sorted(ask(engine, "SELECT n FROM tacit_data.rows")["n"]) == [10, 21]
     path.unlink()
     with pytest.raises(SourceMissing):
-        engine.version("rows")
+        engine.refresh("rows")
     with pytest.raises(EngineFailed):
         ask(engine, "SELECT n FROM tacit_data.rows")
 
@@ -126,10 +127,10 @@ def test_tables_that_change_are_noticed_and_tables_that_are_dropped_are_missing(
     assert found == {"u": Kind.INTEGER, "n": Kind.INTEGER, "t": Kind.TIME, "a": None}
     columns = (*NUMBERS, Column("t", Kind.TIME))
     engine.register(Table("changing", columns), source(engine, "default.changing"), {})
-    first = engine.version("changing")
+    first = engine.refresh("changing")
     assert str(ask(engine, "SELECT t FROM tacit_data.changing")["t"][0]) == "2024-01-01 08:00:00"
     sql(engine, "INSERT INTO changing VALUES (2, 6, NULL, NULL)")
-    assert engine.version("changing") not in (first, engine.version("changing") + "x")
+    assert engine.refresh("changing") not in (first, engine.refresh("changing") + "x")
     assert sorted(ask(engine, "SELECT n FROM tacit_data.changing")["n"]) == [5, 6]
     with pytest.raises(SourceMissing, match="a, which broken"):
         engine.register(Table("broken", (Column("a", Kind.TEXT),)), source(engine, "default.changing"), {})
@@ -137,22 +138,22 @@ def test_tables_that_change_are_noticed_and_tables_that_are_dropped_are_missing(
         engine.register(Table("broken", (Column("gone", Kind.TEXT),)), source(engine, "default.changing"), {})
     sql(engine, "DROP TABLE changing")
     with pytest.raises(SourceMissing, match=r"default\.changing"):
-        engine.version("changing")
-    with pytest.raises(SourceMissing):
+        engine.refresh("changing")
+    with pytest.raises(EngineFailed, match=FAILED):
         ask(engine, "SELECT n FROM tacit_data.changing")
 
 
 def test_a_view_has_another_version_whenever_its_rows_differ(engine: SparkEngine) -> None:
     sql(engine, "CREATE VIEW seen AS SELECT * FROM VALUES (1L, CAST(NULL AS BIGINT)), (2L, 3L) AS t(u, n)")
     engine.register(Table("seen", NUMBERS), source(engine, "spark_catalog.default.seen"), {})
-    versions = [engine.version("seen"), engine.version("seen")]
+    versions = [engine.refresh("seen"), engine.refresh("seen")]
     for rows in ("(CAST(NULL AS BIGINT), 1L), (2L, 3L)", "(1L, NULL), (2L, 3L), (1L, NULL)", "(1L, 3L), (2L, NULL)"):
         sql(engine, f"CREATE OR REPLACE VIEW seen AS SELECT * FROM VALUES {rows} AS t(u, n)")
-        versions.append(engine.version("seen"))
+        versions.append(engine.refresh("seen"))
     assert versions[0] == versions[1]
     assert len(set(versions)) == 4  # a value in another column, one twice, two that changed places
     sql(engine, "CREATE OR REPLACE VIEW seen AS SELECT * FROM VALUES (2L, 3L), (1L, NULL) AS t(u, n)")
-    assert engine.version("seen") == versions[0]
+    assert engine.refresh("seen") == versions[0]
 
 
 def test_an_error_says_nothing_of_the_data_and_nothing_is_logged(
@@ -188,11 +189,11 @@ def test_a_server_that_is_killed_in_the_midst_of_a_question_is_no_connection(
     timer = threading.Timer(1.0, server.kill)
     timer.start()
     started_s = time.monotonic()
-    with pytest.raises(NoConnection, match="cannot be reached"):
+    with pytest.raises(EngineFailed, match=FAILED):
         ask(engine, ENDLESS)
     assert time.monotonic() - started_s < 60
     with pytest.raises(NoConnection):
-        engine.version("long")
+        engine.refresh("long")
     with pytest.raises(NoConnection):
         SparkEngine(engine.place, salt=7).describe(source(engine, "default.changing"))
     timer.join()

@@ -132,7 +132,13 @@ def test_a_large_private_table_with_a_limit_is_stored(
     assert engine.run(f"SELECT COUNT(*) AS n, MAX({ROWS}) AS r FROM tacit_data.events") == {"n": [15], "r": [3]}
 
 
-def test_a_public_table_stays_in_its_files_unless_they_are_csv(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_a_table_of_many_rows_stays_in_its_files_unless_they_are_csv(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.register(PUBLIC, written(tmp_path / "e.parquet"), {})
+    assert len(stored(tmp_path)) == 1
+    engine.forget(PUBLIC.name)
+    monkeypatch.setattr("tacit.engines.duckdb.engine.ROWS_STORED_MAX", 10)
     engine.register(PUBLIC, written(tmp_path / "e.parquet"), {})
     assert stored(tmp_path) == []
     (tmp_path / "e.csv").write_text("u,n\n1,2\n")
@@ -144,7 +150,7 @@ def test_what_is_stored_is_used_again_by_the_next_engine(tmp_path: Path, monkeyp
     source = written(tmp_path / "e.parquet")
     first = DuckDBEngine(tmp_path / "folder", salt=1)
     first.register(LIMITED, source, {})
-    version = first.version("events")
+    version = first.refresh("events")
     first.close()
 
     def make(*_: object) -> Path:
@@ -153,20 +159,19 @@ def test_what_is_stored_is_used_again_by_the_next_engine(tmp_path: Path, monkeyp
     monkeypatch.setattr(Store, "make", make)
     second = DuckDBEngine(tmp_path / "folder", salt=1)
     second.register(LIMITED, source, {})
-    assert second.version("events") == version
+    assert second.refresh("events") == version
     assert second.run("SELECT COUNT(*) AS n FROM tacit_data.events") == {"n": [15]}
     second.close()
 
 
-def test_another_salt_chooses_other_rows_and_is_another_version(tmp_path: Path) -> None:
-    source, kept, versions = written(tmp_path / "e.parquet"), set(), set()
+def test_another_salt_chooses_other_rows(tmp_path: Path) -> None:
+    source, kept = written(tmp_path / "e.parquet"), set()
     for salt in range(4):
         engine = DuckDBEngine(tmp_path / "folder", salt=salt)
         engine.register(LIMITED, source, {})
         kept.add(tuple(engine.run("SELECT n FROM tacit_data.events ORDER BY n")["n"]))
-        versions.add(engine.version("events"))
         engine.close()
-    assert len(kept) == len(versions) == 4
+    assert len(kept) == 4
     assert len(stored(tmp_path)) == 1
 
 
@@ -207,9 +212,9 @@ def test_a_table_of_a_database_is_found_by_its_schema(engine: DuckDBEngine, tmp_
 def test_a_file_that_joins_a_glob_is_read(engine: DuckDBEngine, tmp_path: Path) -> None:
     written(tmp_path / "parts" / "1.parquet")
     engine.register(PRIVATE, Source("parquet", str(tmp_path / "parts" / "*.parquet")), {})
-    first = engine.version("events")
+    first = engine.refresh("events")
     written(tmp_path / "parts" / "2.parquet")
-    assert engine.version("events") != first
+    assert engine.refresh("events") != first
     assert engine.run("SELECT COUNT(*) AS n FROM tacit_data.events") == {"n": [80]}
 
 
@@ -253,7 +258,7 @@ def test_a_kind_that_no_cast_leads_to_is_missing_everywhere(engine: DuckDBEngine
 
 def test_an_unknown_table_has_no_version(engine: DuckDBEngine) -> None:
     with pytest.raises(NotInCatalog):
-        engine.version("nothing")
+        engine.refresh("nothing")
 
 
 @pytest.mark.parametrize(

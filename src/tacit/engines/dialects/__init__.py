@@ -10,9 +10,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tacit.engines.dialects.postgres import postgres as postgres
+from tacit.engines.dialects.searches import limited
 from tacit.engines.dialects.spark import spark as spark
 
 
 def duckdb(tree: exp.Query) -> str:
     """Return a statement as DuckDB reads it."""
-    return tree.sql(dialect="duckdb")
+    return limited(tree).sql(dialect="duckdb")

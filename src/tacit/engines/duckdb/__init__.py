@@ -7,6 +7,7 @@
     relations   the SELECT that shows a table, with the unit of each row
     prepared    rows stored for questions: immutable files, made aside and renamed
     connecting  settings: no network, no extensions, no files but the registered ones
+    resources   how much memory and disk a connection may take
     running     one statement: its time limit, cancelling, progress, and its answer by columns
     names       names and texts in SQL
 

@@ -2,7 +2,7 @@
 
 Promise: nothing goes over a network, no extension is installed or loaded, no variable of the Python program can be
 read. The connection that questions run on can open the registered files and nothing else, cannot write, and its
-settings are locked.
+settings are locked. Memory and disk are limited (`resources`); without a folder for it, nothing is spilled to a disk.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
+from tacit.engines.duckdb.resources import memory_limit, spill_limit
 from tacit.engines.names import digest, listed, literal
 from tacit.privacy.errors import EngineFailed
 
@@ -24,6 +25,7 @@ CLOSED: Final[Mapping[str, Any]] = {
     "allow_persistent_secrets": False,
     "python_enable_replacements": False,
     "preserve_insertion_order": False,
+    "temp_directory": "",
 }
 
 HARMFUL: Final = frozenset({"top_n_window_elimination", "type_pushdown"})
@@ -36,8 +38,11 @@ second moves TRY_CAST into the scan of a CSV file, where a value that cannot be 
 
 def connect(settings: Mapping[str, Any]) -> Connection:
     """Open a database in memory that can read local files."""
+    limits = {"memory_limit": memory_limit()}
+    if "temp_directory" in settings:
+        limits["max_temp_directory_size"] = spill_limit(settings["temp_directory"])
     try:
-        connection = duckdb.connect(":memory:", config={**CLOSED, **settings})
+        connection = duckdb.connect(":memory:", config={**CLOSED, **limits, **settings})
     except duckdb.Error:
         raise EngineFailed(
             "DuckDB does not open with these settings; threads is a whole number, memory_limit a text such as 4GB"
@@ -46,6 +51,14 @@ def connect(settings: Mapping[str, Any]) -> Connection:
     known = {str(row[0]) for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
     connection.execute(f"SET disabled_optimizers = {literal(','.join(sorted(HARMFUL & known)))}")
     return connection
+
+
+def answers(connection: Connection) -> bool:
+    """Return whether a connection can still be used; after some errors DuckDB refuses everything."""
+    try:
+        return connection.cursor().execute("SELECT 1").fetchone() == (1,)
+    except duckdb.Error:
+        return False
 
 
 def attach(connection: Connection, path: str, *, write: bool = False) -> None:

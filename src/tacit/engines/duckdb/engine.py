@@ -1,10 +1,9 @@
 """The engine: which tables are registered, from which files, in which version.
 
-Small private tables, CSV files, and tables with a limit on the rows of a unit are stored once (`prepared`); all others
-are views over their files, which are read for each question and never loaded. A stored table is used again by every
-process, until its files, its declared columns or the tables it leads to change: `version` notices that from the sizes
-and times of the files, and brings the relation up to date before it answers. So whoever asks for the version before a
-question asks about the rows of that version.
+Tables of up to `ROWS_STORED_MAX` rows, CSV files, views of a database, and tables with a limit on the rows of a unit
+are stored once (`prepared`); all others are read from their files for each question and never loaded. A stored table is
+used again by every process that registers it with the same fingerprint, whatever became of its files meanwhile;
+`refresh` looks at them again, by their sizes and times, and stores them anew if they have changed.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import shutil
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +25,7 @@ from sqlglot import exp
 from tacit.engines import dialects
 from tacit.engines.declared import ends
 from tacit.engines.duckdb import relations
-from tacit.engines.duckdb.connecting import Connection, alias, attach, connect, detach
+from tacit.engines.duckdb.connecting import Connection, alias, answers, attach, connect, detach
 from tacit.engines.duckdb.prepared import TABLE, Store
 from tacit.engines.duckdb.reading import Reader
 from tacit.engines.duckdb.relations import Shown
@@ -39,9 +38,9 @@ from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NotInCat
 from tacit.privacy.tables import Table
 
 ROWS_STORED_MAX: Final = 30_000_000
-"""A private table with more rows than that, and no limit on those of a unit, stays in its files."""
+"""A table with more rows than that, and no limit on those of a unit, stays in its files."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Changes with the way rows are stored, so that files of an older way are made anew."""
 
 _ATTEMPTS: Final = 3
@@ -56,7 +55,9 @@ class _Registered:
     table: Table
     source: Source
     others: Mapping[str, Table]
+    fingerprint: str
     version: str
+    """A digest of all that decides what the relation holds."""
     shown: Shown
     path: Path | None
     """Where its rows are stored, None for a view over files."""
@@ -94,7 +95,14 @@ class DuckDBEngine:
         with self._preparing:
             return self._find(source).described
 
-    def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
+    def with_forms(self, source: Source) -> Source:
+        """Return a source with the forms of its CSV files as they are now, by which later versions are to be read."""
+        with self._preparing:
+            return replace(source, csv=self._find(source).forms)
+
+    def register(
+        self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str | None = None
+    ) -> None:
         """Show a table as a relation, storing its rows where that makes questions fast.
 
         The tables that it leads to by foreign keys are registered before it. Nothing is done if all is as it was.
@@ -104,7 +112,7 @@ class DuckDBEngine:
             check(table, known)
             for step in table.unit.through if table.unit else ():
                 self._registered(step.target_table)
-            self._show(table, source, known)
+            self._show(table, source, known, fingerprint)
 
     def forget(self, name: str) -> None:
         """Take a table away again, with what was stored of it."""
@@ -114,11 +122,11 @@ class DuckDBEngine:
                 self._reader = None
             self._store.forget(name)
 
-    def version(self, name: str) -> str:
-        """Return a text that changes whenever the rows of a table may have changed, after bringing them up to date."""
+    def refresh(self, name: str) -> str:
+        """Show the rows of a table as they are now, and return the fingerprint of its files."""
         with self._preparing:
             known = self._registered(name)
-            return self._show(known.table, known.source, known.others).version
+            return self._show(known.table, known.source, known.others).fingerprint
 
     def write(self, tree: exp.Query) -> str:
         """Return a statement as DuckDB reads it."""
@@ -134,14 +142,21 @@ class DuckDBEngine:
     ) -> Columns:
         """Run one SELECT and return its columns; `progress` is called from another thread."""
         reader = self._read()
-        with reader.cursor(tells=progress is not None) as cursor:
-            return self._runs.run(
-                cursor,
-                lambda: answer(cursor, sql, parameters),
-                timeout_s=timeout_s,
-                progress=progress,
-                failure=_FAILED,
-            )
+        try:
+            with reader.cursor(tells=progress is not None) as cursor:
+                return self._runs.run(
+                    cursor,
+                    lambda: answer(cursor, sql, parameters),
+                    timeout_s=timeout_s,
+                    progress=progress,
+                    failure=_FAILED,
+                )
+        except EngineFailed as caught:
+            failed = caught
+        except duckdb.Error:
+            failed = EngineFailed(_FAILED)
+        self._drop_if_broken(reader)
+        raise failed
 
     def cancel(self, thread: int | None = None) -> None:
         """Make what a thread runs now, or whatever runs in this engine, questions and preparations, raise Cancelled."""
@@ -184,24 +199,38 @@ class DuckDBEngine:
                 self._reader = Reader(self._settings, shown)
             return self._reader
 
-    def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
-        """Show a table in its present version, and return what is shown."""
+    def _drop_if_broken(self, reader: Reader) -> None:
+        """Let the next question have a new connection if this one answers nothing any more."""
+        if not reader.works:
+            with self._reading:
+                if self._reader is reader:
+                    self._reader = None
+
+    def _show(
+        self, table: Table, source: Source, others: Mapping[str, Table], stated: str | None = None
+    ) -> _Registered:
+        """Show a table in the version of a fingerprint, or as its files are now, and return what is shown."""
         for _ in range(_ATTEMPTS):
-            version = self._current(table, source)
+            seen = fingerprint(source) if stated is None else stated
+            version = self._version(table, seen)
             known = self._tables.get(table.name.lower())
             if known is not None and known.version == version and (known.path is None or known.path.exists()):
+                if stated is None:
+                    self._check(table, source, version)
                 return known
             shown, path = self._prepared(table, source, version)
-            if self._current(table, source) == version:
-                made = _Registered(table, source, others, version, shown, path)
+            if stated is None:
+                self._check(table, source, version)
+            if stated is not None or fingerprint(source) == seen:
+                made = _Registered(table, source, others, seen, version, shown, path)
                 with self._reading:
                     self._tables[table.name.lower()] = made
                     self._reader = None
                 return made
         raise SourceMissing(f"{source.place} is being written while it is read; try again when that is over")
 
-    def _current(self, table: Table, source: Source) -> str:
-        """Return the version of a table's rows now: all that decides what its relation holds."""
+    def _version(self, table: Table, seen: str) -> str:
+        """Return a digest of all that decides what a table's relation holds; `seen` is the fingerprint of its files."""
         limit, unit = table.limits.rows_per_unit, table.unit
         return digest(
             FORMAT,
@@ -209,9 +238,9 @@ class DuckDBEngine:
             [(column.name, column.kind.value, column.nullable, ends(column)) for column in table.columns],
             sorted(name.lower() for name in table.identified_by),
             None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
-            [self.version(step.target_table) for step in unit.through] if unit else [],
+            [self._registered(step.target_table).version for step in unit.through] if unit else [],
             None if limit is None else (limit, digest(self._salt)),
-            fingerprint(source),
+            seen,
         )
 
     def _prepared(self, table: Table, source: Source, version: str) -> tuple[Shown, Path | None]:
@@ -234,21 +263,24 @@ class DuckDBEngine:
         return self._made(table, source, version)
 
     def _made(self, table: Table, source: Source, version: str) -> tuple[Shown, Path | None]:
-        """Look at the files of a table, check what they lead to, and store its rows or show them where they are."""
+        """Look at the files of a table, and store its rows or show them where they are."""
         found = self._find(source)
         rows = relations.declared(found, table)
         if table.unit is not None:
-            self._check_keys(table)
             parents = [self._registered(step.target_table) for step in table.unit.through]
             rows = relations.with_unit(table, rows, [(one.table, self._whole(one)) for one in parents])
         self._check_rows(table, source, rows)
-        self._check_identified(table, source, rows)
         if not _is_to_be_stored(table, found):
             return relations.view(table, rows), None
-        path = self._store.make(table.name, version, lambda aside: self._fill(table, rows, source, aside))
+        shown = self._tables.get(table.name.lower())
+        path = self._store.make(
+            table.name, version, lambda aside: self._fill(table, rows, source, aside), shown.path if shown else None
+        )
         return _from_file(table, path), path
 
     def _find(self, source: Source) -> Found:
+        if self._builder is not None and not answers(self._builder):
+            self._builder = None
         return find(self._building(), source, parallel=source.place not in self._slow)
 
     def _whole(self, known: _Registered) -> Shown:
@@ -259,11 +291,25 @@ class DuckDBEngine:
             return Shown(f"SELECT {', '.join(columns)} FROM ({shown.sql})", shown.attached)
         return relations.declared(self._find(known.source), known.table)
 
+    def _check(self, table: Table, source: Source, version: str) -> None:
+        """Refuse rows that belong to several units or share what identifies them; once for each version."""
+        fact = digest("checked", version)
+        has_keys = bool(table.identified_by or (table.unit is not None and table.unit.through))
+        if not has_keys or self._store.is_marked(table.name, fact):
+            return
+        if table.unit is not None:
+            self._check_keys(table)
+        self._check_identified(table, source, relations.declared(self._find(source), table))
+        self._store.mark(table.name, fact)
+
     def _check_keys(self, table: Table) -> None:
         """Refuse foreign keys that lead to several rows: a row would belong to several units."""
         assert table.unit is not None
-        for step in table.unit.through:
+        for number, step in enumerate(table.unit.through, start=1):
             parent = self._registered(step.target_table)
+            leads_on = table.unit.through[number].column if number < len(table.unit.through) else table.unit.column
+            for key in (step.target_column, leads_on):
+                relations.check_key(self._find(parent.source), parent.table, key)
             fact = digest("unique", parent.version, step.target_column.lower())
             if self._store.is_marked(parent.table.name, fact):
                 continue
@@ -291,8 +337,8 @@ class DuckDBEngine:
             raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it anew")
 
     def _check_identified(self, table: Table, source: Source, rows: Shown) -> None:
-        """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
-        if table.is_private or not table.identified_by:
+        """Refuse a table two rows of which share what is said to identify them: joins would multiply rows."""
+        if not table.identified_by:
             return
         keys = ", ".join(f"c{place(table, name)}" for name in table.identified_by)
         sql = f"SELECT COUNT(*) AS n FROM (SELECT {keys} FROM ({rows.sql}) GROUP BY ALL HAVING COUNT(*) > 1)"
@@ -354,7 +400,7 @@ class DuckDBEngine:
 def _is_to_be_stored(table: Table, found: Found) -> bool:
     if found.source.form == "csv" or table.limits.rows_per_unit is not None:
         return True
-    return table.is_private and found.rows is not None and found.rows <= ROWS_STORED_MAX
+    return found.rows is None or found.rows <= ROWS_STORED_MAX
 
 
 def _stored(path: Path) -> str:

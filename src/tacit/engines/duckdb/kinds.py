@@ -1,6 +1,12 @@
 """Types of DuckDB as kinds, and casts that never fail: what cannot be cast is NULL.
 
-A time with a zone becomes UTC; a time without one is taken as UTC. Infinite dates and times stay so here.
+A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
+number keeps every digit, NaN is NULL, and the two zeros are one. `is_exact` says which casts can be used for units and
+keys: different values stay different or become NULL, so that no two people become one.
+
+A time with a zone becomes UTC; a time without one is taken as UTC. Infinite dates and times stay so here. Texts are
+compared by their code points: a collation of the source's column, such as NOCASE, would merge groups and units whose
+texts differ, so that one row could move another row's group.
 Not here: bounds, and the years that a program above the engine can hold (`engines.declared`).
 """
 
@@ -21,22 +27,45 @@ TYPES: Final = {
 }
 """The type in which each kind is shown."""
 
+BINARY: Final = 'COLLATE "C"'
+"""Takes any other collation off a text; it stays off in what is made of the text, also when that is stored."""
+
+_SMALL: Final = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
+_WIDE: Final = ("UBIGINT", "HUGEINT", "UHUGEINT")
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+_TIMES: Final = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE")
 _KINDS: Final = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), Kind.INTEGER),
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL", "FLOAT", "DOUBLE"), Kind.REAL),
+    **dict.fromkeys((*_SMALL, "BIGINT"), Kind.INTEGER),
+    **dict.fromkeys((*_WIDE, "DECIMAL", *_FLOATS), Kind.REAL),
     **dict.fromkeys(("VARCHAR", "UUID", "ENUM"), Kind.TEXT),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.TIME),
-    "TIMESTAMP WITH TIME ZONE": Kind.TIME,
+    **dict.fromkeys((*_TIMES, "TIMESTAMP_NS"), Kind.TIME),
     "BOOLEAN": Kind.BOOLEAN,
     "DATE": Kind.DATE,
 }
+_EXACT: Final = {
+    Kind.BOOLEAN: frozenset({"BOOLEAN"}),
+    Kind.INTEGER: frozenset({*_SMALL, "BIGINT", *_WIDE, "DECIMAL", *_FLOATS, "VARCHAR", "BOOLEAN"}),
+    Kind.REAL: frozenset({*_SMALL, *_FLOATS}),
+    Kind.TEXT: frozenset(
+        {*_KINDS, "BIGNUM", "VARINT", "BLOB", "BIT", "JSON", "TIME", "TIME_NS", "TIME WITH TIME ZONE", "TIMESTAMPTZ_NS"}
+    ),
+    Kind.DATE: frozenset({"DATE"}),
+    Kind.TIME: frozenset({*_TIMES, "DATE"}),
+}
+_WHOLE: Final = literal(r"\s*[+-]?[0-9]+[.]0*\s*")
 
 
 def kind_of(type_name: str) -> Kind | None:
     """Return the kind that fits a type, None if no question can be about it."""
-    if type_name.endswith("]"):
-        return None
-    return _KINDS.get(type_name.partition("(")[0])
+    return _KINDS.get(_base(type_name))
+
+
+def is_exact(type_name: str, kind: Kind) -> bool:
+    """Return whether values of a type that differ are different as a kind, or NULL.
+
+    Texts that write one whole number in two ways, such as 7 and 007, are the same integer.
+    """
+    return _base(type_name) in _EXACT[kind]
 
 
 def merged(one: Kind | None, other: Kind | None) -> Kind | None:
@@ -54,7 +83,26 @@ def cast(value: str, type_name: str, kind: Kind, pattern: str = "") -> str:
     """Return SQL for a value of a type as a kind; `pattern` is how dates or times are written in texts."""
     if kind in (Kind.DATE, Kind.TIME) and type_name == "VARCHAR":
         return _moment(value, kind, pattern)
-    return value if type_name == TYPES[kind] else f"TRY_CAST({value} AS {TYPES[kind]})"
+    shown = value if type_name == TYPES[kind] else f"TRY_CAST({value} AS {TYPES[kind]})"
+    base = _base(type_name)
+    if kind is Kind.TEXT:
+        return f"{_digits(value) if base in _FLOATS else shown} {BINARY}"
+    if kind is Kind.INTEGER and base in (*_FLOATS, "DECIMAL"):
+        return f"CASE WHEN {value} = trunc({value}) THEN {shown} END"
+    if kind is Kind.INTEGER and base == "VARCHAR":  # DuckDB rounds texts too
+        rare = " OR ".join(f"contains({value}, '{sign}')" for sign in ".eE")
+        return f"CASE WHEN NOT ({rare}) OR regexp_full_match({value}, {_WHOLE}) THEN {shown} END"
+    return shown
+
+
+def _base(type_name: str) -> str:
+    """Return the name of a type without its parameters; that of a list is none that is known."""
+    return type_name if type_name.endswith("]") else type_name.partition("(")[0]
+
+
+def _digits(value: str) -> str:
+    """Return SQL for a float as a text from which it can be read back; of the two zeros one, and no NaN."""
+    return f"CASE WHEN NOT isnan({value}) THEN CAST({value} + 0 AS VARCHAR) END"
 
 
 def _moment(value: str, kind: Kind, pattern: str) -> str:

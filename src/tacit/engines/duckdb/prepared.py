@@ -1,11 +1,13 @@
 """Rows stored for questions: one immutable DuckDB file a table and version, in the folder `prepared`.
 
-Promise: a file that is there is complete. It is made aside, flushed to the disk and renamed, and never changed after
-that; a process that dies while it makes one leaves only something that the next one sweeps away. So any number of
-processes can read the same files without locks, and two that make the same one at once make it twice and keep one.
+Promise: a file that is there is complete, and only its owner can read it. It is made aside, flushed to the disk and
+renamed, and never changed after that; a process that dies while it makes one leaves only something that the next one
+sweeps away. So any number of processes can read the same files without locks, and two that make the same one at once
+make it twice and keep one.
 
-A version is in a file's name; files of other versions of a table are removed when a new one is there. A process that
-still has one of those open keeps it until it lets go.
+A version is in a file's name; files of other versions of a table are removed when a new one is there, but for the one
+that was shown before it: if the new rows are not taken in the end, those are shown again. A process that still has a
+removed file open keeps it until it lets go.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -42,13 +44,17 @@ class Store:
         """Return where the rows of a table in a version are, or would be."""
         return self.folder / f"{_stem(name)}-{version[:32]}{SUFFIX}"
 
-    def make(self, name: str, version: str, fill: Callable[[str], None]) -> Path:
-        """Make the file of a table: `fill` is given the path of an empty place for it, and closes what it writes."""
+    def make(self, name: str, version: str, fill: Callable[[str], None], kept: Path | None = None) -> Path:
+        """Make the file of a table: `fill` is given the path of an empty place for it, and closes what it writes.
+
+        Files of other versions are removed, except `kept`.
+        """
         path = self.path(name, version)
         self._ready()
         aside = f"{path}.aside-{os.getpid()}-{next(_NUMBERS)}"
         try:
             fill(aside)
+            os.chmod(aside, 0o600)
             _flush(aside)
             os.replace(aside, path)
             _flush(str(self.folder))
@@ -60,18 +66,24 @@ class Store:
             for leftover in (aside, f"{aside}.wal"):
                 with suppress(OSError):
                     os.unlink(leftover)
-        self.forget(name, but=path)
+        self.forget(name, but=(path, kept))
         return path
 
-    def forget(self, name: str, but: Path | None = None) -> None:
-        """Remove the files and marks of a table, except one."""
+    def forget(self, name: str, but: Sequence[Path | None] = ()) -> None:
+        """Remove the files and marks of a table, except some."""
         for path in self.folder.glob(f"{_stem(name)}-*"):
-            if path != but and not _ASIDE.search(path.name):
+            if path not in but and not _ASIDE.search(path.name):
                 with suppress(OSError):
                     path.unlink()
 
     def sweep(self) -> None:
-        """Remove what processes that are no more have left: files half made, and rows that did not fit into memory."""
+        """Remove what processes that are no more have left: files half made, and rows that did not fit into memory.
+
+        The folder for such rows is made before DuckDB needs it, so that only its owner can read them.
+        """
+        with suppress(OSError):
+            self.spill.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.spill.chmod(0o700)
         for path in self.folder.glob("*.aside-*"):
             found = _ASIDE.search(path.name)
             if found and not _alive(int(found[1])):
@@ -98,6 +110,7 @@ class Store:
     def _ready(self) -> None:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.chmod(0o700)
         except OSError:
             raise EngineFailed(
                 f"{self.folder} cannot be made; check that {self.folder.parent} can be written"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import duckdb
 
-from tacit.engines.duckdb.connecting import Connection, attach, connect, lock
+from tacit.engines.duckdb.connecting import Connection, answers, attach, connect, lock
 from tacit.engines.duckdb.relations import Shown
 from tacit.engines.names import quoted
 from tacit.engines.protocol import SCHEMA
@@ -50,6 +50,15 @@ class Reader:
             else:
                 with self._lock:
                     self._telling.append(teller)
+
+    @property
+    def works(self) -> bool:
+        """Whether the connection can still be used."""
+        return answers(self._connection)
+
+    def close(self) -> None:
+        """Let go of the connection; statements that run on it end."""
+        self._connection.close()
 
     def _show(self, name: str, shown: Shown) -> bool:
         """Make the view of a table; one whose files are gone is not there, and says so when its version is asked."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.engines import relations
+from tacit.engines.duckdb.kinds import is_exact
 from tacit.engines.duckdb.sources import Found
 from tacit.engines.names import quoted
 from tacit.engines.protocol import ROWS, UNIT
 from tacit.engines.relations import renamed, unit_of
-from tacit.privacy.errors import SourceMissing
+from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 
 
@@ -23,8 +24,29 @@ class Shown:
     files: tuple[str, ...] = ()
 
 
+def check_key(found: Found, table: Table, name: str) -> None:
+    """Refuse a unit or key whose values in the source the declared kind does not tell apart."""
+    column = table.column(name)
+    for scan in found.scans:
+        type_name = scan.type(column) if column.name.lower() in scan.columns else ""
+        if type_name and not is_exact(type_name, column.kind):
+            instead = (
+                f'declare it as text, kinds={{"{column.name}": "text"}}'
+                if is_exact(type_name, Kind.TEXT)
+                else "identify units by a column of numbers or texts"
+            )
+            raise InvalidInput(
+                f"{table.name}.{column.name} identifies units, and as {column.kind} some of its values of the type "
+                f"{type_name} would become the same; {instead}",
+                name="kinds",
+                value=column.name,
+            )
+
+
 def declared(found: Found, table: Table) -> Shown:
     """Return the SELECT of the declared columns, c0, c1, ..., over all rows of a source."""
+    if table.unit is not None:
+        check_key(found, table, table.unit.through[0].column if table.unit.through else table.unit.column)
     parts = []
     for scan in found.scans:
         for column in table.columns:

@@ -15,8 +15,9 @@ from typing import Final
 
 import duckdb
 
+from tacit.engines.csv_form import CsvForm
 from tacit.engines.duckdb.connecting import Connection, alias, attach, detach
-from tacit.engines.duckdb.csv_files import CsvForm, form_of, scan
+from tacit.engines.duckdb.csv_files import form_for, form_of, scan
 from tacit.engines.duckdb.kinds import cast, kind_of, merged
 from tacit.engines.names import digest, listed, quoted
 from tacit.engines.protocol import Described, Source
@@ -37,9 +38,12 @@ class Scan:
     def value(self, column: Column) -> str:
         """Return SQL for a declared column, which the scan has."""
         found = self.columns[column.name.lower()]
-        if self.form is None:
-            return cast(quoted(found.name), found.type, column.kind)
-        return cast(quoted(found.name), "VARCHAR", column.kind, self.form.pattern(found.type))
+        pattern = "" if self.form is None else self.form.pattern(found.type)
+        return cast(quoted(found.name), self.type(column), column.kind, pattern)
+
+    def type(self, column: Column) -> str:
+        """Return the type in which the scan has a declared column; every field of a CSV file is a text."""
+        return self.columns[column.name.lower()].type if self.form is None else "VARCHAR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,11 @@ class Found:
     attached: tuple[str, ...] = ()
     rows: int | None = None
     """How many rows there are, where that is known without reading them."""
+
+    @property
+    def forms(self) -> tuple[CsvForm, ...]:
+        """The forms of CSV files, to be kept as `Source.csv`."""
+        return tuple(one.form for one in self.scans if one.form is not None)
 
     @property
     def described(self) -> list[Described]:
@@ -86,7 +95,7 @@ def files_of(source: Source) -> tuple[str, ...]:
 
 def fingerprint(source: Source) -> str:
     """Return a digest that changes with every file of a source, from their sizes and times alone."""
-    marks: list[object] = [source.form, source.place, source.table]
+    marks: list[object] = [source.form, source.place, source.table, [form.to_dict() for form in source.csv]]
     for path in files_of(source):
         beside = (f"{path}.wal",) if source.form == "duckdb" and os.path.exists(f"{path}.wal") else ()
         for one in (path, *beside):
@@ -105,16 +114,19 @@ def find(connection: Connection, source: Source, *, parallel: bool = True) -> Fo
         if not os.access(path, os.R_OK):
             raise SourceMissing(f"{path} may not be read; check its permissions")
     if source.form == "csv":
-        return Found(source, files, _csv_scans(connection, files, parallel))
+        return Found(source, files, _csv_scans(connection, files, source.csv, parallel))
     if source.form == "parquet":
         return _parquet(connection, source, files)
     return _database(connection, source, files[0])
 
 
-def _csv_scans(connection: Connection, files: tuple[str, ...], parallel: bool) -> tuple[Scan, ...]:
+def _csv_scans(
+    connection: Connection, files: tuple[str, ...], kept: tuple[CsvForm, ...], parallel: bool
+) -> tuple[Scan, ...]:
     by_form: dict[CsvForm, list[str]] = {}
     for path in files:
-        by_form.setdefault(form_of(connection, path), []).append(path)
+        form = form_for(connection, kept, path) if kept else form_of(connection, path)
+        by_form.setdefault(form, []).append(path)
     return tuple(
         Scan(
             scan(form, paths, parallel=parallel),

@@ -6,10 +6,11 @@
     errors      what went wrong, in sentences that hold nothing of the data or of the password
     running     one statement: its time limit, cancelling, its answer by columns
     sources     tables of the database: their columns, and which kinds fit them
-    kinds       types of PostgreSQL as kinds, and casts that never fail
+    views       views and foreign tables that may fail for a row, which are refused
+    kinds       types of PostgreSQL as kinds, casts that never fail, and which of them keep values apart
     relations   the queries that show registered tables, put in front of a statement
-    snapshots   transactions: which rows a statement sees
-    versions    whether the rows of a table may have changed
+    transactions  one a statement, read-only
+    fingerprints  whether the rows of a table may have changed
 
 For callers there is `PostgresEngine`. psycopg comes with the extra `postgres`, and is imported when it is needed.
 """

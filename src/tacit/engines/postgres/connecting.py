@@ -18,6 +18,12 @@ from tacit.privacy.errors import EngineFailed, Unavailable
 
 CONNECT_TIMEOUT_S: Final = 10
 LOCK_TIMEOUT: Final = "30s"
+STATEMENT_TIMEOUT: Final = "3600s"
+"""How long a statement runs for which no other limit is given, such as the checks at registration."""
+
+TEMP_FILE_LIMIT: Final = "20GB"
+"""How much a session writes to temporary files at most, where the account may set that."""
+
 ENCODING: Final = "UTF8"
 IDLE_MAX: Final = 4
 """How many connections are kept for later."""
@@ -34,7 +40,10 @@ SETTINGS: Final = {
     "extra_float_digits": "1",
     "bytea_output": "hex",
     "lock_timeout": LOCK_TIMEOUT,
-    "statement_timeout": "0",
+    "statement_timeout": STATEMENT_TIMEOUT,
+    "idle_in_transaction_session_timeout": "60s",
+    "row_security": "off",
+    "client_min_messages": "error",
     "jit": "off",
     "enable_nestloop": "off",
     "work_mem": "64MB",
@@ -43,7 +52,9 @@ SETTINGS: Final = {
 """Compiling expressions takes longer than it saves: statements differ, and run for seconds at most. Of columns that are
 cast and clamped the planner knows nothing, expects one row where there are thousands, and would join by loops over
 whole tables; statements read all rows anyway, and joining by hashes takes the same time whatever it expects. Whether a
-value is in a list of millions is looked up in a hash if that has room, and otherwise each row reads the whole list."""
+value is in a list of millions is looked up in a hash if that has room, and otherwise each row reads the whole list.
+With row_security off, a table whose policies hide rows is an error, and not a table with fewer rows: a policy may look
+at the rows of others, and then one person more or less moves the rows of many."""
 
 
 def driver() -> Any:
@@ -118,6 +129,8 @@ def connected(place: str) -> Any:
             keepalives_count=3,
         )
         connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in SETTINGS.items()))
+        with suppress(psycopg.Error):  # most accounts may not set it; their administrator can
+            connection.execute(f"SET temp_file_limit = '{TEMP_FILE_LIMIT}'")
         if connection.info.parameter_status("server_encoding") != ENCODING:
             error = EngineFailed(
                 f"texts of this database are not in {ENCODING}, and may not be texts at all; convert it"

@@ -1,7 +1,7 @@
 """The engine: which tables are registered, and statements over them.
 
 A registered table is a query that is put in front of each statement (`relations`); nothing is made in the database. One
-connection is lent to each statement, in a read-only transaction (`snapshots`).
+connection is lent to each statement, in a read-only transaction (`transactions`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from tacit.engines.declared import ends
-from tacit.engines.names import digest
 from tacit.engines.postgres import relations, sources
 from tacit.engines.postgres.connecting import Connections
+from tacit.engines.postgres.fingerprints import Fingerprints
 from tacit.engines.postgres.relations import SALT, Shown
 from tacit.engines.postgres.running import Runs, answer
-from tacit.engines.postgres.snapshots import Snapshots
 from tacit.engines.postgres.sources import Found
-from tacit.engines.postgres.versions import Versions
+from tacit.engines.postgres.transactions import Transactions
 from tacit.engines.protocol import Columns, Described, Progress, Source
 from tacit.engines.relations import check, place
+from tacit.engines.statement_errors import with_uniform_errors
 from tacit.privacy.errors import InvalidInput, NotInCatalog
 from tacit.privacy.tables import Table
+
+UNICODE_CASE_SINCE: Final = 170_000
+"""The first version of the server that knows the case of letters without a locale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,6 @@ class _Registered:
     others: Mapping[str, Table]
     found: Found
     shown: Shown
-    checked: str = ""
-    """The rows of which it is known that foreign keys lead to one of them, and that keys tell them apart."""
 
 
 _engines: Final[weakref.WeakSet[PostgresEngine]] = weakref.WeakSet()
@@ -58,6 +58,7 @@ class PostgresEngine:
         self._salt = salt
         self._tables: dict[str, _Registered] = {}
         self._left_behind: list[Any] = []
+        self._server_version = 0  # not known before a table is registered
         self._begin()
         _engines.add(self)
 
@@ -65,15 +66,15 @@ class PostgresEngine:
         """Begin without connections and with open locks."""
         self._lock = threading.Lock()
         self._connections, self._runs = Connections(self.place), Runs()
-        self._snapshots = Snapshots(self._connections, self._runs)
-        self._versions = Versions(self._salt)
+        self._transactions = Transactions(self._connections, self._runs)
+        self._fingerprints = Fingerprints(self._salt)
 
     def begin_in_child(self) -> None:
         """Begin anew in a forked child, which keeps its parent's connections from the collector and never uses them.
 
         On one connection the answers to parent and child would be mixed up, each read with the noise of the other.
         """
-        self._left_behind += [self._connections, self._snapshots]
+        self._left_behind += [self._connections]
         self._begin()
 
     def __repr__(self) -> str:
@@ -81,44 +82,55 @@ class PostgresEngine:
 
     def describe(self, source: Source) -> list[Described]:
         """Return the columns of a table, from the catalog of the database."""
-        return self._snapshots.alone(lambda connection: sources.find(connection, source)).described
+        return self._transactions.run(lambda connection: sources.find(connection, source)).described
 
-    def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
-        """Show a table as a relation; the tables that it leads to by foreign keys are registered before it."""
+    def register(
+        self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str | None = None
+    ) -> None:
+        """Show a table as a relation; the tables that it leads to by foreign keys are registered before it.
+
+        Rows stay in the database, so those of now are shown; with a fingerprint they are not checked.
+        """
         known = {name.lower(): other for name, other in others.items()}
         check(table, known)
         parents = self._parents(table)
 
         def show(connection: Any) -> _Registered:
+            self._server_version = int(connection.info.server_version)
             found = sources.find(connection, source)
             shown = relations.shown(table, found, [(one.table, one.found) for one in parents])
             made = _Registered(table, source, known, found, shown)
-            self._check(connection, made, parents)
+            if fingerprint is None:
+                self._check(connection, made, parents)
             nothing = f"SELECT * FROM {shown.relation.sql} LIMIT 0"
             self._answer(connection, relations.with_queries(dict(shown.queries), nothing))
             return made
 
-        self._snapshots.end()
-        self._keep(self._snapshots.alone(show))
+        self._keep(self._transactions.run(show))
 
     def forget(self, name: str) -> None:
         """Take a table away again."""
         with self._lock:
             self._tables.pop(name.lower(), None)
 
-    def version(self, name: str) -> str:
-        """Return a text that changes whenever the rows of a table may have changed, bringing the relation up to date.
-
-        `versions` says how, and `snapshots` why the statements that follow see the rows of this version.
-        """
+    def refresh(self, name: str) -> str:
+        """Look at a table again, check its rows, and return their fingerprint (`fingerprints`)."""
         known = self._registered(name)
-        return self._snapshots.version(name.lower(), lambda connection: self._version(connection, known))
+
+        def look(connection: Any) -> str:
+            parents = self._parents(known.table)
+            now = self._refreshed(connection, known, parents)
+            self._check(connection, now, parents)
+            self._keep(now)
+            return self._fingerprints.of(connection, now.table, now.found)
+
+        return self._transactions.run(look)
 
     def write(self, tree: exp.Query) -> str:
         """Return a statement as PostgreSQL reads it, with the queries that show its tables in front."""
         with self._lock:
             tables = {name: known.shown for name, known in self._tables.items()}
-        return relations.statement(tree, tables)
+        return relations.statement(tree, tables, unicode_case=self._server_version >= UNICODE_CASE_SINCE)
 
     def run(
         self,
@@ -130,7 +142,9 @@ class PostgresEngine:
     ) -> Columns:
         """Run one SELECT and return its columns; PostgreSQL does not say how far it is."""
         given = dict(parameters or {})
-        return self._snapshots.run(lambda connection: self._answer(connection, sql, given), timeout_s)
+        return with_uniform_errors(
+            lambda: self._transactions.run(lambda connection: self._answer(connection, sql, given), timeout_s)
+        )
 
     def cancel(self, thread: int | None = None) -> None:
         """Make what a thread runs now, or whatever runs in this engine, questions and preparations, raise Cancelled."""
@@ -141,7 +155,6 @@ class PostgresEngine:
         self._runs.cancel()
         with self._lock:
             self._tables.clear()
-        self._snapshots.close()
         self._connections.close()
 
     def _registered(self, name: str) -> _Registered:
@@ -161,32 +174,24 @@ class PostgresEngine:
     def _answer(self, connection: Any, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:
         return answer(connection, sql, {**(parameters or {}), SALT: self._salt})
 
-    def _version(self, connection: Any, known: _Registered) -> str:
-        """Look at a table and those that it leads to, show them as they are now, and return their version."""
-        parents = [self._refreshed(connection, one, []) for one in self._parents(known.table)]
-        now = self._refreshed(connection, known, parents)
-        rows = [self._versions.of(connection, one.table, one.found) for one in (now, *parents)]
-        if now.checked != digest(rows):
-            self._check(connection, now, parents)
-            now = replace(now, checked=digest(rows))
-        if now is not known:
-            self._keep(now)
-        salt = "" if known.table.limits.rows_per_unit is None else digest(self._salt)
-        return digest(_definition(known.table), salt, rows)
-
     def _refreshed(self, connection: Any, known: _Registered, parents: Sequence[_Registered]) -> _Registered:
-        """Return a table as it is in the database now; parents are shown by those that lead to them, not here."""
+        """Return a table as it is in the database now."""
         connection.execute(known.found.locked)  # from here on nobody changes its columns
         found = sources.find(connection, known.source)
-        shown = known.shown
-        if parents or known.table.unit is None or known.table.unit.is_direct:
-            shown = relations.shown(known.table, found, [(one.table, one.found) for one in parents])
+        shown = relations.shown(known.table, found, [(one.table, one.found) for one in parents])
         return known if (found, shown) == (known.found, known.shown) else replace(known, found=found, shown=shown)
 
     def _check(self, connection: Any, known: _Registered, parents: Sequence[_Registered]) -> None:
-        """Refuse foreign keys that lead to several rows, and keys of a public table that several rows share."""
+        """Refuse foreign keys that lead to several rows, and keys of a table that several rows share."""
         table = known.table
-        for step, parent in zip(table.unit.through if table.unit else (), parents, strict=True):
+        steps = table.unit.through if table.unit else ()
+        if table.unit is not None:
+            known.found.check_key(table, steps[0].column if steps else table.unit.column)
+            for number, (step, parent) in enumerate(zip(steps, parents, strict=True), start=1):
+                parent.found.check_key(parent.table, step.target_column)
+                onwards = steps[number].column if number < len(steps) else table.unit.column
+                parent.found.check_key(parent.table, onwards)
+        for step, parent in zip(steps, parents, strict=True):
             column = parent.table.column(step.target_column)
             if parent.found.is_unique(column):
                 continue
@@ -201,8 +206,8 @@ class PostgresEngine:
                     "several units; lead to a column that identifies the rows",
                     name="unit",
                 )
-        if table.is_private or not table.identified_by:
-            return  # of private tables it is known by the unit
+        if not table.identified_by:
+            return
         keys = ", ".join(f"c{place(table, name)}" for name in table.identified_by)
         rows = f"SELECT {keys} FROM ({relations.declared(table)}) AS d GROUP BY {keys} HAVING COUNT(*) > 1"
         if self._over(connection, known, f"SELECT COUNT(*) AS n FROM ({rows}) AS e")["n"][0]:
@@ -216,18 +221,6 @@ class PostgresEngine:
         written, _ = relations.translated(sql, [known.table])
         queries = {relations.source_name(known.table): known.found.rows(known.table)}
         return self._answer(connection, relations.with_queries(queries, written))
-
-
-def _definition(table: Table) -> tuple[object, ...]:
-    """Return all that is declared of a table and decides what its relation holds."""
-    unit = table.unit
-    return (
-        table.name.lower(),
-        [(column.name, column.kind.value, column.nullable, ends(column)) for column in table.columns],
-        sorted(name.lower() for name in table.identified_by),
-        None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
-        table.limits.rows_per_unit,
-    )
 
 
 def _begin_in_child() -> None:

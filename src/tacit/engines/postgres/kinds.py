@@ -2,7 +2,10 @@
 
 A time with a zone becomes UTC; a time without one is taken as UTC. Dates and times outside of the years 1 to 9999 are
 infinite here, and what is declared of them (`engines.declared`) moves them to their bounds. Texts are in the order of
-their bytes, whatever collation they have in the database.
+their bytes, and equal if their bytes are, whatever collation they have in the database.
+A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
+number keeps every digit, NaN is NULL, and the two zeros are one. `is_exact` says which casts can be used for units and
+keys: different values stay different or become NULL, so that no two people become one.
 """
 
 from __future__ import annotations
@@ -55,6 +58,34 @@ def kind_of(type_name: str, modifier: int, *, is_enum: bool) -> Kind | None:
     return _KINDS.get(type_name)
 
 
+def is_exact(type_name: str, found: Kind | None, kind: Kind) -> bool:
+    """Return whether values of a type that differ are different as a kind, or NULL, and equal ones are equal.
+
+    `found` is the kind that fits the type; an enum has one of its own name. Texts that write one whole number in two
+    ways, such as 7 and 007, are the same integer.
+    """
+    if found is Kind.TEXT and type_name not in _KINDS:  # an enum
+        return kind is Kind.TEXT
+    return type_name in _EXACT[kind]
+
+
+_WHOLE: Final = ("int2", "int4", "int8")
+_TEXTS: Final = ("text", "varchar", "bpchar", "name", "uuid")
+_EXACT: Final = {
+    Kind.BOOLEAN: frozenset({"bool"}),
+    Kind.INTEGER: frozenset({*_WHOLE, "numeric", "float4", "float8", *_TEXTS, "bool"}),
+    Kind.REAL: frozenset({"int2", "int4", "float4", "float8"}),
+    Kind.TEXT: frozenset(
+        {
+            *(*_TEXTS, *_WHOLE, "numeric", "float4", "float8", "bool", "date", "timestamp", "timestamptz", "bytea"),
+            *("time", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "money", "oid", "char"),
+        }
+    ),
+    Kind.DATE: frozenset({"date"}),
+    Kind.TIME: frozenset({"timestamp", "timestamptz"}),
+}
+
+
 def cast(column: str, type_name: str, kind: Kind, shown: str = "") -> str:
     """Return SQL for a column of a type as a kind; `shown` is the type in full, such as numeric(15,2)."""
     digits = _STATED.fullmatch(shown)
@@ -88,6 +119,9 @@ _POSSIBLE: Final = {
 
 def _text(column: str, kind: Kind) -> str:
     shown = f'({column}::text COLLATE "C")'
+    if kind is Kind.INTEGER:  # numbers that are not whole are none, also where they are written as texts
+        read = _plain(Type.TEXT, shown, kind)
+        return f"CASE WHEN {shown} !~ '[.eE]' OR {shown} ~ '^\\s*[+-]?[0-9]+[.]0*\\s*$' THEN {read} END"
     return _text_moment(shown) if kind is Kind.TIME else _plain(Type.TEXT, shown, kind)
 
 
@@ -98,7 +132,13 @@ def _integer(column: str, kind: Kind) -> str:
 def _real(column: str, kind: Kind) -> str:
     if kind is Kind.BOOLEAN:
         return f"({column} <> 0)"
-    return _plain(Type.REAL, f"{column}::float8", kind)
+    shown = _plain(Type.REAL, f"{column}::float8", kind)
+    if kind is Kind.INTEGER:
+        return f"CASE WHEN {column} = trunc({column}::float8) THEN {shown} END"
+    if kind is Kind.TEXT:  # of the two zeros one, and no NaN
+        one = _plain(Type.REAL, f"({column}::float8 + 0)", kind)
+        return f"CASE WHEN {column} <> 'NaN' THEN {one} END"
+    return shown
 
 
 def _boolean(column: str, kind: Kind) -> str:
@@ -108,13 +148,16 @@ def _boolean(column: str, kind: Kind) -> str:
 def _numeric(column: str, kind: Kind) -> str:
     if kind is Kind.INTEGER:
         low, high = _INTEGER_ENDS
-        return f"CASE WHEN {column} > {low} AND {column} < {high} THEN round({column})::bigint END"
+        inside = f"{column} > {low} AND {column} < {high}"  # NaN is greater than any number
+        return f"CASE WHEN {inside} THEN CASE WHEN {column} = trunc({column}) THEN {column}::bigint END END"
     if kind is Kind.REAL:
         most, least = _REAL_ENDS
         return (
             f"CASE WHEN {column} = 'NaN' THEN NULL WHEN abs({column}) >= {most} THEN sign({column})::float8 * "
             f"'Infinity'::float8 WHEN abs({column}) <= {least} THEN 0 ELSE {column}::float8 END"
         )
+    if kind is Kind.TEXT:  # 1.50 and 1.5 are equal
+        return f"(CASE WHEN {column} <> 'NaN' THEN trim_scale({column})::text END COLLATE \"C\")"
     return f"({column} <> 0)" if kind is Kind.BOOLEAN else _text(column, kind)
 
 

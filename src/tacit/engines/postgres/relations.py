@@ -78,10 +78,10 @@ def translated(sql: str, tables: Sequence[Table]) -> tuple[str, Columns]:
     return text, columns
 
 
-def statement(tree: exp.Query, tables: Mapping[str, Shown]) -> str:
+def statement(tree: exp.Query, tables: Mapping[str, Shown], *, unicode_case: bool = False) -> str:
     """Return a statement with the queries of the relations that it names in front."""
     known = {(SCHEMA, name): one.relation for name, one in tables.items()}
-    sql, _, named = written(tree, known)
+    sql, _, named = written(tree, known, unicode_case=unicode_case)
     queries: dict[str, str] = {}
     for key in named:
         if key in known:

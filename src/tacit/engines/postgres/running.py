@@ -19,7 +19,7 @@ from tacit.engines.postgres.connecting import driver, drop
 from tacit.engines.postgres.errors import of_statement
 from tacit.engines.protocol import Columns
 from tacit.engines.under_way import UnderWay
-from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TimedOut
+from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TacitError, TimedOut
 
 T = TypeVar("T")
 
@@ -58,7 +58,9 @@ class Runs:
         except psycopg.Error as caught:
             passed_s = time.monotonic() - started_s
             error = run.reason(caught, timeout_s, passed_s)
-        except (MemoryError, UnicodeError, OverflowError, ArithmeticError):
+        except TacitError as known:
+            error = known
+        except Exception:  # of the driver's or of ours, over a value that came
             error = EngineFailed("the answer of PostgreSQL cannot be held here; ask for fewer groups")
         finally:
             run.end()

@@ -1,8 +1,7 @@
-"""The engine: which tables are registered, from which sources, in which version.
+"""The engine: which tables are registered, and from which sources.
 
 Every table is a temporary view of the engine's own session over rows that stay where they are: nothing is written
-anywhere. `version` looks at the sources again, and shows a table anew when its rows may have changed; how that is
-noticed is told in `sources`.
+anywhere. `refresh` looks at a source again; how a change of its rows is noticed is told in `sources`.
 """
 
 from __future__ import annotations
@@ -10,24 +9,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import sqlglot
 from sqlglot import exp
 
 from tacit.engines import relations
-from tacit.engines.declared import ends
+from tacit.engines.addresses import check_spark
 from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, spark, view_of
 from tacit.engines.dialects.spark.pieces import quoted as backquoted
 from tacit.engines.names import digest, quoted
-from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Described, Progress, Source
+from tacit.engines.protocol import FAILED, ROWS, SCHEMA, UNIT, Columns, Described, Progress, Source
 from tacit.engines.relations import check
 from tacit.engines.relations import place as place_of
 from tacit.engines.spark import sessions, sources
 from tacit.engines.spark.kinds import cast
 from tacit.engines.spark.running import Runs, answer
 from tacit.engines.spark.sessions import Session
+from tacit.engines.statement_errors import with_uniform_errors
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoConnection, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Kind, Table
 
@@ -35,7 +35,6 @@ T = TypeVar("T")
 
 SALT: Final = "salt"
 _ATTEMPTS: Final = 3
-_FAILED: Final = "Spark could not run the question, for want of memory or disk or of a readable source"
 _INT64: Final = 2**63
 
 
@@ -46,12 +45,13 @@ class _Registered:
     table: Table
     source: Source
     others: Mapping[str, Table]
-    version: str
+    fingerprint: str
 
 
 class SparkEngine:
-    """Spark at a place: `local` or `local[2]` (in this process), `sc://host:15002` (Spark Connect), or
-    `spark://host:7077` (a standalone cluster, with the driver in this process).
+    """Spark at a place: `local` or `local[2]` (in this process), `sc://host:15002` (Spark Connect),
+    `spark://host:7077` (a standalone cluster, with the driver in this process), or `env:NAME` and `file:PATH`, which
+    hold such an address with a token.
 
     `salt` is the secret by which rows of a unit are chosen where a table has a limit on them. Sources are
     `Source("spark", place, "catalog.db.table")` and `Source("spark", place, "parquet:PATH")`. Several threads may use
@@ -60,14 +60,14 @@ class SparkEngine:
 
     def __init__(self, place: str, salt: int, *, session: Session | None = None) -> None:
         if session is None:
-            sessions.check(place)
+            check_spark(place)
         self.place: Final = place
         self._salt = salt % _INT64
         self._given = session
         self._session: Session | None = None
         self._runs: Runs | None = None
         self._tables: dict[str, _Registered] = {}
-        self._unique: set[str] = set()
+        self._lost: set[str] = set()  # tables whose views went with an earlier session
         self._lock = threading.RLock()  # held while sources are looked at
 
     @classmethod
@@ -83,14 +83,23 @@ class SparkEngine:
         with self._lock:
             return list(self._opened(source).columns)
 
-    def register(self, table: Table, source: Source, others: Mapping[str, Table]) -> None:
-        """Show a table as a relation; the tables that it leads to by foreign keys are registered before it."""
+    def register(
+        self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str | None = None
+    ) -> None:
+        """Show a table as a relation; the tables that it leads to by foreign keys are registered before it.
+
+        Rows stay where they are, so those of now are shown; with a fingerprint they are not checked.
+        """
         with self._lock:
             known = {name.lower(): other for name, other in others.items()}
             check(table, known)
             for step in table.unit.through if table.unit else ():
                 self._registered(step.target_table)
-            self._show(table, source, known)
+            if fingerprint is None:
+                self._show(table, source, known)
+            else:
+                self._shown_rows(table, self._opened(source))
+                self._made(table, source, known, fingerprint, is_checked=True)
 
     def forget(self, name: str) -> None:
         """Take a table away again."""
@@ -101,11 +110,11 @@ class SparkEngine:
                     for schema in (SCHEMA, ROWS_SCHEMA, SOURCE_SCHEMA):
                         self._drop(view_of(known.table.name, schema))
 
-    def version(self, name: str) -> str:
-        """Return a text that changes whenever the rows of a table may have changed, after showing it as it is now."""
+    def refresh(self, name: str) -> str:
+        """Show a table as it is now, and return a fingerprint of its source."""
         with self._lock:
             known = self._registered(name)
-            return self._show(known.table, known.source, known.others).version
+            return self._show(known.table, known.source, known.others).fingerprint
 
     def write(self, tree: exp.Query) -> str:
         """Return a statement as Spark reads it, with `tacit_data."NAME"` as the view `tacit_data_NAME`."""
@@ -120,11 +129,15 @@ class SparkEngine:
         progress: Progress | None = None,
     ) -> Columns:
         """Run one SELECT about registered tables and return its columns; `progress` is called from another thread."""
-        session, _ = self._connected()
         self._check_statement(sql)
-        return self._do(
-            lambda: answer(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=_FAILED
-        )
+
+        def asked() -> Columns:
+            session = self._shown_session()
+            return self._do(
+                lambda: answer(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=FAILED
+            )
+
+        return with_uniform_errors(asked)
 
     def cancel(self, thread: int | None = None) -> None:
         """Make what a thread runs now, or whatever runs in this engine, raise Cancelled."""
@@ -137,7 +150,7 @@ class SparkEngine:
         with self._lock:
             self._tables.clear()  # views end with the session
             if self._session is not None and self._given is None:
-                sessions.closed(self._session, self.place)
+                sessions.closed(self._session)
             self._session = self._runs = None
 
     def _connected(self) -> tuple[Session, Runs]:
@@ -150,17 +163,33 @@ class SparkEngine:
                 self._session, self._runs = session, runs
             return self._session, self._runs
 
+    def _shown_session(self) -> Session:
+        """Return the session, after showing the tables again that were lost with an earlier one."""
+        with self._lock:
+            session, _ = self._connected()
+            for name in [name for name in self._tables if name in self._lost]:
+                known = self._tables[name]
+                self.register(known.table, known.source, known.others, known.fingerprint)
+            return session
+
     def _do(self, work: Callable[[], T], **options: Any) -> T:
-        """Do work of the session; after a server was lost, the next work begins with a new session."""
-        _, runs = self._connected()
+        """Do work of the session; after Spark was lost, the next work begins with a new session, and a new Spark."""
+        session, runs = self._connected()
         try:
             return runs.run(work, **options)
-        except NoConnection:
-            if self.place.startswith("sc://") and self._given is None:
-                with self._lock:
-                    self._session = self._runs = None
-                    self._tables = {name: replace(known, version="") for name, known in self._tables.items()}
+        except EngineFailed as error:
+            if isinstance(error, NoConnection) or not sessions.is_alive(session):
+                self._lose(session)
             raise
+
+    def _lose(self, session: Session) -> None:
+        """Forget a session that cannot be used any more; its views went with it."""
+        with self._lock:
+            if self._session is session:
+                if self._given is None:
+                    sessions.closed(session)
+                self._session = self._runs = None
+                self._lost = set(self._tables)
 
     def _registered(self, name: str) -> _Registered:
         try:
@@ -177,36 +206,33 @@ class SparkEngine:
         )
 
     def _opened(self, source: Source) -> sources.Opened:
+        sources.check(source)
         session, _ = self._connected()
         sentence = f"{source.table} cannot be read by Spark at {self.place}; check that it is there, and its name"
         return self._do(lambda: sources.opened(session, source), failure=sentence, otherwise=SourceMissing)
 
     def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
-        """Show a table in its present version, and return what is shown."""
+        """Show a table as it is now, and return what is shown."""
         for _ in range(_ATTEMPTS):
             mark = sources.local_mark(source, self.place)
-            if mark is not None:
-                version, known = self._version(table, mark), self._tables.get(table.name.lower())
-                if known is not None and known.version == version:
-                    return known
             found = self._opened(source)
             self._shown_rows(table, found)
-            if mark is None:
-                return self._made(table, source, others, self._version(table, self._mark(table, found)))
-            made = self._made(table, source, others, version)
-            if sources.local_mark(source, self.place) == mark:
+            made = self._made(table, source, others, self._mark(table, found) if mark is None else mark)
+            if mark is None or sources.local_mark(source, self.place) == mark:
                 return made
         raise SourceMissing(f"{source.table} is being written while it is read; try again when that is over")
 
-    def _made(self, table: Table, source: Source, others: Mapping[str, Table], version: str) -> _Registered:
-        """Show a table over its rows, unless all is as it was."""
-        known = self._tables.get(table.name.lower())
-        made = _Registered(table, source, others, version)
-        if known is None or known.version != version:
+    def _made(
+        self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str, *, is_checked: bool = False
+    ) -> _Registered:
+        """Show a table over its rows, after checking them unless that was done before."""
+        made = _Registered(table, source, others, fingerprint)
+        if not is_checked:
             self._check_keys(table)
             self._check_identified(table, source)
-        self._view(view_of(table.name), self._relation(table), source)
+        self._view(view_of(table.name), self._relation(table), source, table)
         self._tables[table.name.lower()] = made
+        self._lost.discard(table.name.lower())
         return made
 
     def _mark(self, table: Table, found: sources.Opened) -> str:
@@ -221,21 +247,10 @@ class SparkEngine:
         sums = self._work(lambda: answer(session, sql, {SALT: self._salt}), found.source)
         return digest(*(str(column[0]) for column in sums.values()))
 
-    def _version(self, table: Table, mark: str) -> str:
-        """Return the version of a table's rows: all that decides what its relation holds."""
-        limit, unit = table.limits.rows_per_unit, table.unit
-        return digest(
-            table.name.lower(),
-            [(column.name, column.kind.value, column.nullable, ends(column)) for column in table.columns],
-            sorted(name.lower() for name in table.identified_by),
-            None if unit is None else (unit.column, [(step.column, step.target_column) for step in unit.through]),
-            [self.version(step.target_table) for step in unit.through] if unit else [],
-            None if limit is None else (limit, digest(self._salt)),
-            mark,
-        )
-
     def _shown_rows(self, table: Table, found: sources.Opened) -> None:
         """Show the declared columns of a source, c0, c1, ..., in the types of their kinds, and then as declared."""
+        if table.unit is not None:
+            found.check_key(table, table.unit.through[0].column if table.unit.through else table.unit.column)
         items = []
         for index, column in enumerate(table.columns):
             there = found.column(column.name)
@@ -275,7 +290,7 @@ class SparkEngine:
 
     def _drop(self, name: str) -> None:
         session, _ = self._connected()
-        self._do(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=_FAILED)
+        self._do(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=FAILED)
 
     def _kinds(self, more: Table | None = None) -> dict[str, dict[str, Kind]]:
         """Return the kinds of the columns of every view."""
@@ -312,11 +327,14 @@ class SparkEngine:
 
     def _check_keys(self, table: Table) -> None:
         """Refuse foreign keys that lead to several rows: a row would belong to several units."""
-        for step in table.unit.through if table.unit is not None else ():
+        steps = table.unit.through if table.unit is not None else ()
+        for number, step in enumerate(steps, start=1):
             parent = self._registered(step.target_table)
-            fact = digest(parent.version, step.target_column.lower())
-            if fact in self._unique:
-                continue
+            onwards = steps[number].column if number < len(steps) else relations.unit_of(table).column
+            if len({step.target_column, onwards} - {_own_key(parent.table)}) > 0:
+                found = self._opened(parent.source)
+                for key in (step.target_column, onwards):
+                    found.check_key(parent.table, key)
             key = f"c{place_of(parent.table, step.target_column)}"
             view = backquoted(view_of(parent.table.name, ROWS_SCHEMA))
             sql = f"SELECT count({key}) AS n, count(DISTINCT {key}) AS keys FROM {view}"
@@ -327,11 +345,10 @@ class SparkEngine:
                     "several units; lead to a column that identifies the rows",
                     name="unit",
                 )
-            self._unique.add(fact)
 
     def _check_identified(self, table: Table, source: Source) -> None:
-        """Refuse a public table two rows of which share what is said to identify them: joins would multiply rows."""
-        if table.is_private or not table.identified_by:
+        """Refuse a table two rows of which share what is said to identify them: joins would multiply rows."""
+        if not table.identified_by:
             return
         keys = ", ".join(f"c{place_of(table, name)}" for name in table.identified_by)
         view = backquoted(view_of(table.name, ROWS_SCHEMA))
@@ -346,6 +363,11 @@ class SparkEngine:
         session, _ = self._connected()
         columns: Columns = self._work(lambda: answer(session, sql), source)
         return columns
+
+
+def _own_key(table: Table) -> str:
+    """Return the column of a private table that was looked at when it was shown."""
+    return "" if table.unit is None else table.unit.through[0].column if table.unit.through else table.unit.column
 
 
 def _rows_of(table: Table) -> str:

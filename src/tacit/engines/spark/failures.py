@@ -78,7 +78,7 @@ def _told(error: BaseException | None) -> Iterator[str]:
         seen.add(id(error))
         yield from (one.__name__ for one in type(error).__mro__)
         yield _asked(error, "getCondition") or ""
-        yield str(error)
+        yield _asked(error, "__str__") or ""
         error = error.__cause__ or error.__context__
 
 

@@ -1,5 +1,9 @@
 """Types of Spark as kinds, and casts that never fail: what cannot be cast is NULL.
 
+A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
+number keeps every digit, NaN is NULL, and the two zeros are one; texts are compared by their bytes, whatever their
+collation, and bytes that are no text are NULL. CHAR is without the spaces that fill it up. `is_exact` says which casts
+can be used for units and keys: different values stay different or become NULL, so that no two people become one.
 A time with a zone becomes UTC; a time without one is taken as UTC.
 Not here: bounds, and the years that a program above the engine can hold (`engines.declared`).
 """
@@ -48,11 +52,43 @@ def kind_of(type_name: str) -> Kind | None:
     return None if known is None else _KINDS[known]
 
 
+def is_exact(type_name: str, kind: Kind) -> bool:
+    """Return whether values of a type that differ are different as a kind, or NULL, and equal ones are equal.
+
+    Texts that write one whole number in two ways, such as 7 and 007, are the same integer.
+    """
+    plain = _plain(type_name)
+    if plain == "string" and not is_binary(type_name):
+        return False
+    return ("decimal" if _DECIMAL.fullmatch(plain) else plain) in _EXACT[kind]
+
+
+def is_binary(type_name: str) -> bool:
+    """Return whether texts of a type are equal if their bytes are; those of other collations may be equal otherwise."""
+    _, has_collation, collation = type_name.lower().partition("collate")
+    return not has_collation or collation.strip() == "utf8_binary"
+
+
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+_EXACT: Final = {
+    Kind.BOOLEAN: frozenset({"boolean"}),
+    Kind.INTEGER: frozenset({*_WHOLE, "decimal", "float", "double", "string", "boolean"}),
+    Kind.REAL: frozenset({"tinyint", "smallint", "int", "float", "double"}),
+    Kind.TEXT: frozenset(
+        {*_WHOLE, "decimal", "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz"}
+    ),
+    Kind.DATE: frozenset({"date"}),
+    Kind.TIME: frozenset({"timestamp", "timestamp_ntz"}),
+}
+_WHOLE_TEXT: Final = r"^\\s*+[+-]?[0-9]++[.]0*+\\s*+\\z"
+
+
 def cast(value: str, type_name: str, kind: Kind) -> str:
     """Return SQL for a value of a type as a kind; the type is one that a kind fits."""
     plain, target = _plain(type_name), TYPES[kind]
     if _DECIMAL.fullmatch(plain):
-        return f"try_cast(round({value}) AS BIGINT)" if kind is Kind.INTEGER else f"CAST({value} AS {target})"
+        whole = f"CASE WHEN {value} % 1 = 0 THEN try_cast({value} AS BIGINT) END"  # comparing may round wide decimals
+        return whole if kind is Kind.INTEGER else f"CAST({value} AS {target})"
     if plain == "timestamp":
         moment = f"CAST({value} AS TIMESTAMP_NTZ)"
         return as_duckdb(Piece(moment, Type.TIME), target).text
@@ -61,7 +97,21 @@ def cast(value: str, type_name: str, kind: Kind) -> str:
         return f"CAST(try_cast({value} AS TIMESTAMP_LTZ) AS TIMESTAMP_NTZ)"
     if type_ in (Type.DATE, Type.TIME) and kind not in (Kind.DATE, Kind.TIME, Kind.TEXT):
         return f"CAST(NULL AS {target})"
-    return as_duckdb(Piece(f"CAST({value} AS {type_})", type_), target).text
+    if type_ is Type.TEXT:
+        value = f"rtrim({value})" if type_name.lower().startswith("char(") else value
+        read = f"try_validate_utf8(CAST({value} AS STRING))"
+        shown = as_duckdb(Piece(read, type_), target).text
+        if kind is not Kind.INTEGER:
+            return shown
+        return f"CASE WHEN NOT {read} RLIKE '[.eE]' OR {read} RLIKE '{_WHOLE_TEXT}' THEN {shown} END"
+    held = f"CAST({value} AS {type_})"
+    shown = as_duckdb(Piece(held, type_), target).text
+    if type_ is Type.DOUBLE and kind is Kind.INTEGER:
+        return f"CASE WHEN {held} = rint({held}) THEN {shown} END"
+    if type_ is Type.DOUBLE and kind is Kind.TEXT:
+        one = as_duckdb(Piece(f"({held} + 0D)", type_), target).text
+        return f"CASE WHEN NOT isnan({held}) THEN {one} END"
+    return shown
 
 
 def _plain(type_name: str) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.engines.protocol import Columns, Progress
 from tacit.engines.spark.failures import failed
-from tacit.engines.spark.sessions import Session
+from tacit.engines.spark.sessions import Session, context_of, end_java
 from tacit.engines.under_way import UnderWay
 from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 
@@ -28,6 +28,12 @@ T = TypeVar("T")
 POLL_S: Final = 0.1
 INSIST_S: Final = 0.1
 """An interrupt that comes before the statement has begun is lost, so it is repeated."""
+
+TIMEOUT_MAX_S: Final = 3_600.0
+"""How long work lasts for which no other limit is given, such as the checks at registration."""
+
+STUCK_S = 60.0
+"""How long work may take to stop; a Spark of this process that has not stopped by then is ended, and begun anew."""
 
 _TAGS: Final = count()
 _INT64: Final = range(-(2**63), 2**63)
@@ -76,12 +82,14 @@ class _Watch:
     """Interrupts what runs under its tag when its time is up or somebody cancels, and tells its progress."""
 
     def __init__(self, session: Session, timeout_s: float | None, progress: Progress | None) -> None:
-        self._session, self._context, self._progress = session, _context(session), progress
+        self._session, self._context, self._progress = session, context_of(session), progress
         self._tag = f"tacit-{next(_TAGS)}"
-        self._deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        self._deadline_s = time.monotonic() + (TIMEOUT_MAX_S if timeout_s is None else timeout_s)
+        self._stopping_s: float | None = None
         self._wake = threading.Event()
         self._done = threading.Event()
         self._cancelled = self._late = False
+        self._interrupting: threading.Thread | None = None
         self._share = 0.0
         self._thread = threading.Thread(target=self._watch, name="tacit engine watch", daemon=True)
 
@@ -141,25 +149,35 @@ class _Watch:
         if self._cancelled:
             return Cancelled("the question was cancelled while it ran; what was charged stays charged")
         if self._late:
+            limit_s = TIMEOUT_MAX_S if timeout_s is None else timeout_s
             return TimedOut(
-                f"the question took longer than its time limit of {timeout_s:g} s; what was charged stays charged"
+                f"the question took longer than its time limit of {limit_s:g} s; what was charged stays charged"
             )
         return None
 
     def _watch(self) -> None:
         while not self._done.is_set():
-            left_s = None if self._deadline_s is None else self._deadline_s - time.monotonic()
-            if left_s is not None and left_s <= 0:
+            left_s = self._deadline_s - time.monotonic()
+            if left_s <= 0:
                 self._late = True
             if self._cancelled or self._late:
-                self.interrupt()
-                self._done.wait(INSIST_S)
+                self._stop()
                 continue
-            waits = [one for one in (left_s, None if self._progress is None else POLL_S) if one is not None]
-            self._wake.wait(min(waits, default=None))
+            self._wake.wait(left_s if self._progress is None else min(left_s, POLL_S))
             self._wake.clear()
             if not self._done.is_set() and self._progress is not None:
                 self._look()
+
+    def _stop(self) -> None:
+        """Interrupt the work once more, or end a Spark that has not stopped for long: it plans, or is out of memory."""
+        now_s = time.monotonic()
+        self._stopping_s = self._stopping_s or now_s
+        if now_s - self._stopping_s > STUCK_S and self._context is not None:
+            end_java()
+        elif self._interrupting is None or not self._interrupting.is_alive():  # which may wait for Spark as well
+            self._interrupting = threading.Thread(target=self.interrupt, name="tacit engine interrupt", daemon=True)
+            self._interrupting.start()
+        self._done.wait(INSIST_S)
 
     def _look(self) -> None:
         """Ask a Spark of this process how many tasks are done."""
@@ -182,14 +200,6 @@ class _Watch:
         if tasks and self._progress is not None:
             self._share = max(self._share, min(done / tasks, 1.0))
             self._progress(self._share)
-
-
-def _context(session: Session) -> Any | None:
-    """Return the SparkContext of a session in this process, None for one behind Spark Connect."""
-    try:
-        return session.sparkContext
-    except Exception:  # pyspark raises one of several errors, by version
-        return None
 
 
 def answer(session: Session, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:

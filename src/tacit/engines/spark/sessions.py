@@ -18,9 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
+from tacit.engines.addresses import check_spark, kept
 from tacit.engines.spark.failures import failed
 from tacit.engines.spark.java import java_home
-from tacit.privacy.errors import InvalidInput, NoConnection, Unavailable
+from tacit.privacy.errors import InvalidInput, NoConnection, NotPermitted, SourceMissing, Unavailable
 
 Session: TypeAlias = Any
 """A SparkSession of pyspark, of either kind."""
@@ -48,6 +49,10 @@ LOCAL: Final = {
 }
 OWN: Final = {
     "spark.app.name": "tacit",
+    "spark.driver.maxResultSize": "1g",
+    "spark.task.maxFailures": "1",  # a task that failed for a row would fail again, and take as long
+    "spark.task.reaper.enabled": "true",  # an executor whose task does not stop is ended
+    "spark.task.reaper.killTimeout": "60s",
     "spark.log.level": "OFF",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -65,7 +70,6 @@ LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspa
 """What pyspark itself logs with, in this process: it writes the messages of errors, which may quote values."""
 
 _WARNINGS: Final = threading.Lock()  # filters are those of the process
-_FORMS: Final = "local, local[2], sc://host:15002 or spark://host:7077"
 _MISSING: Final = "Spark is not installed here; pip install 'tacit[spark]' brings it"
 
 
@@ -81,6 +85,8 @@ class Home:
     def enter(self, place: str) -> Session:
         """Return a session of the Spark at a place, starting it if it does not run yet."""
         with self._lock:
+            if self._session is not None and not is_alive(self._session):
+                self._session = None
             if self._session is not None and self._place != place:
                 raise InvalidInput(
                     f"a Spark at {self._place} runs in this process, which can have only one; use that one, or close "
@@ -92,6 +98,11 @@ class Home:
                 self._session, self._place = self._started(place), place
             self._users += 1
             return self._session.newSession()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a Spark was started here."""
+        return self._session is not None
 
     def leave(self) -> None:
         """Stop Spark with its last user."""
@@ -110,6 +121,7 @@ class Home:
         from pyspark import SparkConf, SparkContext, java_gateway
         from pyspark.sql import SparkSession
 
+        _forget_ended()
         if SparkContext._active_spark_context is not None:
             raise InvalidInput(
                 "a Spark that others started runs in this process; give its session to SparkEngine.over",
@@ -122,6 +134,8 @@ class Home:
         conf.setMaster("local[*]" if place == "local" else place)
         if place.startswith("local"):
             conf.setIfMissing("spark.sql.shuffle.partitions", str(_cores(place)))
+        if self._folder is not None:
+            self._folder.cleanup()
         self._folder = TemporaryDirectory(prefix="tacit-spark-")
         launch: Any = java_gateway.launch_gateway
         gateway = None
@@ -132,6 +146,44 @@ class Home:
 
 
 HOME: Final = Home()
+
+
+def is_alive(session: Session) -> bool:
+    """Return whether the Java of a session in this process runs, and the SparkContext in it; others are not asked."""
+    context = context_of(session)
+    try:
+        return context is None or not context._jsc.sc().isStopped()
+    except Exception:  # no answer, of whatever kind
+        return False
+
+
+def end_java() -> None:
+    """End the Java of a Spark that engines started in this process; those that use it begin with another one."""
+    from pyspark import SparkContext
+
+    if HOME.is_started:
+        with suppress(Exception):  # it has ended already, then
+            gateway: Any = SparkContext._gateway
+            gateway.proc.kill()
+
+
+def _forget_ended() -> None:
+    """Forget a Java that has ended, by itself or because a task was too much for it; pyspark would ask it again."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    with suppress(OSError):
+        process.stdin.close()
+    holder: Any = SparkContext
+    holder._active_spark_context = holder._gateway = holder._jvm = None
+    kind: Any = SparkSession
+    kind._instantiatedSession = None
 
 
 @contextmanager
@@ -156,16 +208,14 @@ def _cores(place: str) -> int:
     return int(inside) if inside.isdigit() else os.cpu_count() or 1
 
 
-def check(place: str) -> None:
-    """Refuse a place that is none of Spark's."""
-    inside = place.removeprefix("local")
-    local = place.startswith("local") and (not inside or (inside[0] + inside[-1] == "[]" and _number(inside[1:-1])))
-    if not local and not place.startswith(("sc://", "spark://")):
-        raise InvalidInput(f"a place of Spark is {_FORMS}, not {place!r}", name="place", value=place)
-
-
-def _number(text: str) -> bool:
-    return text == "*" or (text.isdecimal() and int(text) > 0)
+def address(place: str) -> str:
+    """Return where Spark is; it may hold a token, so that it goes nowhere but to Spark."""
+    found = kept(place)
+    if found is None:
+        return place
+    if not found.startswith("sc://"):
+        check_spark(found)
+    return found
 
 
 @contextmanager
@@ -188,15 +238,16 @@ def silence() -> None:
 
 def opened(place: str) -> Session:
     """Return a new session at a place."""
-    check(place)
+    check_spark(place)
     error: Exception
     try:
         silence()
         with _without_warnings():
-            session = _remote(place) if place.startswith("sc://") else HOME.enter(place)
+            found = address(place)
+            session = _remote(found) if found.startswith("sc://") else HOME.enter(found)
     except ImportError:
         error = Unavailable(_MISSING)
-    except (InvalidInput, Unavailable) as known:
+    except (InvalidInput, NotPermitted, SourceMissing, Unavailable) as known:
         error = known
     except Exception as caught:
         error = failed(caught, f"Spark at {place} cannot be reached; check the place, and that it runs", NoConnection)
@@ -205,11 +256,11 @@ def opened(place: str) -> Session:
     raise error  # here and not above, so that it does not carry Spark's error along
 
 
-def _remote(place: str) -> Session:
+def _remote(address: str) -> Session:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
-    session = SparkSession.builder.remote(place).create()
+    session = SparkSession.builder.remote(address).create()
     with suppress(AttributeError, TypeError):  # other versions have other ways; theirs is to wait longer
         session.client.set_retry_policies([DefaultPolicy(**RETRIES)])
     return session
@@ -236,9 +287,17 @@ def set_up(session: Session) -> None:
             session.conf.set(name, value)
 
 
-def closed(session: Session, place: str) -> None:
-    """End a session that was opened at a place."""
-    if place.startswith("sc://"):
+def context_of(session: Session) -> Any | None:
+    """Return the SparkContext of a session in this process, None for one behind Spark Connect."""
+    try:
+        return session.sparkContext
+    except Exception:  # pyspark raises one of several errors, by version
+        return None
+
+
+def closed(session: Session) -> None:
+    """End a session that was opened."""
+    if context_of(session) is None:
         with suppress(Exception):  # the server is gone already, then
             session.stop()
     else:

@@ -21,12 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tacit.engines.addresses import check_files, check_table
 from tacit.engines.dialects.spark.pieces import quoted
 from tacit.engines.names import digest
 from tacit.engines.protocol import Described, Source
-from tacit.engines.spark.kinds import kind_of
+from tacit.engines.spark.kinds import is_binary, is_exact, kind_of
 from tacit.engines.spark.sessions import Session
 from tacit.privacy.errors import InvalidInput, SourceMissing
+from tacit.privacy.tables import Kind, Table
 
 FILES: Final = "parquet:"
 _OTHER_FILES: Final = re.compile(r"(csv|json|orc|text|avro|xml):", re.IGNORECASE)
@@ -43,8 +45,41 @@ class Opened:
     columns: tuple[Described, ...]
 
     def column(self, name: str) -> Described | None:
-        """Return a column by its name, in any case."""
-        return next((one for one in self.columns if one.name.lower() == name.lower()), None)
+        """Return a column by its name, or the only one that has it in another case; None if there is none."""
+        alike = [one for one in self.columns if one.name.lower() == name.lower()]
+        if len(alike) > 1:  # Spark would not know which one is meant, however it is written
+            raise InvalidInput(
+                f"{self.source.table} has several columns called {name} in different cases; rename all but one",
+                name="column",
+                value=name,
+            )
+        return alike[0] if alike else None
+
+    def check_key(self, table: Table, name: str) -> None:
+        """Refuse a unit or key whose values the declared kind does not tell apart, or Spark does not."""
+        column = table.column(name)
+        found = self.column(column.name)
+        if found is None or found.kind is None:
+            return  # refused where rows are shown
+        if not is_binary(found.type):
+            raise InvalidInput(
+                f"{table.name}.{column.name} identifies units, and Spark holds different texts in it to be equal; "
+                "identify units by a column with the collation UTF8_BINARY",
+                name="unit",
+                value=column.name,
+            )
+        if not is_exact(found.type, column.kind):
+            instead = (
+                f'declare it as text, kinds={{"{column.name}": "text"}}'
+                if is_exact(found.type, Kind.TEXT)
+                else "identify units by a column of numbers or texts"
+            )
+            raise InvalidInput(
+                f"{table.name}.{column.name} identifies units, and as {column.kind} some of its values of the type "
+                f"{found.type} would become the same; {instead}",
+                name="kinds",
+                value=column.name,
+            )
 
 
 def check(source: Source) -> None:
@@ -57,7 +92,11 @@ def check(source: Source) -> None:
             name="table",
             value=source.table,
         )
-    if not source.table.startswith(FILES) and _named(source.table) is None:
+    if source.table.startswith(FILES):
+        check_files(source.table.removeprefix(FILES))
+        return
+    check_table(source.table)
+    if _named(source.table) is None:
         raise InvalidInput(
             f"{source.table!r} names no table; write catalog.db.table, or parquet:PATH",
             name="table",
@@ -74,8 +113,13 @@ def opened(session: Session, source: Source) -> Opened:
         name = _named(source.table) or ""
         session.catalog.refreshTable(name)
         frame = session.table(name)
-    fields = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    fields = [(field.name, _type(field)) for field in frame.schema.fields]
     return Opened(source, frame, tuple(Described(name, kind_of(type_name), type_name) for name, type_name in fields))
+
+
+def _type(field: Any) -> str:
+    """Return the type of a column; CHAR and VARCHAR are shown as texts, and say in their metadata what they are."""
+    return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING") or field.dataType.simpleString())
 
 
 def local_mark(source: Source, place: str) -> str | None:

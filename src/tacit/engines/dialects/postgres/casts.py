@@ -13,6 +13,7 @@ from typing import Final
 from tacit.engines.dialects.postgres import dates, texts
 from tacit.engines.dialects.postgres.reals import INFINITY
 from tacit.engines.dialects.postgres.values import NAMES, Type, Value, as_real, integer, let, real, text
+from tacit.privacy.errors import EngineFailed
 
 LONGEST: Final = 1_000
 _BLANKS: Final = r"E' \t\n\v\f\r'"
@@ -57,6 +58,8 @@ def constant(known: str, to: Type) -> Value:
 
 def try_cast(a: Value, to: Type) -> Value:
     """Return a cast that gives NULL where it fails."""
+    if a.type in (Type.TEXT, Type.DATE, Type.TIME) and to is Type.WHOLE:
+        raise EngineFailed("PostgreSQL is asked for large whole numbers of numbers only")
     if a.type is Type.TEXT:
         return a.made(let(_FROM_TEXT[to], a), to)
     if a.type is Type.REAL and to is Type.INTEGER:
@@ -167,6 +170,8 @@ _FROM_TEXT: Final = {
     Type.TIME: _moment(Type.TIME),
 }
 _CASTS: Final[dict[tuple[Type, Type], Callable[[Value], Value]]] = {
+    (Type.BOOLEAN, Type.WHOLE): lambda a: a.made(f"{a.sql}::int::numeric", Type.WHOLE),
+    (Type.REAL, Type.WHOLE): lambda a: cast(try_cast(a, Type.INTEGER), Type.WHOLE),
     (Type.BOOLEAN, Type.INTEGER): lambda a: a.made(f"{a.sql}::int::bigint", Type.INTEGER),
     (Type.INTEGER, Type.REAL): as_real,
     (Type.WHOLE, Type.REAL): as_real,

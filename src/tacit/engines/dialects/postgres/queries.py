@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from tacit.engines.dialects.postgres import reals, texts
+from tacit.engines.dialects.postgres.medians import MIDDLE, has_medians, in_two_steps
 from tacit.engines.dialects.postgres.scalars import scalar
 from tacit.engines.dialects.postgres.values import Type, Value, are_apart, as_real, identifier, parameter, real, wide
 from tacit.privacy.errors import EngineFailed
@@ -71,6 +72,8 @@ class Writer:
         return self._select(node, outer or {})
 
     def _select(self, node: exp.Select, outer: Sources) -> tuple[str, Columns]:
+        if has_medians(node):
+            node = in_two_steps(node)
         scope, source = self._from(node)
         scoped = _Scope(self, scope, outer)
         items, columns = [], Columns()
@@ -166,6 +169,8 @@ class _Scope:
             return Value(parameter(node.name), Type.UNKNOWN, is_plain=True)
         if isinstance(node, exp.Anonymous) and node.name.upper() == "HASH":
             return self._hash(node)
+        if isinstance(node, exp.Anonymous) and node.name == MIDDLE:
+            return _median(*(as_real(self.value(one)).sql for one in node.expressions))
         return scalar(node, self.value)
 
     def ordered(self, node: exp.Expression) -> str:
@@ -245,26 +250,18 @@ class _Scope:
         inner, condition = function, None
         if isinstance(function, exp.Filter):
             inner, condition = function.this, self.value(function.expression.this)
-        special = isinstance(inner, exp.Median) or (
-            isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct)
-        )
-        if special:
-            return self._special(inner, condition, partition, by)
+        if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct):
+            return self._distinct(inner, condition, partition, by)
         value = self._aggregate(inner, condition)
         return replace(value, sql=f"{value.sql} {over}")
 
-    def _special(self, node: exp.Expression, condition: Value | None, partition: str, by: str) -> Value:
-        """Return what PostgreSQL has no window for: the median, and the number of different values."""
+    def _distinct(self, node: exp.Count, condition: Value | None, partition: str, by: str) -> Value:
+        """Return the number of different values in a window, for which PostgreSQL has no function."""
         if by:
             raise EngineFailed(f"PostgreSQL has no running {node.key} over rows in order; leave ORDER BY out of OVER")
-        is_median = isinstance(node, exp.Median)
-        a = as_real(self.value(node.this)) if is_median else self.value(node.this.expressions[0])
+        a = self.value(node.this.expressions[0])
         kept = a.sql if condition is None else f"CASE WHEN {condition.sql} THEN {a.sql} END"
         count = f"count({kept}) OVER ({partition})"
-        if is_median:
-            whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-            sorted_ = f"array_agg({kept}) OVER ({partition} ORDER BY {kept} {whole})"
-            return _median(f"({sorted_})[({count} + 1) / 2]", f"({sorted_})[{count} / 2 + 1]")
         collated = f'{kept} COLLATE "C"' if a.type is Type.TEXT else kept
         up, down = (f"dense_rank() OVER ({partition} ORDER BY {collated}{way})" for way in ("", " DESC"))
         missing = f"CASE WHEN count(*) OVER ({partition}) > {count} THEN 1 ELSE 0 END"

@@ -269,6 +269,8 @@ def _multiplied(node: exp.Expression, bind: Bind) -> Value:
     a, b = _binary(node, bind)
     if Type.REAL in (a.type, b.type):
         return reals.multiplied(as_real(a), as_real(b))
+    if a.type is Type.INTEGER and not (a.is_apart and b.is_apart):  # counts and sums are as large as tables
+        a = casts.cast(a, Type.WHOLE)
     if a.known is not None and b.known is not None:
         a = wide(a)
     return _whole(f"({a.sql} * {b.sql})", a, b)

@@ -1,18 +1,25 @@
 """Functions of texts, as DuckDB has them: characters are code points, case and spaces are those of Unicode.
 
-The server's locale plays no part: order is that of bytes (COLLATE "C"), and letters beyond ASCII change their case by a
-table that is written out, one character for one, only where a text has such letters at all.
+The server's locale plays no part: order is that of bytes (COLLATE "C"). Letters beyond ASCII change their case one by
+one: by the collation `pg_c_utf8` where the server has it, which is from PostgreSQL 17 on, and before that by a table
+that is written out, at 9 microseconds a letter instead of 0.05.
 """
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import cache
 from typing import Final
 
 from tacit.engines.dialects.postgres.values import Type, Value, are_apart, let, text
+from tacit.engines.dialects.searches import check_pattern
 
 SPACES: Final = "\u0020\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What TRIM takes off: the separators of Unicode."""
+
+UNICODE_COLLATION: Final = "pg_c_utf8"
+UNICODE_CASE: Final[ContextVar[bool]] = ContextVar("unicode_case", default=False)
+"""Whether the server that a statement is written for has that collation."""
 
 LETTERS_END: Final = 0x20000
 """Beyond this there are signs of writing without case."""
@@ -33,7 +40,12 @@ def cased(function: str, a: Value) -> Value:
 
     def body(x: Value) -> str:
         plain, is_ascii = f"{function}({collated(x)})", f"octet_length({x.sql}) = length({x.sql})"
-        return f"CASE WHEN {is_ascii} THEN {plain} ELSE translate({plain}, {before}, {after}) END"
+        other = f"translate({plain}, {before}, {after})"
+        if UNICODE_CASE.get():
+            other = f'{function}({x.sql} COLLATE "{UNICODE_COLLATION}")'
+            if function == "upper":
+                other = f"replace({other}, 'ß', 'ẞ')"
+        return f'CASE WHEN {is_ascii} THEN {plain} ELSE {other} COLLATE "C" END'
 
     return _made(let(body, a), a)
 
@@ -101,6 +113,7 @@ def joined(a: Value, b: Value) -> Value:
 
 def like(a: Value, pattern: Value) -> Value:
     """Return whether a text fits a pattern; \\ is a character as any other."""
+    check_pattern(str(pattern.known))
     return _made(f"({a.sql} LIKE {pattern.sql} ESCAPE '')", a, pattern, type_=Type.BOOLEAN)
 
 

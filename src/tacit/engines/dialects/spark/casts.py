@@ -3,6 +3,9 @@
 Promise: a text is accepted if DuckDB accepts it, and everything else is NULL; nothing raises. Of dates and times only
 the years 1 to 9999 are read, as nothing else is shown. A few malformed times that DuckDB reads in part ("10: 20") are
 NULL here.
+Patterns repeat classes of characters only, never groups: Java recurses once for each repetition of a group, so that a
+text of 3,000 digits would overflow the stack and end the process. Repetitions take all they can and give nothing back
+(`*+`), so that a pattern is read in one pass.
 """
 
 from __future__ import annotations
@@ -11,26 +14,25 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tacit.engines.dialects.spark.pieces import Piece, Type, literal, once
+from tacit.privacy.errors import EngineFailed
 
-_DIGITS: Final = r"[0-9](?:_?[0-9])*"
-_NUMBER: Final = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
+_NUMBER: Final = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
 _SPACE: Final = r"[ \t\n\x0B\f\r]"
-_REAL: Final = rf"^{_SPACE}*\+?(-?{_NUMBER}(?:[eE][+-]?{_DIGITS})?|-?(?i:inf|infinity|nan)){_SPACE}*\z"
-_ROUNDED: Final = r"([0-9])(?:_?[0-9])*"
-_WHOLE: Final = rf"^{_SPACE}*([+-]?)(?:({_DIGITS})(?:\.(?:{_ROUNDED})?)?|\.{_ROUNDED}){_SPACE}*\z"
-_SCALED: Final = rf"^{_SPACE}*([+-]?{_NUMBER}[eE][+-]?{_DIGITS})\.?{_SPACE}*\z"
-_BASED: Final = {
-    16: rf"^{_SPACE}*0[xX]([0-9a-fA-F](?:_?[0-9a-fA-F])*)\z",
-    2: rf"^{_SPACE}*0[bB]([01](?:_?[01])*)\z",
-}
+_REAL: Final = rf"^{_SPACE}*+\+?(-?{_NUMBER}(?:[eE][+-]?[0-9]++)?|-?(?i:inf|infinity|nan)){_SPACE}*+\z"
+_WHOLE: Final = rf"^{_SPACE}*+([+-]?)(?:([0-9]++)(?:\.(?:([0-9])[0-9]*+)?)?|\.([0-9])[0-9]*+){_SPACE}*+\z"
+_SCALED: Final = rf"^{_SPACE}*+([+-]?{_NUMBER}[eE][+-]?0*[0-9]{{1,4}})\.?{_SPACE}*+\z"
+_BASED: Final = {16: rf"^{_SPACE}*+0[xX]([0-9a-fA-F]++)\z", 2: rf"^{_SPACE}*+0[bB]([01]++)\z"}
+_LONE: Final = {10: r"_(?![0-9])|(?<![0-9])_", 16: r"_(?![0-9a-fA-F])|(?<![0-9a-fA-F])_"}
+"""A _ that does not stand between two digits; those that do are left out before a text is read."""
+
 _DAY: Final = r"([0-9]{1,9})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
 _HOUR: Final = r"(0*(?:1?[0-9]|2[0-3]|24(?=:0?0(?::0?0(?:\.0*)?)?(?:[^0-9:.]|\z))))"
 _CLOCK: Final = rf"{_HOUR}:([0-5]?[0-9])(?::([0-5]?[0-9])?(?:\.([0-9]*))?)?"
 _OFFSET: Final = r"[+-][0-9]{2}(?::?[0-9]{2}(?::[0-9]{2})?)?"
-_ZONE: Final = rf"(?:(?:Z|{_OFFSET}| [A-Za-z0-9_/+:-]+){_SPACE}*)? *"
-_MOMENT: Final = rf"^{_SPACE}*{_DAY}(?:(?:T|{_SPACE}){_SPACE}*{_CLOCK}{_ZONE})?\z"
-_DATE: Final = rf"^{_SPACE}*{_DAY}(?:(?:T|{_SPACE}){_SPACE}*{_CLOCK}{_ZONE}|{_SPACE}*)\z"
-_EPOCH: Final = rf"^{_SPACE}*-?(?i:epoch){_SPACE}*\z"
+_ZONE: Final = rf"(?:(?:Z|{_OFFSET}| [A-Za-z0-9_/+:-]++){_SPACE}*+)?+ *+"
+_MOMENT: Final = rf"^{_SPACE}*+{_DAY}(?:(?:T|{_SPACE}){_SPACE}*+{_CLOCK}{_ZONE})?\z"
+_DATE: Final = rf"^{_SPACE}*+{_DAY}(?:(?:T|{_SPACE}){_SPACE}*+{_CLOCK}{_ZONE}|{_SPACE}*+)\z"
+_EPOCH: Final = rf"^{_SPACE}*+-?(?i:epoch){_SPACE}*+\z"
 _TRUE: Final = "('true', 't', '1', 'yes', 'y')"
 _FALSE: Final = "('false', 'f', '0', 'no', 'n')"
 _ZEROS: Final = r"(\.[0-9]+?)0+$"
@@ -41,6 +43,8 @@ def cast(value: Piece, target: Type) -> Piece:
     """Return a value as another type, NULL where DuckDB gives NULL or an error."""
     if value.type is target:
         return value
+    if target is Type.HUGE and value.type in (Type.TEXT, Type.DATE, Type.TIME):
+        raise EngineFailed("Spark is asked for large whole numbers of numbers only")
     make = _CASTS.get((value.type, target), lambda shown: f"CAST({shown} AS {target})")
     return Piece(once(value.closed, make), target)
 
@@ -54,31 +58,31 @@ def _group(value: str, pattern: str, number: int) -> str:
     return f"regexp_extract({value}, {literal(pattern)}, {number})"
 
 
-def _digits(value: str, pattern: str, number: int) -> str:
-    return f"replace({_group(value, pattern, number)}, '_', '')"
-
-
 def _matches(value: str, pattern: str) -> str:
     return f"{value} RLIKE {literal(pattern)}"
 
 
 def _text_to_integer(value: str) -> str:
-    sign = _group(value, _WHOLE, 1)
-    whole = f"CAST(concat({sign}, '0', {_digits(value, _WHOLE, 2)}) AS BIGINT)"
-    next_digit = f"concat({_group(value, _WHOLE, 3)}, {_group(value, _WHOLE, 4)})"
+    bare = f"replace({value}, '_', '')"
+    sign = _group(bare, _WHOLE, 1)
+    whole = f"CAST(concat({sign}, '0', {_group(bare, _WHOLE, 2)}) AS BIGINT)"
+    next_digit = f"concat({_group(bare, _WHOLE, 3)}, {_group(bare, _WHOLE, 4)})"
     rounded = f"try_add({whole}, CASE WHEN {next_digit} < '5' THEN 0L WHEN {sign} = '-' THEN -1L ELSE 1L END)"
-    scaled = f"round(CAST({_digits(value, _SCALED, 1)} AS DECIMAL(38, 18)))"
-    hexadecimal, binary = (f"CAST(conv({_digits(value, _BASED[base], 1)}, {base}, 10) AS BIGINT)" for base in (16, 2))
+    scaled = f"round(CAST({_group(bare, _SCALED, 1)} AS DECIMAL(38, 18)))"
+    hexadecimal, binary = (f"CAST(conv({_group(bare, _BASED[base], 1)}, {base}, 10) AS BIGINT)" for base in (16, 2))
     return (
-        f"CASE WHEN {_matches(value, _WHOLE)} THEN {rounded} "
-        f"WHEN {_matches(value, _SCALED)} THEN try_cast({scaled} AS BIGINT) "
-        f"WHEN {_matches(value, _BASED[16])} THEN {hexadecimal} "
-        f"WHEN {_matches(value, _BASED[2])} THEN {binary} END"
+        f"CASE WHEN {_matches(value, _LONE[16])} THEN NULL "
+        f"WHEN {_matches(bare, _BASED[16])} THEN {hexadecimal} "
+        f"WHEN {_matches(value, _LONE[10])} THEN NULL "
+        f"WHEN {_matches(bare, _WHOLE)} THEN {rounded} "
+        f"WHEN {_matches(bare, _SCALED)} THEN try_cast({scaled} AS BIGINT) "
+        f"WHEN {_matches(bare, _BASED[2])} THEN {binary} END"
     )
 
 
 def _text_to_real(value: str) -> str:
-    return f"CAST({_digits(value, _REAL, 1)} AS DOUBLE)"
+    bare = f"replace({value}, '_', '')"
+    return f"CASE WHEN NOT {_matches(value, _LONE[10])} THEN CAST({_group(bare, _REAL, 1)} AS DOUBLE) END"
 
 
 def _text_to_boolean(value: str) -> str:
@@ -137,5 +141,6 @@ _CASTS: Final[Mapping[tuple[Type | None, Type], Callable[[str], str]]] = {
     (Type.TEXT, Type.DATE): _text_to_date,
     (Type.DOUBLE, Type.BIGINT): lambda value: fitting(value, f"CAST(rint({value}) AS BIGINT)"),
     (Type.DOUBLE, Type.TEXT): _real_to_text,
+    (Type.DOUBLE, Type.HUGE): lambda value: fitting(value, f"CAST(CAST(rint({value}) AS BIGINT) AS {Type.HUGE})"),
     (Type.HUGE, Type.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",
 }

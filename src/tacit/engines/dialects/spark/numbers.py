@@ -18,17 +18,24 @@ Write = Callable[[exp.Expr], Piece]
 Handler = Callable[[exp.Expr, Write], Piece]
 
 _SIGNS: Final[Mapping[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+HUGE_MAX: Final = f"{10**38 - 1}BD"
+_LIMB: Final = f"{10**20}BD"
+_HALF: Final = f"{10**18}BD"
 _LEVELS: Final = {"+": Level.ADDED, "-": Level.ADDED}
 
 
-def literal_number(text: str) -> Piece:
+def literal_number(text: str, *, huge: bool = False) -> Piece:
     """Return a number that is written in a tree: a double if it has a point or an exponent."""
     if not text.isdecimal():
-        return Piece(f"{text}D", Type.DOUBLE)
+        return cast(Piece(f"{text}D", Type.DOUBLE), Type.HUGE) if huge else Piece(f"{text}D", Type.DOUBLE)
     size = int(text)
-    if size < 2**31:
+    if size < 2**31 and not huge:
         return Piece(text, Type.INT)
-    return Piece(f"{text}L", Type.BIGINT) if size < 2**63 else Piece(f"CAST({text}BD AS {Type.HUGE})", Type.HUGE)
+    return (
+        Piece(f"{text}L", Type.BIGINT)
+        if size < 2**63 and not huge
+        else Piece(f"CAST({text}BD AS {Type.HUGE})", Type.HUGE)
+    )
 
 
 def operation(node: exp.Expr, write: Write) -> Piece:
@@ -41,11 +48,35 @@ def operation(node: exp.Expr, write: Write) -> Piece:
     sign, type_ = _SIGNS[type(node)], wider(left.type, right.type)
     if isinstance(node, exp.Div):
         left, right, type_ = cast(left, Type.DOUBLE), cast(right, Type.DOUBLE), Type.DOUBLE
-    if type_ is Type.INT:
+    if isinstance(node, exp.Mul) and type_ in WHOLE and any(node.find_all(exp.AggFunc)):
+        type_ = Type.HUGE  # a count or a sum may be as large as the table, and BIGINT would wrap around
+    if type_ is Type.HUGE and not isinstance(node, exp.Mod):
+        return _huge(sign, left, right)
+    if type_ is Type.INT and None not in (left.type, right.type):  # what is not known may be a double
         left, type_ = Piece(f"CAST({left.text} AS BIGINT)"), Type.BIGINT
     level = _LEVELS.get(sign, Level.MULTIPLIED)
     whole = f"{left.at(level)} {sign} {right.at(Level(level + 1))}"
     return Piece(f"CAST({whole} AS {Type.HUGE})", type_) if type_ is Type.HUGE else Piece(whole, type_, level)
+
+
+def _huge(sign: str, left: Piece, right: Piece) -> Piece:
+    """Return a + b and its kin of large whole numbers; beyond 38 digits, where Spark has NULL, the nearest number."""
+    left, right = cast(left, Type.HUGE), cast(right, Type.HUGE)
+
+    def build(a: str, b: str) -> str:
+        towards = f"sign({a}) * sign({b})" if sign == "*" else f"sign({a})"
+        beyond = f"CASE WHEN {towards} > 0 THEN {HUGE_MAX} WHEN {towards} < 0 THEN -{HUGE_MAX} END"
+        return f"coalesce(CAST({a} {sign} {b} AS {Type.HUGE}), CASE WHEN {b} IS NOT NULL THEN {beyond} END)"
+
+    return Piece(once(left.closed, lambda a: once(right.closed, lambda b: build(a, b))), Type.HUGE)
+
+
+def huge_sum(value: str, over: str = "") -> str:
+    """Return the sum of large whole numbers, by their upper and lower digits: neither sum can pass 38 digits."""
+    upper = f"sum(CAST({value} DIV {_LIMB} AS {Type.HUGE})){over}"
+    lower = f"sum(CAST({value} % {_LIMB} AS {Type.HUGE})){over}"
+    raised = _huge("*", Piece(upper, Type.HUGE), Piece(f"CAST({_LIMB} AS {Type.HUGE})", Type.HUGE))
+    return _huge("+", raised, Piece(lower, Type.HUGE)).text
 
 
 def whole_division(node: exp.Expr, write: Write) -> Piece:
@@ -54,9 +85,19 @@ def whole_division(node: exp.Expr, write: Write) -> Piece:
     if Type.HUGE not in (left.type, right.type):
         quotient = f"{left.at(Level.MULTIPLIED)} DIV {right.at(Level.NEGATED)}"
         return Piece(quotient, Type.BIGINT, Level.MULTIPLIED)
-    # A quotient of decimals is rounded, so that it is taken where it is whole.
-    exact = once(left.closed, lambda a: once(right.closed, lambda b: f"CAST(({a} - {a} % {b}) / {b} AS {Type.HUGE})"))
-    return Piece(exact, Type.HUGE)
+
+    def exact(a: str, b: str) -> str:  # a quotient of decimals is rounded, so that it is taken where it is whole
+        return f"CAST(({a} - {a} % {b}) / {b} AS {Type.HUGE})"
+
+    def build(a: str, b: str) -> str:
+        half = f"CAST({_HALF} AS {Type.HUGE})"  # and has 32 digits at most, so that long ones are divided in two steps
+        upper, lower = exact(a, half), f"{a} % {half}"
+        rest = f"(CAST(({upper}) % {b} AS {Type.HUGE}) * {_HALF} + {lower})"
+        longer = f"CAST({exact(f'({upper})', b)} * {_HALF} + {exact(rest, b)} AS {Type.HUGE})"
+        return f"CASE WHEN abs({b}) < {_HALF} THEN {longer} ELSE {exact(a, b)} END"
+
+    left, right = cast(left, Type.HUGE), cast(right, Type.HUGE)
+    return Piece(once(left.closed, lambda a: once(right.closed, lambda b: build(a, b))), Type.HUGE)
 
 
 def _shifted(node: exp.Expr, moment: Piece, interval: exp.Interval) -> Piece:
@@ -72,6 +113,8 @@ def _shifted(node: exp.Expr, moment: Piece, interval: exp.Interval) -> Piece:
 def negative(node: exp.Expr, write: Write) -> Piece:
     """-a."""
     value = write(node.this)
+    if value.type is Type.HUGE:
+        return Piece(f"CAST(0 - {value.closed} AS {Type.HUGE})", Type.HUGE)  # Spark's own rounds it to 34 digits
     return Piece(f"-{value.closed}", value.type, Level.NEGATED)
 
 
@@ -135,6 +178,8 @@ def _real(name: str) -> Handler:
 def absolute(node: exp.Expr, write: Write) -> Piece:
     """ABS(x)."""
     value = write(node.this)
+    if value.type is Type.HUGE:  # Spark's own rounds it to 34 digits
+        return Piece(once(value.closed, lambda x: f"greatest({x}, CAST(0 - {x} AS {Type.HUGE}))"), Type.HUGE)
     return Piece(f"abs({value.text})", value.type)
 
 
@@ -197,6 +242,7 @@ HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Abs: absolute,
     exp.Sign: sign,
     **{kind: _rounding(build) for kind, build in _BUILDS.items()},
+    exp.IsNan: lambda node, write: Piece(f"isnan({write(node.this).text})", Type.BOOLEAN),
     exp.Sqrt: _real("sqrt"),
     exp.Exp: _real("exp"),
     exp.Ln: _real("ln"),

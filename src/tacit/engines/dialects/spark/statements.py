@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.engines.dialects.searches import limited
 from tacit.engines.dialects.spark import moments, numbers, texts
 from tacit.engines.dialects.spark.casts import cast
 from tacit.engines.dialects.spark.numbers import Handler, Write, literal_number
@@ -45,6 +46,7 @@ _TARGETS: Final = {
     "SMALLINT": Type.BIGINT,
     "INT": Type.BIGINT,
     "BIGINT": Type.BIGINT,
+    "INT128": Type.HUGE,
     "DOUBLE": Type.DOUBLE,
     "TEXT": Type.TEXT,
     "VARCHAR": Type.TEXT,
@@ -58,7 +60,7 @@ _REAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 def spark(tree: exp.Query, kinds: Kinds | None = None) -> str:
     """Return a statement as Spark reads it; `kinds` are those of the relations' columns."""
-    return _Query(kinds or {}).query(tree)[0]
+    return _Query(kinds or {}).query(limited(tree))[0]
 
 
 def view_of(name: str, schema: str = SCHEMA) -> str:
@@ -187,11 +189,14 @@ class _Query:
         function = node.this
         if isinstance(function, exp.Filter):
             function = _filtered(function)
-        if isinstance(function, exp.Count) and isinstance(function.this, exp.Distinct):
+        is_distinct = isinstance(function, exp.Count) and isinstance(function.this, exp.Distinct)
+        if order is not None and (is_distinct or isinstance(function, exp.Median)):
+            raise EngineFailed(f"Spark has no running {function.key} over rows in order; leave ORDER BY out of OVER")
+        if is_distinct:
             (counted,) = function.this.expressions  # Spark counts no different values in windows
-            return Piece(f"CAST(size(collect_set({_one_zero(self.value(counted))}) {over}) AS BIGINT)", Type.BIGINT)
-        if isinstance(function, exp.Median):
-            return Piece(_middle(f"collect_list({self.value(function.this).text}) {over}"), Type.DOUBLE)
+            return Piece(_distinct(_one_zero(self.value(counted)), parts), Type.BIGINT)
+        if isinstance(function, exp.Sum) and (summed := self.value(function.this)).type is Type.HUGE:
+            return Piece(numbers.huge_sum(summed.closed, f" {over}"), Type.HUGE)
         value = self.value(function)
         return Piece(f"{value.text} {over}", value.type)
 
@@ -212,6 +217,8 @@ class _Query:
         if isinstance(node, exp.Sum):
             if value.type is Type.DOUBLE:
                 return Piece(f"sum({value.text})", Type.DOUBLE)
+            if value.type is Type.HUGE:
+                return Piece(numbers.huge_sum(value.closed), Type.HUGE)
             return Piece(f"sum(CAST({value.text} AS {Type.HUGE}))", Type.HUGE)
         if isinstance(node, exp.Median):
             return Piece(f"median({value.text})", Type.DOUBLE)
@@ -288,14 +295,12 @@ def _one_zero(value: Piece) -> str:
     return f"{value.closed} + 0D" if value.type is Type.DOUBLE else value.text
 
 
-def _middle(values: str) -> str:
-    """Return the median of a list."""
-    ordered = f"sort_array({values})"
-    return (
-        f"element_at(transform(array({ordered}), x -> CASE WHEN size(x) > 0 THEN "
-        "element_at(x, CAST((size(x) + 1) DIV 2 AS INT)) * 0.5D + "
-        "element_at(x, CAST(size(x) DIV 2 + 1 AS INT)) * 0.5D END), 1)"
-    )
+def _distinct(value: str, within: Sequence[str]) -> str:
+    """Return how many different values a partition has, in time that grows with its rows and not with their square."""
+    partition = " ".join(within)
+    up, down = (f"dense_rank() OVER ({partition} ORDER BY {value} {way})" for way in ("NULLS LAST", "DESC NULLS FIRST"))
+    missing = f"CASE WHEN count(*) OVER ({partition}) > count({value}) OVER ({partition}) THEN 1 ELSE 0 END"
+    return f"CAST({up} + {down} - 1 - {missing} AS BIGINT)"
 
 
 def _literal(node: exp.Expr, write: Write) -> Piece:
@@ -313,6 +318,8 @@ def _cast(node: exp.Expr, write: Write) -> Piece:
         return Piece(f"CAST(NULL AS {target})", target)
     if isinstance(inner, exp.Literal) and inner.is_string:
         return _constant(inner.name, target) or cast(write(inner), target)
+    if target is Type.HUGE and isinstance(inner, exp.Literal):
+        return literal_number(inner.name, huge=True)
     if target is Type.BIGINT and (whole := numbers.whole(node, write)) is not None:
         return whole
     return cast(write(inner), target)

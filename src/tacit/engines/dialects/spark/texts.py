@@ -7,8 +7,10 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.engines.dialects.searches import check_pattern
 from tacit.engines.dialects.spark.numbers import Handler, Write
-from tacit.engines.dialects.spark.pieces import Level, Piece, Type
+from tacit.engines.dialects.spark.pieces import Level, Piece, Type, literal
+from tacit.privacy.errors import EngineFailed
 
 _LONGER: Final = "".join(chr(one) for one in range(0x10000) if len(chr(one).upper()) > 1)
 """Letters for whose capitals Java writes several characters; DuckDB writes one, or leaves the letter as it is."""
@@ -41,14 +43,54 @@ def _substring(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"substring({', '.join(write(one).text for one in parts)})", Type.TEXT)
 
 
+def _matching(value: str, pattern: str) -> str:
+    """Return whether a text fits a pattern of LIKE, in one pass.
+
+    Spark's own LIKE tries every way to place the parts between %, which takes minutes for four of them. The leftmost
+    place of each part is as good as any other, so that it is taken and never given up (`(?>...)`).
+    """
+    check_pattern(pattern)
+    first, *others = pattern.split("%")
+    if "_" not in pattern and (simple := _SIMPLE.get(tuple(bool(part) for part in (first, *others)))) is not None:
+        return f"{simple}({value}, {literal(pattern.replace('%', ''))})"
+    if not others:
+        regex = _of_part(first)
+    else:
+        *inner, last = others
+        middle = "".join(f"(?>.*?{_of_part(part)})" for part in inner if part)
+        regex = f"{_of_part(first)}{middle}.*{_of_part(last)}" if last else f"{_of_part(first)}{middle}.*+"
+    anchored = r"(?s)\A" + regex + r"\z"
+    return f"{value} RLIKE {literal(anchored)}"
+
+
+_SIMPLE: Final = {(True, False): "startswith", (False, True): "endswith", (False, True, False): "contains"}
+"""What Spark does without a regular expression, by which parts around % are there."""
+
+
+def _of_part(part: str) -> str:
+    """Return a part of a pattern without % as a regular expression, in which _ is any character."""
+    return "".join("." if one == "_" else rf"\x{{{ord(one):x}}}" if not one.isalnum() else one for one in part)
+
+
 def _like(node: exp.Expr, write: Write) -> Piece:
-    value, pattern = (write(one).at(Level.ADDED) for one in (node.this, node.expression))
-    return Piece(f"{value} LIKE {pattern}", Type.BOOLEAN, Level.COMPARED)
+    return Piece(_matching(write(node.this).at(Level.ADDED), _pattern(node)), Type.BOOLEAN, Level.COMPARED)
 
 
 def _ilike(node: exp.Expr, write: Write) -> Piece:
-    value, pattern = (lower(write(one).text) for one in (node.this, node.expression))
-    return Piece(f"{value} LIKE {pattern}", Type.BOOLEAN, Level.COMPARED)
+    pattern = "".join(map(_lower, _pattern(node)))
+    return Piece(_matching(lower(write(node.this).text), pattern), Type.BOOLEAN, Level.COMPARED)
+
+
+def _pattern(node: exp.Expr) -> str:
+    if not isinstance(node.expression, exp.Literal):
+        raise EngineFailed("Spark is asked for LIKE with a pattern that is written in the question only")
+    return str(node.expression.this)
+
+
+def _lower(one: str) -> str:
+    """Return a character in small letters, as `lower` does it."""
+    other = {"İ": "i", "Σ": "σ"}.get(one, one.lower())
+    return other if len(other) == 1 else one
 
 
 def _of_two(name: str) -> Handler:

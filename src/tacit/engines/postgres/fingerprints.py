@@ -4,10 +4,10 @@ PostgreSQL keeps no number that moves with every change of a table and that a me
 late, sizes and file numbers stay the same under updates. What is sound is its snapshot (`pg_current_snapshot`): it says
 which transactions are visible, so that under the same one every table of the server holds the same rows; only TRUNCATE
 and its like take effect at once, and these give the table another file. So while the snapshot and the files stay, the
-version stays, at no cost; when they have moved, for whatever reason, the rows are read once and added up: the sum of
-two keyed hashes of each row's text, which rows in any order give alike. A write elsewhere on the server then costs a
+fingerprint stays, at no cost; when they have moved, for whatever reason, the rows are read once and added up: the sum
+of two keyed hashes of each row's text, which rows in any order give alike. A write elsewhere on the server then costs a
 pass over the table, but does not lose released answers. Of tables beyond `ROWS_SUMMED_MAX` the snapshot itself is the
-version: any write on the server makes it another one.
+fingerprint: any write on the server makes it another one.
 
 Snapshots say nothing of rows that are elsewhere, nor do they name all transactions on a standby server: views, foreign
 tables and the tables of a standby are summed each time.
@@ -38,7 +38,7 @@ _Moment: TypeAlias = tuple[str, str, str]
 """The snapshot, when the server was started, and the files of the table."""
 
 
-class Versions:
+class Fingerprints:
     """The sums of tables, each with the snapshot under which it was taken."""
 
     def __init__(self, salt: int) -> None:
@@ -52,16 +52,16 @@ class Versions:
         moment: _Moment = tuple(moment_)
         if is_here and rows > ROWS_SUMMED_MAX:
             return digest("snapshot", found.oid, *moment)
-        names = tuple(found.columns[one.name.lower()][0].name for one in table.columns)
+        names = tuple(there[0].name for one in table.columns if (there := found.column(one.name)) is not None)
         key = (found.oid, names)
         with self._lock:
             known = self._known.get(key)
         if is_here and known is not None and known[0] == moment:
             return known[1]
-        version = digest("sum", *self._sums(connection, found, names))
+        fingerprint = digest("sum", *self._sums(connection, found, names))
         with self._lock:
-            self._known[key] = (moment, version)
-        return version
+            self._known[key] = (moment, fingerprint)
+        return fingerprint
 
     def _sums(self, connection: Any, found: Found, names: tuple[str, ...]) -> tuple[object, ...]:
         row = ", ".join(f"s.{quoted(name)}" for name in names).replace("%", "%%")
