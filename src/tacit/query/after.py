@@ -16,7 +16,6 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
-from tacit.engines.declared import TYPES
 from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
 from tacit.privacy.tables import Kind
 from tacit.query.answer_windows import ordered, over_answer
@@ -24,7 +23,7 @@ from tacit.query.conditions import no_value
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, called, only, rows_named, written
 from tacit.query.scalars import scalar
-from tacit.query.scratch import TABLE, evaluate
+from tacit.query.scratch import TABLE, TYPES, evaluate
 
 _SELECT: Final = (
     "expressions", "from_", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"

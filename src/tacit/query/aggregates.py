@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -42,6 +43,9 @@ _TWO: Final[Mapping[type[exp.Expression], str]] = {
     exp.Corr: "corr",
 }
 _QUANTILES: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+
+SHARE_LENGTH_MAX: Final = 30
+"""How many characters the share of a quantile has at most, and how many zeros after the point."""
 
 ACCEPTED: Final = (
     "COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV, STDDEV_POP, COVAR_POP, COVAR_SAMP, CORR, MEDIAN, QUANTILE, "
@@ -228,10 +232,10 @@ def _check(function: str, value: Expression, place: Place | None) -> None:
 
 
 def _share(node: exp.Expression | None, text: Text) -> Fraction:
-    if isinstance(node, exp.Literal) and not node.is_string:
-        share = Fraction(node.this)
-        if 0 <= share <= 1:
-            return share
+    if isinstance(node, exp.Literal) and not node.is_string and len(node.this) <= SHARE_LENGTH_MAX:
+        share = Decimal(node.this)
+        if 0 <= share <= 1 and (not share or share.adjusted() >= -SHARE_LENGTH_MAX):
+            return Fraction(share)
     place = text.place(node) if node is not None else None
     raise NotSQL("a quantile is asked for by one number from 0 to 1, such as 0.9", place=place)
 

@@ -54,6 +54,8 @@ def _function(node: exp.Expression, bind: Bind, text: Text) -> Expression:
         return Expression(exp.Count(this=exp.Star()), kind)
     if not isinstance(argument, exp.Expression):
         return Expression(type(node)(), kind)
+    if isinstance(node, exp.Ntile):
+        return Expression(exp.Ntile(this=_number(argument, text, least=1).copy()), kind)
     value = bind(argument)
     if isinstance(node, _SAME):
         offset = node.args.get("offset")
@@ -75,8 +77,8 @@ def _frame(node: exp.Expression | None, text: Text) -> exp.WindowSpec | None:
     return exp.WindowSpec(**parts)
 
 
-def _number(node: object, text: Text) -> exp.Literal:
-    if isinstance(node, exp.Literal) and node.is_int and int(node.this) <= DISTANCE_MAX:
+def _number(node: object, text: Text, *, least: int = 0) -> exp.Literal:
+    if isinstance(node, exp.Literal) and node.is_int and least <= int(node.this) <= DISTANCE_MAX:
         return node
     place = text.place(node) if isinstance(node, exp.Expression) else None
     raise NotAllowed("a window counts its rows by whole numbers", accepted="write a number such as 6", place=place)

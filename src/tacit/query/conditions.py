@@ -25,13 +25,18 @@ def condition(node: exp.Expression, bind: Bind, text: Text, where: str = "a cond
 def without_window(node: exp.Expression, bind: Bind, text: Text, where: str) -> Expression:
     """Return the value of a node, refusing windows."""
     bound = bind(node)
-    if bound.tree.find(exp.Window) is not None:
+    if _has_window(bound.tree):
         raise NotAllowed(
             f"{where} cannot hold a window",
             accepted="compute the window in a subquery and use its column",
             place=text.place(node),
         )
     return bound
+
+
+def _has_window(tree: exp.Expr) -> bool:
+    """Whether a value is computed by a window of its own SELECT; those inside subqueries have their rows at hand."""
+    return any(isinstance(one, exp.Window) for one in tree.walk(prune=lambda node: isinstance(node, exp.Query)))
 
 
 def no_value(node: exp.Expression, text: Text) -> NotAllowed:

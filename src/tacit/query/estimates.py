@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy.tables import Kind
 from tacit.query.measures import Estimate, Steps
+from tacit.query.whole_numbers import added, scaled
 
 Numbers = NDArray[Any]
 
@@ -27,9 +28,17 @@ def estimated(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Nu
     if estimate.function == "sum":
         grid, total = estimate.grids[0], chosen[-1]
         if len(chosen) == 2:  # shared with a mean: the sum around the centre, and the rows, each of them a centre more
-            total = total + grid.shift * chosen[0]
-        return total * int(grid.step) if kind is Kind.INTEGER else total * float(grid.step)
+            total = added(total, scaled(chosen[0], grid.shift))
+        if kind is Kind.INTEGER:
+            return scaled(total, int(grid.step)) if grid.step >= 1 else _halved(total)
+        return np.asarray(total * float(grid.step), dtype=np.float64)
     return _MOMENTS[estimate.function](estimate, [one.astype(np.float64) for one in chosen])
+
+
+def _halved(total: Numbers) -> Numbers:
+    """Return a sum that was counted in halves as whole numbers, what lies between two as the even one."""
+    half = total >> 1
+    return np.asarray(half + (total & half & 1))
 
 
 def _mean(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:

@@ -34,8 +34,12 @@ def explain(plan: Plan, write: Write = duckdb) -> list[Line]:
 def _lines(plan: Plan, write: Write) -> Iterator[Line]:
     yield Line("units", f"{', '.join(plan.datasets)}: {plan.bounding.relation.in_words}")
     yield Line("bounds", plan.bounding.in_words)
+    for cut in plan.question.cuts:
+        yield Line("bounds", cut)
     if plan.question.keys:
         yield Line("keys", _keys(plan))
+        if plan.left_out:
+            yield Line("keys", f"rows in which {' or '.join(plan.left_out)} is missing are left out")
     for one, mechanism in zip(plan.missing, plan.price.bounds, strict=True):
         text = f"{one.label}: bounds are learnt from {2 * mechanism.bins} bins"
         yield Line("learn", f"{text}, epsilon {at_most(float(mechanism.epsilon))}")

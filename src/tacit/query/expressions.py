@@ -1,8 +1,9 @@
 """A value computed from one row: what the engine evaluates, and what is public about the result.
 
 Promise: an `Expression` is total (evaluating it never fails, whatever the row holds), depends on one row alone, and
-its facts hold for every row: a value is NULL only if `nullable`, otherwise inside `range` and one of `domain`. The tree
-is made of the nodes that this package builds, never of the analyst's, so nothing reaches an engine by accident.
+its facts hold for every row: a value is NULL only if `nullable`, otherwise inside `range`, one of `domain`, and a text
+of at most `length` characters. The tree is made of the nodes that this package builds, never of the analyst's, so
+nothing reaches an engine by accident.
 
 NULL propagates as in SQL; NaN does not exist (it is turned into NULL where a column is read, and functions that could
 make one give NULL); infinities exist in reals without a range and are clamped where a range is declared.
@@ -17,10 +18,13 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from tacit.privacy.tables import Kind
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 Constant: TypeAlias = str | int | float | bool | date | None
 """What a literal holds; a datetime is a date, too."""
+
+DERIVED_TEXT_MAX: Final = 16_384
+"""How many characters a text has at most that is computed; a longer one is refused."""
 
 EXACT_MAX: Final = 2**53
 """Whole numbers up to here are exact in doubles, so that both kinds of arithmetic agree."""
@@ -72,6 +76,11 @@ class Expression:
     are in none of the groups that are shown."""
     link: str | None = None
     """Of a key that leads to the unit, what it leads to: rows with equal keys of one link belong to one unit."""
+    length: int = TEXT_LENGTH_MAX
+    """How many characters a text has at most; of no meaning for other kinds."""
+    makes_null: bool = False
+    """Whether NULL can come of the query itself (an outer join, a CASE without ELSE, a cast that fails), and not only
+    of a value that is missing in storage: it is then one of the values of a key."""
 
     @property
     def text(self) -> str:

@@ -16,21 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from tacit.engines.declared import TYPES
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import Source
 from tacit.mechanisms.simulation import SeededSource
 from tacit.query.estimates import estimated
 from tacit.query.plan import Plan
+from tacit.query.postprocess import ROW, selected, source
 from tacit.query.run import Noisy
-from tacit.query.scratch import TABLE, evaluate
+from tacit.query.scratch import array_of, evaluate
 from tacit.query.sets import sizes
+from tacit.query.whole_numbers import SATURATION, axis_sums, scaled
 
 DRAWS: Final = 2000
 SIMULATED_MAX: Final = 2_000_000
 """How many rows are computed at most to find the intervals of one answer."""
-
-ROW: Final = "row_number_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def groups_of(plan: Plan, noisy: Noisy) -> Groups:
     for kept in sets:
         dropped = tuple(axis for axis in range(len(shape)) if axis not in kept)
         for index, column in enumerate(noisy.measures):
-            measures[index].append(column.reshape(shape).sum(axis=dropped).ravel())
+            measures[index].append(axis_sums(column.reshape(shape), dropped).ravel())
         size = int(np.prod([shape[axis] for axis in kept], dtype=np.int64))
         places = np.indices([shape[axis] if axis in kept else 1 for axis in range(len(shape))]).reshape(len(shape), -1)
         for axis, domain in enumerate(plan.domains or ()):
@@ -80,7 +79,7 @@ def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]
     rows, places = _of_groups(plan, noisy)
     fields = [output.name for output in plan.question.outputs]
     for step in plan.question.after:
-        columns = {f"o{index}": _array([row[name] for row in rows]) for index, name in enumerate(fields)}
+        columns = {f"o{index}": array_of([row[name] for row in rows]) for index, name in enumerate(fields)}
         fields, places = [field.name for field in step.fields], []
         rows = [dict(zip(fields, row, strict=True)) for row in evaluate(step.sql, columns)]
     return rows, places
@@ -97,7 +96,7 @@ def _of_groups(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int
         lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in shown]
         rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
         return rows, list(range(len(rows)))
-    return _selected(plan, columns, len(groups.added))
+    return selected(question, columns, len(groups.added))
 
 
 def intervals(plan: Plan, noisy: Noisy, places: Sequence[int], level: float) -> list[dict[str, Interval | None]]:
@@ -130,42 +129,6 @@ def _columns(plan: Plan, groups: Groups) -> dict[str, Any]:
     return columns
 
 
-def _selected(plan: Plan, columns: dict[str, Any], groups: int) -> tuple[list[dict[str, Any]], list[int]]:
-    """Evaluate the SELECT over the noisy columns."""
-    question = plan.question
-    table = {name: _array(column) for name, column in columns.items()}
-    table[ROW] = np.arange(groups)
-    items = [exp.alias_(output.value.tree.copy(), f"o{index}") for index, output in enumerate(question.outputs)]
-    tree = _source(plan, list(table)).select(*items)
-    tree = tree.distinct() if question.distinct else tree.select(ROW)
-    if question.having is not None:
-        tree = tree.where(question.having.tree.copy())
-    if question.order:
-        tree = tree.order_by(*(one.copy() for one in question.order), *([] if question.distinct else [ROW]))
-    elif not question.distinct:
-        tree = tree.order_by(ROW)
-    if question.limit is not None:
-        tree = tree.limit(question.limit)
-    if question.offset:
-        tree = tree.offset(question.offset)
-    found = evaluate(tree.sql(dialect="duckdb"), table)
-    names = [output.name for output in question.outputs]
-    rows = [dict(zip(names, row[: len(names)], strict=True)) for row in found]
-    return rows, [] if question.distinct else [int(row[-1]) for row in found]
-
-
-def _source(plan: Plan, names: Sequence[str]) -> exp.Select:
-    """Return SELECT (nothing yet) FROM the noisy columns, each of its kind."""
-    kinds = {f"k{index}": key.kind for index, key in enumerate(plan.question.keys)}
-    kinds |= {f"a{index}": one.kind for index, one in enumerate(plan.question.aggregates)}
-    typed = [
-        exp.alias_(exp.cast(exp.column(name), TYPES[kinds[name]]), name) if name in kinds else exp.column(name)
-        for name in names
-    ]
-    inner = exp.select(*typed).from_(TABLE)
-    return exp.select().from_(exp.alias_(exp.Subquery(this=inner), "n", table=True))
-
-
 def _direct(plan: Plan, groups: Groups, column: str | None, level: float) -> list[Interval | None] | None:
     """Return the intervals of a column that is one noisy measure, or nothing if it is not."""
     if column is None or not column.startswith("a"):
@@ -177,11 +140,11 @@ def _direct(plan: Plan, groups: Groups, column: str | None, level: float) -> lis
     if estimate is None or len(estimate.measures) != 1 or int(groups.added.max(initial=1)) > 1:
         return None
     noise = plan.price.noises[estimate.measures[0]]
-    found = noise.interval(level, groups.measures[estimate.measures[0]])
+    found = noise.interval(level, np.clip(groups.measures[estimate.measures[0]], -SATURATION, SATURATION))
     step = estimate.grids[0].step if estimate.grids else 1
     whole = step == int(step)
-    scale = int(step) if whole else float(step)
-    pairs = zip((found.low * scale).tolist(), (found.high * scale).tolist(), strict=True)
+    low, high = (scaled(end, int(step)) if whole else end * float(step) for end in (found.low, found.high))
+    pairs = zip(low.tolist(), high.tolist(), strict=True)
     return [Interval(low, high) for low, high in pairs]
 
 
@@ -202,11 +165,11 @@ def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -
         np.tile(groups.added, draws),
         tuple(np.tile(column, draws) for column in groups.totals),
     )
-    table = {name: _array(column) for name, column in _columns(plan, again).items()}
+    table = {name: array_of(column) for name, column in _columns(plan, again).items()}
     table[ROW] = np.tile(np.arange(count), draws)
     tail = (1 - level) / 2
     outputs = {output.name: output for output in plan.question.outputs}
-    inner = _source(plan, list(table)).select(
+    inner = source(plan.question, list(table)).select(
         ROW, *(exp.alias_(exp.cast(outputs[name].value.tree.copy(), "DOUBLE"), f"o{i}") for i, name in enumerate(names))
     )
     if any(outputs[name].value.tree.find(exp.Window) for name in names) or any(
@@ -227,14 +190,10 @@ def _without_noise(
     noise: Any, column: NDArray[np.int64], added: NDArray[np.int64], draws: int, source: Source
 ) -> NDArray[np.int64]:
     """Return `draws` copies of a column, fresh noise taken off each; the same noise in every group of a copy."""
-    found = np.empty((draws, len(column)), dtype=np.int64)
+    found, column = np.empty((draws, len(column)), dtype=np.int64), np.clip(column, 1 - SATURATION, SATURATION - 1)
     for times in np.unique(added):
         fresh = np.asarray(noise.release(np.zeros(draws * int(times), dtype=np.int64), source=source))
-        drawn = fresh.reshape(draws, -1).sum(axis=1)
+        drawn = axis_sums(fresh.reshape(draws, -1), (1,))
         where = added == times
         found[:, where] = column[where][None, :] - drawn[:, None]
     return found.ravel()
-
-
-def _array(column: Any) -> NDArray[Any]:
-    return column if isinstance(column, np.ndarray) else np.array([*column, None], dtype=object)[:-1]

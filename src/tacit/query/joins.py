@@ -8,13 +8,14 @@
 | public | public | INNER, LEFT, CROSS |
 
 A join that keeps rows of a public table without a partner would tell that no unit has them, so it is refused. Whatever
-the condition says, private tables are joined on their units as well: a row that mixed two people cannot arise.
+the condition says, private tables are joined on their units as well: a row that mixed two people cannot arise. How many
+rows a unit has after a join is limited (`row_limits`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -24,50 +25,189 @@ from tacit.query.conditions import condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, conjuncts
 from tacit.query.relations import Scope, Source
+from tacit.query.row_limits import require_few_joined
 from tacit.query.scalars import Bind
 
 BinderOf = Callable[[Scope], Bind]
+Limit = Callable[[Scope], Scope]
+Pairs = Sequence[tuple[Expression, Expression]]
 
 
-def joined(
-    left: Scope, right: Scope, join: exp.Join, where: Sequence[exp.Expression], binder: BinderOf, text: Text
-) -> Scope:
-    """Return the scope of two joined ones; `where` are the parts of the WHERE, which may hold the join's condition."""
-    side, place = _side(join, text), text.place(join)
-    on = join.args.get("on")
-    using = [one.name for one in join.args.get("using") or ()]
-    merged = _merged(left, right, using) if using else right
-    both = replace(left, sources=(*left.sources, *merged.sources))
-    parts = list(conjuncts(on)) if on is not None else []
-    bind = binder(both)
-    conditions = [condition(part, bind, text, "a join's condition") for part in parts]
-    equal = [_equal(left, right, name, binder, text) for name in join.args.get("using") or ()]
-    pairs = [*_pairs(parts, bind), *equal]
-    if not side:  # the WHERE of an inner join holds for it as well
-        pairs += list(_pairs(where, _only_bound(bind)))
-    trees = [condition.tree for condition in conditions]
-    trees += [exp.EQ(this=one.tree.copy(), expression=other.tree.copy()) for one, other in equal]
-    if left.unit is not None and right.unit is not None:
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """One JOIN: its node, the parts of the WHERE, which may hold its condition, and how names and limits are found."""
+
+    node: exp.Join
+    where: Sequence[exp.Expression]
+    binder: BinderOf
+    limit: Limit
+    text: Text
+
+    @property
+    def side(self) -> str:
+        """LEFT, RIGHT, or nothing for an inner join."""
+        return _side(self.node, self.text)
+
+    @property
+    def place(self) -> Place | None:
+        """Where the join stands."""
+        return self.text.place(self.node)
+
+    @property
+    def parts(self) -> list[exp.Expression]:
+        """The parts of ON."""
+        on = self.node.args.get("on")
+        return list(conjuncts(on)) if on is not None else []
+
+    @property
+    def using(self) -> list[str]:
+        """The columns of USING."""
+        return [one.name for one in self.node.args.get("using") or ()]
+
+
+def joined(left: Scope, right: Scope, joining: Joining) -> Scope:
+    """Return the scope of two joined ones."""
+    side, place = joining.side, joining.place
+    _conditions(left, right, joining)  # what is wrong with them is said first
+    pairs = _compared(left, right, joining)
+    private = left.unit is not None and right.unit is not None
+    if private:
         _require_unit(left, right, pairs, side, place)
-        trees.append(exp.EQ(this=left.unit.copy(), expression=right.unit.copy()))
+        if not (_meets_one(left, right, pairs) or _meets_one(right, left, pairs)):
+            left, right = _limited(left, right, joining)
+            pairs = _compared(left, right, joining)
     elif (side == "LEFT" and left.unit is None and right.unit is not None) or (side == "RIGHT" and right.unit is None):
         raise MixesUnits(
             "this join keeps public rows that no unit has, and so tells of it",
             accepted="use an inner join, or keep the private side",
             place=place,
         )
+    trees = _conditions(left, right, joining)
+    if left.unit is not None and right.unit is not None:
+        trees.append(exp.EQ(this=left.unit.copy(), expression=right.unit.copy()))
     multiplies = not _keeps_rows(left, right, pairs)
     if not multiplies:
         trees += _as_stored(right if left.unit is not None else left)
     tree = left.tree.copy()
     tree.append("joins", _engine_join(right, trees, side))
-    return Scope(
-        _sources(left, merged, side),
+    kept, merged = _merged(left, right, joining)
+    scope = Scope(
+        _sources(kept, merged, side),
         tree,
         _rows(left, right, multiplies),
         None if multiplies else left.stored or right.stored,
         left.tables | right.tables,
     )
+    if private:
+        return _counted_private(scope, left, right, pairs, side, place)
+    return _counted_public(scope, left, right, pairs)
+
+
+def _compared(left: Scope, right: Scope, joining: Joining) -> list[tuple[Expression, Expression]]:
+    """Return the columns that a join sets equal."""
+    bind = joining.binder(_both(left, right, joining))
+    pairs = [*_pairs(joining.parts, bind), *_equals(left, right, joining)]
+    if not joining.side:  # the WHERE of an inner join holds for it as well
+        pairs += list(_pairs(joining.where, _only_bound(bind)))
+    return pairs
+
+
+def _conditions(left: Scope, right: Scope, joining: Joining) -> list[exp.Expression]:
+    """Return what ON and USING demand, as trees."""
+    bind = joining.binder(_both(left, right, joining))
+    trees = [condition(part, bind, joining.text, "a join's condition").tree for part in joining.parts]
+    equal = _equals(left, right, joining)
+    return [*trees, *(exp.EQ(this=one.tree.copy(), expression=other.tree.copy()) for one, other in equal)]
+
+
+def _both(left: Scope, right: Scope, joining: Joining) -> Scope:
+    kept, merged = _merged(left, right, joining)
+    return replace(left, sources=(*kept.sources, *merged.sources))
+
+
+def _equals(left: Scope, right: Scope, joining: Joining) -> list[tuple[Expression, Expression]]:
+    names = joining.node.args.get("using") or ()
+    return [_equal(left, right, name, joining.binder, joining.text) for name in names]
+
+
+def _limited(left: Scope, right: Scope, joining: Joining) -> tuple[Scope, Scope]:
+    """Limit the rows of a unit on each side that has no limit, unless one side has a single row of each.
+
+    What the query demands of one side alone is demanded before, so that the rows which are kept are among those.
+    """
+    if 1 in (left.most, right.most):
+        return left, right
+    inner = not joining.side
+    if left.most is None:
+        left = joining.limit(_filtered(left, [*joining.where, *(joining.parts if inner else [])], joining))
+    if right.most is None:
+        right = joining.limit(_filtered(right, [*joining.parts, *(joining.where if inner else [])], joining))
+    return left, right
+
+
+def _filtered(scope: Scope, parts: Sequence[exp.Expression], joining: Joining) -> Scope:
+    """Return a scope with those conditions applied that are about its own rows alone."""
+    bind = joining.binder(scope)
+    for part in parts:
+        if part.find(exp.Query, exp.Window, exp.AggFunc) is not None:
+            continue
+        try:
+            scope = scope.where(condition(part, bind, joining.text))
+        except NotInCatalog:
+            continue
+    return scope
+
+
+def _meets_one(scope: Scope, other: Scope, pairs: Pairs) -> bool:
+    """Whether a row of the one meets at most one row of the other: the columns that identify those are compared."""
+    own = {source.fields[name].text for source in other.sources for name in source.units}
+    equal = {two.text for pair in pairs for one, two in (pair, pair[::-1]) if _is_pair(scope, one, other, two)}
+    return any(key <= equal | own for key in other.unique)
+
+
+def _is_pair(scope: Scope, one: Expression, other: Scope, two: Expression) -> bool:
+    same = one.kind is two.kind  # as doubles, different integers can be equal
+    return same and _owner(scope, one) is not None and _owner(other, two) is not None
+
+
+def _counted_private(scope: Scope, left: Scope, right: Scope, pairs: Pairs, side: str, place: Place | None) -> Scope:
+    """Return a join of private rows with the limit on those of one unit."""
+    kept = side == "LEFT"
+    if _meets_one(left, right, pairs):
+        unique = left.unique | right.unique if _meets_one(right, left, pairs) else left.unique
+        return replace(scope, fan_out=left.fan_out, most=left.most, unique=unique)
+    if _meets_one(right, left, pairs):
+        fan_out = right.fan_out + (left.fan_out if kept else 0)
+        most = None if right.most is None or (kept and left.most is None) else right.most + (left.most or 0) * kept
+        return replace(scope, fan_out=fan_out, most=most, unique=right.unique)
+    if right.most == 1:
+        return replace(scope, fan_out=left.fan_out, most=left.most, unique=left.unique)
+    if left.most == 1:
+        most = None if right.most is None else max(right.most, 1)
+        return replace(scope, fan_out=right.fan_out + kept, most=most, unique=right.unique)
+    assert left.most is not None  # both were limited
+    assert right.most is not None
+    fan_out = min(left.most * right.fan_out, left.fan_out * right.most)
+    found = replace(scope, fan_out=fan_out, most=left.most * right.most, unique=_together(left, right))
+    return require_few_joined(found, place)
+
+
+def _counted_public(scope: Scope, left: Scope, right: Scope, pairs: Pairs) -> Scope:
+    """Return a join with public rows with the limit on those of one unit; of public rows alone, on all of them."""
+    if right.unit is not None:
+        left, right = right, left  # the private side first
+    if _meets_one(left, right, pairs):
+        return replace(scope, fan_out=left.fan_out, most=left.most, unique=left.unique)
+    if left.unit is None and _meets_one(right, left, pairs):
+        return replace(scope, fan_out=left.fan_out + right.fan_out, unique=right.unique)
+    times = max(right.fan_out, 1)
+    most = None if left.most is None else left.most * times
+    return replace(scope, fan_out=left.fan_out * times, most=most, unique=_together(left, right))
+
+
+def _together(left: Scope, right: Scope) -> frozenset[frozenset[str]]:
+    """Return what identifies a pair of rows: what identifies both of them."""
+    return frozenset(one | other for one in left.unique for other in right.unique)
 
 
 def _side(join: exp.Join, text: Text) -> str:
@@ -92,10 +232,17 @@ def _equal(
     return one, other
 
 
-def _merged(left: Scope, right: Scope, using: Sequence[str]) -> Scope:
+def _merged(left: Scope, right: Scope, joining: Joining) -> tuple[Scope, Scope]:
+    if joining.side == "RIGHT":
+        return _without(left, joining.using), right
+    return left, _without(right, joining.using)
+
+
+def _without(scope: Scope, using: Sequence[str]) -> Scope:
+    """Hide the columns that USING merges into those of the other side, which is the one whose rows are kept."""
     hidden = frozenset(name.lower() for name in using)
-    sources = tuple(replace(source, hidden=source.hidden | hidden) for source in right.sources)
-    return replace(right, sources=sources)
+    sources = tuple(replace(source, hidden=source.hidden | hidden) for source in scope.sources)
+    return replace(scope, sources=sources)
 
 
 def _pairs(parts: Sequence[exp.Expression], bind: Bind) -> Iterator[tuple[Expression, Expression]]:
@@ -198,5 +345,5 @@ def _sources(left: Scope, right: Scope, side: str) -> tuple[Source, ...]:
 
 
 def _nullable(source: Source) -> Source:
-    fields = {name: replace(value, nullable=True) for name, value in source.fields.items()}
+    fields = {name: replace(value, nullable=True, makes_null=True) for name, value in source.fields.items()}
     return replace(source, fields=fields, unit=None)

@@ -2,7 +2,8 @@
 
 Public values are declared categories, truth values, short ranges of whole numbers and of dates, what a CASE over
 literals can give, and what the caller states for the question at hand. All of them are shown, also those that no unit
-is in, so that showing a group tells nothing.
+is in, so that showing a group tells nothing. NULL is one of them where the query makes it, by an outer join or a CASE
+without ELSE; where it is merely stored and the owner did not list it, its rows are left out, and the plan says so.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tupl
             found.append(Domain(stated[names.pop()], restricts=True))
         else:
             values = public_values(key) if _is_plain(key) else image(key, question.scope) or public_values(key)
+            if values is not None and key.makes_null and key.nullable and None not in values:
+                values = (*values, None)
             found.append(Domain(values) if values is not None else None)
     if unused := set(stated) - used:
         raise NotInCatalog(f"keys are given for {sorted(unused)[0]}, by which the question does not group", name="keys")

@@ -32,6 +32,9 @@ WEIGHT: Final = 2**10
 UNKNOWN: Final = Range(Fraction(-1), Fraction(1))
 """What stands for a range until it is learnt."""
 
+WIDEST: Final = Range(-SCALE * 2 ** (BINS - 1), SCALE * 2 ** (BINS - 1))
+"""The widest range that can be learnt; what holds for it at planning holds for any other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Learnt:

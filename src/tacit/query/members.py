@@ -21,6 +21,7 @@ from tacit.query.conditions import condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Relation, Scope, project
+from tacit.query.row_limits import compared_rows, require_few_pairs
 from tacit.query.scalars import Bind
 
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_")
@@ -46,6 +47,10 @@ class Resolves(Protocol):
 
     def relation(self, query: exp.Expression, ctes: Mapping[str, Relation]) -> Relation:
         """Return a subquery as rows that belong to units."""
+        ...
+
+    def limited(self, scope: Scope, what: str, keys: Sequence[Expression]) -> Scope:
+        """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
         ...
 
     def binder(self, scope: Scope, ctes: Mapping[str, Relation]) -> Bind:
@@ -76,7 +81,7 @@ def member(resolver: Resolves, node: exp.In, scope: Scope, bind: Bind, ctes: Map
     if value.nullable:
         unknown = exp.Is(this=value.tree.copy(), expression=exp.null())
         found = exp.Case().when(unknown, exp.null()).else_(found)
-    return Expression(found, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit)
+    return Expression(found, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit, makes_null=value.makes_null)
 
 
 def exists(resolver: Resolves, node: exp.Exists, scope: Scope, ctes: Mapping[str, Relation]) -> Expression:
@@ -92,7 +97,7 @@ def exists(resolver: Resolves, node: exp.Exists, scope: Scope, ctes: Mapping[str
     known, where = resolver.ctes(select, ctes), select.args.get("where")
     parts = list(conjuncts(where.this)) if where is not None else []
     inner = resolver.offered(select, parts, known)
-    bind = resolver.binder(replace(inner, outer=(*scope.sources, *scope.outer)), known)
+    bind = resolver.binder(_inside(inner, scope), known)
     conditions = [condition(part, bind, text) for part in parts]
     outside = [_mentions(one, scope) for one in conditions]
     if inner.unit is not None and scope.unit is None:
@@ -111,6 +116,10 @@ def exists(resolver: Resolves, node: exp.Exists, scope: Scope, ctes: Mapping[str
         for one in (one for index, one in enumerate(conditions) if index != first):
             inner = inner.where(one)
         return _among(theirs, project(inner, [own.tree]))  # the same as IN, and so the same question
+    if any(about and pair is None for about, pair in zip(outside, ties, strict=True)):
+        keys = [pair[0] for pair in ties if pair is not None]
+        inner, conditions = _compared(resolver, inner, scope, parts, known, keys)
+        require_few_pairs(scope, inner, text.place(node))
     trees = [one.tree for one in conditions]
     if inner.unit is not None:
         trees.append(_same_unit(inner.unit, scope))
@@ -119,12 +128,42 @@ def exists(resolver: Resolves, node: exp.Exists, scope: Scope, ctes: Mapping[str
     )
 
 
+def _inside(inner: Scope, scope: Scope) -> Scope:
+    """Return the rows inside as they stand around what is nested in them: for each row outside there may be all."""
+    return replace(inner, outer=(*scope.sources, *scope.outer), fan_out=scope.fan_out * compared_rows(inner))
+
+
+def _compared(
+    resolver: Resolves,
+    inner: Scope,
+    scope: Scope,
+    parts: Sequence[exp.Expression],
+    ctes: Mapping[str, Relation],
+    keys: Sequence[Expression],
+) -> tuple[Scope, list[Expression]]:
+    """Return the rows inside, so many of each unit with equal keys, and the conditions about both rows.
+
+    Where these are more than equations, an engine may compare each row of a unit with each other that has equal keys.
+    """
+
+    def bound(rows: Scope) -> list[Expression]:
+        bind = resolver.binder(_inside(rows, scope), ctes)
+        return [condition(part, bind, resolver.text) for part in parts]
+
+    is_about = [_mentions(one, scope) for one in bound(inner)]
+    for one, about in zip(bound(inner), is_about, strict=True):
+        inner = inner if about else inner.where(one)
+    if inner.unit is not None and inner.most is None:
+        inner = resolver.limited(inner, "compared by EXISTS", [key for key in keys if not inner.is_unit(key)])
+    return inner, [one for one, about in zip(bound(inner), is_about, strict=True) if about]
+
+
 def _among(value: Expression, query: exp.Query) -> Expression:
     """Return whether a value is among the first column of a query, in which NULL does not count."""
     chosen = exp.select(exp.column("c0")).from_(exp.alias_(exp.Subquery(this=query.copy()), _INNER, table=True))
     chosen = chosen.where(exp.column("c0").is_(exp.null()).not_())
     tree = exp.In(this=value.tree.copy(), query=exp.Subquery(this=chosen))
-    return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit)
+    return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit, makes_null=value.makes_null)
 
 
 def _there_is(rows: exp.Select, conditions: Sequence[exp.Expression]) -> exp.Expression:

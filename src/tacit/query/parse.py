@@ -7,14 +7,18 @@ Nothing here decides about privacy; later passes read the tree node by node and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterator
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tacit.privacy.errors import NotAllowed, NotSQL, Place
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 TEXT_MAX: Final = 50_000
 NODES_MAX: Final = 10_000
@@ -39,6 +43,8 @@ class Text:
             raise NotSQL(f"a query is a text, not {type(sql).__name__}")
         if len(sql) > TEXT_MAX:
             raise NotSQL(f"a query has at most {TEXT_MAX:,} characters, and this one has {len(sql):,}")
+        if not is_text(sql):
+            raise NotSQL("a query has a character that is none: NUL, or half of a pair of surrogates")
         self.sql: Final = sql
 
     def place(self, node: exp.Expr) -> Place | None:
@@ -48,6 +54,24 @@ class Text:
             return None
         before = self.sql[: min(starts)]
         return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+def is_text(value: str) -> bool:
+    """Whether every engine can hold a text: it has no NUL, and no half of a pair of surrogates."""
+    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
+
+
+def guarded(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that refuses what is nested too deeply for it, instead of raising RecursionError."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except RecursionError:
+            raise NotSQL("the query is nested too deeply; give its parts names with WITH, or ask for less") from None
+
+    return call
 
 
 def parse(text: Text) -> exp.Query:

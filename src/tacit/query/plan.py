@@ -17,29 +17,35 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 from sqlglot import exp
 
 from tacit.engines.dialects import duckdb
 from tacit.privacy.bounds import Category
-from tacit.privacy.errors import NotAllowed, NotSQL, TooWide
+from tacit.privacy.errors import InvalidInput, NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.tables import Kind, Limits, Schema
-from tacit.query import rewrite, sets
+from tacit.query import postprocess, rewrite, sets
 from tacit.query.aggregates import RANKED
 from tacit.query.bound import Bounding, bound
 from tacit.query.expressions import Constant, Expression, Range
 from tacit.query.keys import Domain, domains
-from tacit.query.learn import UNKNOWN, Learnt, unbounded, with_ranges
+from tacit.query.learn import UNKNOWN, WIDEST, Learnt, unbounded, with_ranges
 from tacit.query.measures import Estimate, How, Measure, Measures
-from tacit.query.price import Choice, Items, Price, Target, Tariff, priced
+from tacit.query.parse import guarded
+from tacit.query.price import LEVEL, Choice, Items, Price, Target, Tariff, priced
 from tacit.query.question import Question, ask
 from tacit.query.ranked import Ranked, ranked
 from tacit.query.rewrite import Grouping
 from tacit.query.scalars import disjunction, literal, scalar
+from tacit.query.scalars.trees import depth
+from tacit.query.whole_numbers import require_exact
 
 GROUPS_MAX: Final = 1_000_000
 CELLS_MAX: Final = 20_000_000
+DEPTH_MAX: Final = 160
+"""How many levels a statement has at most: writing takes up to five calls for each, and Python allows 1,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         truth_value("other", self.other)
+        if self.limits.rows_per_unit is not None:
+            raise InvalidInput(
+                "rows_per_unit is set when a table is registered; "
+                "for a question use groups_per_unit and rows_per_group",
+                name="limits",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,7 @@ class Statement:
         """Whether the salt is a parameter of the statement."""
         return self.tree.find(exp.Parameter) is not None
 
+    @guarded
     def sql(self, write: Write = duckdb) -> str:
         """Return the statement as an engine writes it."""
         return write(self.tree)
@@ -155,6 +168,16 @@ class Plan:
         return tuple(sorted(self.question.tables))
 
     @property
+    def left_out(self) -> list[str]:
+        """The keys that may be missing in stored rows and of which NULL is no group: such rows are not counted."""
+        known = zip(self.question.keys, self.domains or (), strict=False)
+        return [
+            min(self.question.names_of_key(index), default=key.text)
+            for index, (key, domain) in enumerate(known)
+            if key.nullable and None not in domain.values and not domain.restricts
+        ]
+
+    @property
     def groups(self) -> int | None:
         """How many groups are measured, if that is public."""
         if self.domains is None:
@@ -170,6 +193,7 @@ class Plan:
             self._canonical.append(self._digested())
         return self._canonical[0]
 
+    @guarded
     def _digested(self) -> str:
         written: dict[str, Any] = {
             "statements": [statement.sql() for statement in (*self.learning, *self.statements)],
@@ -187,16 +211,42 @@ class Plan:
 
 def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: Settings | None = None) -> Plan:
     """Turn SQL into a priced plan, without touching data."""
-    try:
-        return plan_of(ask(sql, schema), schema, target, tariff, settings or Settings())
-    except RecursionError:
-        raise NotSQL("the query is nested too deeply; give its parts names with WITH") from None
+    return plan_of(ask(sql, schema), schema, target, tariff, settings or Settings())
 
 
+@guarded
 def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
-    """Turn a question into a priced plan."""
+    """Turn a question into a priced plan that can be run: whatever would fail later for any data is refused here."""
+    having = [question.having.tree] if question.having is not None else []
+    shown: list[exp.Expr] = [*(one.value.tree for one in question.outputs), *having, *question.order]
+    _require_shallow([question.scope.tree, *shown, *(one.tree for one in question.after)])
+    postprocess.check(question)
     made = _of_sets if question.sets else _of_groups
-    return made(question, schema, target, tariff, settings)
+    plan = made(question, schema, target, tariff, settings)
+    for one in (plan, plan.ranged([WIDEST] * len(plan.missing))) if plan.missing else (plan,):
+        _require_runnable(one)
+    return plan
+
+
+def _require_runnable(plan: Plan) -> None:
+    """Raise unless the statements are exact and can be written, and the noise can be drawn."""
+    require_exact(plan.measures, plan.bounding)
+    _require_shallow([statement.tree for statement in (*plan.learning, *plan.statements)])
+    try:
+        for noise in (*plan.price.noises, *(one.noise for one in plan.price.bounds)):
+            noise.interval(LEVEL, np.zeros(1, dtype=np.int64))  # prepares the sampler
+        _ = plan.price.selection and plan.price.selection.threshold
+    except TooLarge as error:
+        raise TooWide(
+            f"the noise of this question is too wide to be drawn: {error.message}",
+            accepted="ask for a greater epsilon, or count fewer rows and groups of each unit",
+        ) from None
+
+
+def _require_shallow(found: Sequence[exp.Expr]) -> None:
+    """Raise NotSQL for trees so deep that writing them could exceed the limit on recursion, here or in a server."""
+    if max(map(depth, found), default=0) > DEPTH_MAX:
+        raise NotSQL("the query is nested too deeply; give its parts names with WITH, or ask for less")
 
 
 def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:

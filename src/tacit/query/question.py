@@ -22,9 +22,9 @@ from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
 from tacit.query.answer_windows import ordered, over_answer
 from tacit.query.conditions import condition, no_value, without_window
 from tacit.query.expressions import Expression, Range
-from tacit.query.parse import Text, only, parse, rows_named, written
+from tacit.query.parse import Text, guarded, only, parse, rows_named, written
 from tacit.query.relations import Aliases, Scope
-from tacit.query.resolve import NO_CTES, Resolver
+from tacit.query.resolve import NO_CTES, Resolver, require_short, require_small
 from tacit.query.scalars import Bind, literal, scalar
 
 AGGREGATES_MAX: Final = 100
@@ -70,6 +70,8 @@ class Question:
     """Every table that is read, also by a subquery in a condition."""
     datasets: frozenset[str] = frozenset()
     """The budgets of the private ones among them, all of which pay."""
+    cuts: tuple[str, ...] = ()
+    """What of each unit is left out before anything is counted, in sentences."""
 
     @property
     def columns(self) -> list[str]:
@@ -95,6 +97,7 @@ class Question:
         return plain and whole and self.having is None and not self.order
 
 
+@guarded
 def ask(sql: object, schema: Schema) -> Question:
     """Read SQL into a question, without touching data."""
     text = Text(sql)
@@ -127,18 +130,29 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     only(query, _SELECT, text)
     if _is_public(query, schema):  # said before anything else: what is wrong with the rest does not matter
         raise _about_nobody()
-    resolver = Resolver(schema, text, Aliases(), within.grouped, within.window)
+    resolver = Resolver(schema, text, Aliases(), within.grouped, within.window, names=_names(query))
     ctes = resolver.ctes(query, NO_CTES)
     scope = resolver.scope(query, ctes)
     if scope.unit is None:
         raise _about_nobody()
     question = _Reader(text, scope, resolver.binder(scope, ctes), query).question()
+    values = list(_values(question))
+    require_small("the question", scope.tree, *(value.tree for value in values))
+    require_short("the question", values)
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
         question,
         tables=frozenset(table.name for table in tables),
         datasets=frozenset(table.dataset for table in tables if table.is_private),
+        cuts=tuple(resolver.cuts),
     )
+
+
+def _names(query: exp.Select) -> frozenset[str] | None:
+    """Return every name in a query, in lower case; None if SELECT * may mean others."""
+    if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
+        return None
+    return frozenset(one.name.lower() for one in query.find_all(exp.Identifier))
 
 
 def _is_public(query: exp.Select, schema: Schema) -> bool:
@@ -156,11 +170,17 @@ def _about_nobody() -> NotAllowed:
 
 def _tables_read(question: Question) -> set[str]:
     """Return the tables in all that the engine is asked to compute, so that none is read without being paid for."""
-    aggregates = question.aggregates
-    values = [*question.keys, *(value for one in aggregates for value in one.arguments)]
-    values += [one.condition for one in aggregates if one.condition is not None]
-    trees: list[exp.Expr] = [question.scope.tree, *(value.tree for value in values)]
+    trees: list[exp.Expr] = [question.scope.tree, *(value.tree for value in _values(question))]
     return {table.name for tree in trees for table in tree.find_all(exp.Table) if table.db == SCHEMA}
+
+
+def _values(question: Question) -> Iterator[Expression]:
+    """Yield all that the engine computes of a row: keys, arguments of aggregates, and their conditions."""
+    yield from question.keys
+    for one in question.aggregates:
+        yield from one.arguments
+        if one.condition is not None:
+            yield one.condition
 
 
 def _only_source(query: exp.Select) -> exp.Select | None:

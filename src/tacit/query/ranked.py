@@ -39,6 +39,9 @@ WEIGHT: Final = 2**10
 COUNT_MAX: Final = 2**40
 """Where a cell's weight is cut off, so that 1,024 of them times 4,096 fit into 64 bits; cutting moves none further."""
 
+MARGIN_MAX: Final = 2**61
+"""The greatest number of rows that MIN and MAX keep away from the ends, so that scores fit into 64 bits."""
+
 SHARE_STEPS: Final = 2**12
 """Quantiles are asked for in multiples of 1 / 4096, so that scores are whole numbers."""
 
@@ -128,7 +131,7 @@ class Ranked:
             return np.asarray(-np.abs((SHARE_STEPS - share) * below - share * above))
         margin = 2 * float(mechanism.sensitivity) / float(mechanism.epsilon) * math.log(self.cells.count)
         kept = above if self.function == "max" else below
-        return np.asarray(-np.abs(kept - round(margin)))
+        return np.asarray(-np.abs(kept - min(round(margin), MARGIN_MAX)))
 
 
 def ranked(aggregate: Aggregate) -> Ranked:

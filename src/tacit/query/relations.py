@@ -33,7 +33,7 @@ class Source:
     alias: str = ""
     """The engine's name for it."""
     hidden: frozenset[str] = frozenset()
-    """Fields that USING merged into those of an earlier item."""
+    """Fields that USING merged into those of another item."""
     units: frozenset[str] = frozenset()
     """Fields that are the unit itself, so different for different units; others that are marked come of it."""
 
@@ -53,6 +53,12 @@ class Scope:
     """Every table whose rows are offered, public ones too."""
     outer: tuple[Source, ...] = ()
     """In a subquery that is about a row outside, what that row offers: looked at for names that are not found here."""
+    fan_out: int = 1
+    """How many rows there are here at most for each row that a unit has in storage; of public rows, how many at all."""
+    most: int | None = None
+    """How many rows a unit has here at most, where that is limited: by declaration, or by the plan (`row_limits`)."""
+    unique: frozenset[frozenset[str]] = frozenset()
+    """Sets of columns, as texts, by which no two rows of one unit are equal; NULL aside."""
 
     @property
     def unit(self) -> exp.Column | None:
@@ -93,6 +99,12 @@ class Relation:
     tables: frozenset[str] = frozenset()
     units: frozenset[int] = frozenset()
     """The columns that are the unit itself."""
+    fan_out: int = 1
+    """As `Scope.fan_out`."""
+    most: int | None = None
+    """As `Scope.most`."""
+    unique: frozenset[frozenset[int]] = frozenset()
+    """As `Scope.unique`, by columns."""
 
 
 class Aliases:

@@ -186,6 +186,7 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
         f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed; between "
         f"neighbouring data sets {plan.bounding.relation.in_words}.",
         f"Counted are at most {plan.bounding.in_words}; what a unit has beyond that is left out.",
+        *(f"{cut[0].upper()}{cut[1:]}; the rest is left out." for cut in plan.question.cuts),
     ]
     for index, measure in enumerate(plan.measures):
         sentences.append(f"{measure.label} has {noise_in_words(plan, index)}.")
@@ -194,6 +195,10 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
     if plan.domains is None and plan.price.selection is not None:
         shown = plan.price.selection.threshold
         sentences.append(f"Groups are shown from about {shown:,} units on, because their keys are not public.")
+    if plan.left_out:
+        sentences.append(
+            f"Rows in which {' or '.join(plan.left_out)} is missing are left out: that is no listed group."
+        )
     sentences.append(
         f"It cost {cost.in_words}." if cost.epsilon else "It cost nothing: the same answer was released before."
     )

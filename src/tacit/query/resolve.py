@@ -7,7 +7,7 @@ several units at once is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -18,18 +18,23 @@ from tacit.engines.declared import ends
 from tacit.engines.protocol import ROWS
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
-from tacit.privacy.tables import Column, Schema, Table
+from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import joins, members
+from tacit.query import joins, members, row_limits
 from tacit.query.conditions import condition, no_value
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
 from tacit.query.scalars import Bind, scalar
+from tacit.query.scalars.trees import COLUMN_SIZE, expanded, sized
 
 Ctes = Mapping[str, Relation]
 RELATION_MAX: Final = 20_000
-"""How many nodes a subquery has at most, after names were replaced by what they stand for."""
+"""How many nodes a subquery has at most, after names were replaced by what they stand for: common table expressions,
+and columns of subqueries, which optimisers write out wherever they are used."""
+
+ROW_TEXT_MAX: Final = 65_536
+"""How many characters all computed texts of one row have at most."""
 
 NO_CTES: Final[Ctes] = MappingProxyType({})
 
@@ -47,6 +52,10 @@ class Resolver:
     window: Callable[[exp.Window, Scope, Bind, Text], Expression]
     orders: dict[tuple[str, ...], str] = field(default_factory=dict)
     """For the rows of each SELECT, by the aliases of its tables, the one order in which windows number them."""
+    names: frozenset[str] | None = None
+    """Every name that the query has, in lower case; None if it may mean any column (SELECT *)."""
+    cuts: dict[str, None] = field(default_factory=dict)
+    """What of each unit is left out by limits on joined rows, in sentences."""
 
     def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
         """Return the common table expressions that are in sight inside a query."""
@@ -81,10 +90,17 @@ class Resolver:
         scope = self._item(clause.this, ctes)
         for join in [*clause.this.args.get("joins", ()), *select.args.get("joins", ())]:
             only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
-            scope = joins.joined(
-                scope, self._item(join.this, ctes), join, where, lambda one: self.binder(one, ctes), self.text
-            )
-        return scope
+            joining = joins.Joining(join, where, lambda one: self.binder(one, ctes), self.limited, self.text)
+            scope = joins.joined(scope, self._item(join.this, ctes), joining)
+        return row_limits.require_few(scope, self.text.place(clause))  # engines reorder joins, so at the end
+
+    def limited(self, scope: Scope, what: str = "joined", keys: Sequence[Expression] = ()) -> Scope:
+        """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
+        names = [source.table.name if source.table else source.name for source in scope.sources if source.unit]
+        alike = f" with equal {' and '.join(one.tree.name for one in keys)}" if keys else ""
+        most = f"of each unit at most {row_limits.JOINED_ROWS_PER_UNIT} rows"
+        self.cuts[f"{most} of {' and '.join(names)}{alike} are {what}"] = None
+        return row_limits.limited(scope, self.aliases.next(), self.names, keys)
 
     def binder(self, scope: Scope, ctes: Ctes = NO_CTES) -> Bind:
         """Return what turns a node into the value of a row of the scope."""
@@ -184,6 +200,9 @@ class Resolver:
             scope.stored is not None,
             scope.tables,
             frozenset(index for index, field in enumerate(fields) if scope.is_unit(field)),
+            scope.fan_out,
+            scope.most,
+            unique_columns(scope, fields),
         )
 
     def projections(
@@ -285,6 +304,9 @@ class Resolver:
         if left.rows_per_unit is not None and right.rows_per_unit is not None:
             rows = left.rows_per_unit + right.rows_per_unit
         tree = exp.union(_without_stored(left), _without_stored(right), distinct=False)
+        fan_out = left.fan_out + right.fan_out
+        if left.is_private and fan_out > row_limits.AMPLIFICATION_MAX:
+            raise TooWide(f"UNION ALL puts {fan_out:,} rows together for each row", place=self.text.place(query))
         return Relation(
             tree,
             left.names,
@@ -294,6 +316,8 @@ class Resolver:
             False,
             left.tables | right.tables,
             left.units & right.units,
+            fan_out,
+            None if left.most is None or right.most is None else left.most + right.most,
         )
 
 
@@ -316,7 +340,38 @@ def base(table: Table, name: str, alias: str, schema: Schema) -> Scope:
     source = Source(name, fields, names, unit, table, alias, units=frozenset(units))
     tree = exp.select().from_(registered(table, alias))
     stored = stored_of(alias) if table.is_private else None
-    return Scope((source,), tree, table.limits.rows_per_unit, stored, frozenset({table.name}))
+    most, tables = table.limits.rows_per_unit, frozenset({table.name})
+    if not table.is_private:
+        rows = row_limits.PUBLIC_ROWS if table.rows is None else table.rows
+        most = None
+    unique = _identifying(table, fields, schema)
+    found = Scope((source,), tree, table.limits.rows_per_unit, stored, tables, unique=unique)
+    return replace(found, most=most, fan_out=1 if table.is_private else rows)
+
+
+def _identifying(table: Table, fields: Mapping[str, Expression], schema: Schema) -> frozenset[frozenset[str]]:
+    """Return the columns that identify rows of a table: targets of foreign keys, and what the owner states.
+
+    Engines check the targets, and what public tables are identified by. Of private tables it is taken on trust: it
+    decides about how much work a join is, never about noise.
+    """
+    targets = {
+        step.target_column.lower()
+        for child in schema.tables.values()
+        for step in (child.unit.through if child.unit is not None else ())
+        if step.target_table.lower() == table.name.lower()
+    }
+    found = [{fields[name].text} for name in targets if name in fields]
+    found += [{fields[name.lower()].text for name in table.identified_by}] if table.identified_by else []
+    found += [set()] if table.limits.rows_per_unit == 1 else []
+    return frozenset(map(frozenset, found))
+
+
+def unique_columns(scope: Scope, fields: Sequence[Expression]) -> frozenset[frozenset[int]]:
+    """Return which columns of a SELECT list identify rows of a unit, the unit's own column aside."""
+    places = {field.text: index for index, field in reversed(list(enumerate(fields)))}
+    own = {source.fields[name].text for source in scope.sources for name in source.units}
+    return frozenset(frozenset(places[one] for one in key - own) for key in scope.unique if key - own <= set(places))
 
 
 def links(table: Table, schema: Schema) -> dict[str, str]:
@@ -351,19 +406,43 @@ def declared_value(column: Column, reference: exp.Column) -> Expression:
 
 def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
     """Return a subquery as a scope: its columns keep their facts and get new trees."""
-    if sum(1 for _ in relation.tree.walk()) > RELATION_MAX:
-        raise TooWide(f"{name} is too large: what is named in WITH is written out wherever it is used")
+    require_small(name, relation.tree)
+    require_short(name, relation.fields)
     fields: dict[str, Expression] = {}
     for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
         if shown.lower() in fields:
             raise NotInCatalog(f"a subquery has two columns called {shown}; give one of them another name", name=shown)
-        fields[shown.lower()] = replace(value, tree=exp.column(f"c{index}", table=alias))
+        own = sized(exp.column(f"c{index}", table=alias), max(expanded(value.tree), COLUMN_SIZE))
+        fields[shown.lower()] = replace(value, tree=own)
     unit = unit_of(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
     units = frozenset(names[index].lower() for index in relation.units)
     source = Source(name, fields, names, unit, None, alias, units=units)
     stored = stored_of(alias) if relation.has_stored else None
-    return Scope((source,), tree, relation.rows_per_unit, stored, relation.tables)
+    texts = [fields[shown.lower()].text for shown in names]
+    unique = frozenset(frozenset(texts[index] for index in key) for key in relation.unique)
+    found = Scope((source,), tree, relation.rows_per_unit, stored, relation.tables)
+    return replace(found, fan_out=relation.fan_out, most=relation.most, unique=unique)
+
+
+def require_small(name: str, *trees: exp.Expr) -> None:
+    """Raise TooWide if queries or values would be too large with every name replaced by what it stands for."""
+    if (size := sum(map(expanded, trees))) > RELATION_MAX:
+        raise TooWide(
+            f"{name} is too large: with its subqueries written out it has {size:,} parts of at most {RELATION_MAX:,}",
+            accepted="compute less from level to level, and use each computed column fewer times",
+        )
+
+
+def require_short(name: str, values: Iterable[Expression]) -> None:
+    """Raise TooWide if the texts that are computed for one row would be too long together."""
+    texts = [one.length for one in values if one.kind is Kind.TEXT and expanded(one.tree) > COLUMN_SIZE]
+    if sum(texts) > ROW_TEXT_MAX:
+        raise TooWide(
+            f"the computed texts of one row of {name} could have {sum(texts):,} characters, and at most "
+            f"{ROW_TEXT_MAX:,} are computed",
+            accepted="cut them with LEFT or SUBSTRING",
+        )
 
 
 def _column_names(item: exp.Expression, relation: Relation) -> tuple[str, ...]:
@@ -391,6 +470,8 @@ def _either(one: Expression, other: Expression) -> Expression:
         tuple(dict.fromkeys((*one.domain, *other.domain))) if both_domains and one.domain and other.domain else None,
         one.nullable or other.nullable,
         one.unit or other.unit,
+        length=max(one.length, other.length),
+        makes_null=one.makes_null or other.makes_null,
     )
 
 

@@ -2,7 +2,8 @@
 
 Statements return one row a group (and, for private choices, one row a group and cell), never a row of a unit. They add
 up whole numbers, so their results do not depend on the order of rows, and they are clamped to ±2^62, which moves no two
-neighbours further apart. Noise is not their business.
+neighbours further apart. Whatever could leave 64 bits before that is a HUGEINT (`whole_numbers` proves that it fits).
+Noise is not their business.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from tacit.query.learn import Learnt
 from tacit.query.measures import How, Measure
 from tacit.query.ranked import WEIGHT, Ranked
 from tacit.query.relations import Scope
+from tacit.query.row_limits import ranked as _ranked
+from tacit.query.whole_numbers import SATURATION
 
-SATURATION: Final = 2**62
-SALT: Final = "salt"
 UNITS: Final = "units"
 
 
@@ -161,7 +162,7 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     cell = exp.alias_(tree, "cell")
     if grouping.bounding.whole_rows is not None:
         rows = grouping.rows(cell, unit=False).where(present)
-        total = _total(exp.Mul(this=exp.Count(this=exp.Star()), expression=weight), "w")
+        total = _total(exp.Mul(this=_huge(exp.Count(this=exp.Star())), expression=weight), "w")
         return _summed(rows, [*names, "cell"], [total])
     inner = grouping.rows(cell).select(*_columns("u", *names, "cell"), exp.alias_(exp.Count(this=exp.Star()), "n"))
     inner = inner.where(present).group_by(*_columns("u", *names, "cell"))
@@ -170,9 +171,9 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     counted = _from(inner, "n").select(*_columns("u", *names, "cell", "n"), exp.alias_(all_rows, "rows_all"))
     kept = _from(limited(grouping, counted, dense=True), "c")
     limit = exp.Literal.number(grouping.bounding.rows)
-    product = exp.Mul(this=exp.Mul(this=exp.column("n"), expression=limit), expression=weight)
+    product = exp.Mul(this=exp.Mul(this=_huge(exp.column("n")), expression=limit), expression=weight)
     scaled = exp.IntDiv(this=exp.paren(product), expression=exp.column("rows_all"))
-    full = exp.Mul(this=exp.column("n"), expression=weight.copy())
+    full = exp.Mul(this=_huge(exp.column("n")), expression=weight.copy())
     more = exp.GT(this=exp.column("rows_all"), expression=limit.copy())
     part = exp.Case().when(more, scaled).else_(full)
     counted_parts = kept.select(*_columns(*names, "cell"), exp.alias_(part, "w0"))
@@ -185,32 +186,6 @@ def limited(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp
         return tree
     keys = [exp.column(name) for name in grouping.names]
     return _ranked(tree, "place", [exp.column("u")], [exp.column("u"), *keys], grouping.bounding.groups, dense=dense)
-
-
-def _ranked(
-    tree: exp.Select,
-    name: str,
-    within: Sequence[exp.Expression],
-    hashed: Sequence[exp.Expression],
-    most: int,
-    *,
-    dense: bool = False,
-) -> exp.Select:
-    """Keep the first `most` within each part, in the order of a salted hash; equal hashes are told apart by value.
-
-    `name` is the column of the place in that order, and no column of the tree is called so.
-    """
-    digest = exp.Anonymous(
-        this="hash", expressions=[*(one.copy() for one in hashed), exp.Parameter(this=exp.var(SALT))]
-    )
-    order = [digest, *(one.copy() for one in hashed if one not in within)]
-    window = exp.Window(
-        this=exp.DenseRank() if dense else exp.RowNumber(),
-        partition_by=[one.copy() for one in within],
-        order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
-    )
-    numbered = _from(tree, "p").select(exp.Star(), exp.alias_(window, name))
-    return _from(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)
 
 
 def _of_rows(measure: Measure, values: _Values) -> exp.Expression:
@@ -243,7 +218,7 @@ def _sum(measure: Measure, values: _Values) -> exp.Expression:
     total: exp.Expression = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
     if not measure.shift:
         return total
-    off = exp.Mul(this=_count(measure, values), expression=exp.paren(_number(measure.shift)))
+    off = exp.Mul(this=_huge(_count(measure, values)), expression=exp.paren(_number(measure.shift)))
     return exp.Sub(this=total, expression=off)
 
 
@@ -284,6 +259,11 @@ def _total(tree: exp.Expression, name: str) -> exp.Expr:
         return exp.alias_(tree, name)
     whole = tree if tree.find(exp.Coalesce) else exp.Coalesce(this=tree, expressions=[exp.Literal.number(0)])
     return exp.alias_(exp.cast(_clamped(whole, -SATURATION, SATURATION), "BIGINT"), name)
+
+
+def _huge(tree: exp.Expression) -> exp.Expression:
+    """Return a whole number in the widest type of the engines, to be multiplied."""
+    return exp.cast(tree, "HUGEINT", dialect="duckdb")
 
 
 def _clamped(tree: exp.Expression, low: int, high: int) -> exp.Expression:

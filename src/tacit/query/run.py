@@ -26,7 +26,9 @@ from tacit.privacy.tables import Kind
 from tacit.query.expressions import Range
 from tacit.query.learn import learnt
 from tacit.query.plan import Plan, Statement
-from tacit.query.rewrite import SALT, SATURATION, UNITS
+from tacit.query.rewrite import UNITS
+from tacit.query.row_limits import SALT
+from tacit.query.whole_numbers import group_sums
 
 OTHER: Final = "other"
 """What the groups that are not shown are called together, where keys are texts; other keys are NULL there."""
@@ -114,7 +116,7 @@ def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> No
     for statement, columns in zip(plan.statements, found, strict=True):
         at = places.of(columns)
         for place, index in enumerate(statement.measures):
-            exact = _added(places.count, at, columns[f"m{place}"])
+            exact = group_sums(places.count, at, columns[f"m{place}"])
             measures[index] = _noisy(plan, index, exact, source)
         if statement.choice is not None:
             choices[statement.choice] = _chosen(plan, statement.choice, columns, at, places.count, source)
@@ -135,18 +137,11 @@ def _released_sets(plan: Plan, found: Sequence[Columns], source: Source) -> Nois
             column += shown.get(index, [None] * places.count)
         at = places.of(columns)
         for place, index in enumerate(statement.measures):
-            exact = _added(places.count, at, columns[f"m{place}"])
+            exact = group_sums(places.count, at, columns[f"m{place}"])
             measures[index].append(_noisy(plan, index, exact, source))
     simulated = source.simulated or any(is_simulated(part) for parts in measures for part in parts)
     released = tuple(np.concatenate([np.asarray(part) for part in parts]) for parts in measures)
     return Noisy(tuple(keys), released, (), simulated)
-
-
-def _added(groups: int, at: NDArray[np.int64], values: Sequence[Any]) -> NDArray[np.int64]:
-    """Return a measure of every group, 0 for those that the engine does not name."""
-    exact, kept = np.zeros(groups, dtype=np.int64), at >= 0
-    np.add.at(exact, at[kept], np.asarray(values, dtype=np.int64)[kept])
-    return np.clip(exact, -SATURATION, SATURATION, out=exact)
 
 
 def exact(plan: Plan, found: Sequence[Columns]) -> dict[tuple[Any, ...], list[int]]:

@@ -7,7 +7,7 @@ all columns break them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -71,7 +71,18 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         False,
         scope.tables,
         frozenset(index for index, (_, value) in enumerate(pairs) if scope.is_unit(value)),
+        1 if one_row else scope.fan_out,
+        1 if one_row else scope.most,
+        _unique([value for _, value in pairs], [key for key in keys if not scope.is_unit(key)]),
     )
+
+
+def _unique(values: Sequence[Expression], keys: Sequence[Expression]) -> frozenset[frozenset[int]]:
+    """Return the columns that identify the rows of a unit: its keys, if all of them are shown."""
+    places = {value.text: index for index, value in reversed(list(enumerate(values)))}
+    found = [places.get(key.text) for key in keys]
+    known = frozenset(place for place in found if place is not None)
+    return frozenset({known}) if len(known) == len({key.text for key in keys}) else frozenset()
 
 
 def _windowless(bind: Bind, text: Text) -> Bind:
@@ -171,7 +182,8 @@ def _extreme(
     value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, _text: Text
 ) -> Expression:
     tree = type(node)(this=value.tree.copy())
-    return replace(value, tree=_filtered(tree, condition), nullable=True)
+    makes_null = value.makes_null or condition is not None
+    return replace(value, tree=_filtered(tree, condition), nullable=True, makes_null=makes_null)
 
 
 def _any_or_all(
@@ -203,7 +215,8 @@ def _sum(
         low, high = min(value.range.lower, nothing) - slack, max(value.range.upper, nothing) + slack
         range_ = Range(rows * low, rows * high)
     if value.kind is Kind.INTEGER and range_ is not None and range_.size <= EXACT_MAX:
-        return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, range_)
+        makes_null = value.makes_null or condition is not None
+        return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, range_, makes_null=makes_null)
     return Expression(_scaled(tree, step), Kind.REAL, range_)
 
 
@@ -327,7 +340,7 @@ def _windowed(function: exp.Expression, scope: Scope, bind: Bind, text: Text) ->
                 f"the distance of LAG and LEAD is a whole number up to {DISTANCE_MAX:,}", place=text.place(function)
             )
         tree = type(function)(this=value.tree.copy(), offset=offset.copy() if offset is not None else None)
-        return replace(value, tree=tree, nullable=True), True
+        return replace(value, tree=tree, nullable=True, makes_null=True), True
     return _aggregate(function, scope, bind, text), False
 
 

@@ -6,13 +6,22 @@ from fractions import Fraction
 
 import pytest
 
+from tacit.privacy.errors import InvalidInput
 from tacit.privacy.relations import Relation
+from tacit.privacy.tables import Limits
+from tacit.query import Settings
 from tacit.query.bound import Bounding, root_up
 from tacit.query.measures import How, Measure
 
 COUNT = Measure(How.ROWS, "COUNT(*)")
 UNITS = Measure(How.UNITS, "COUNT(DISTINCT unit)")
 SUM = Measure(How.SUM, "SUM(x)", low=-3, high=10)
+
+
+def test_a_limit_that_is_set_when_a_table_is_registered_is_refused_for_a_question() -> None:
+    with pytest.raises(InvalidInput, match="when a table is registered"):
+        Settings(Limits(rows_per_unit=3))
+    assert Settings(Limits(groups_per_unit=3, rows_per_group=2)).limits.rows_per_unit is None
 
 
 def test_parts_move_groups_times_contribution() -> None:

@@ -181,7 +181,9 @@ def _whole_division(kind: type[Tree], a: Expression, b: Expression, range_: Rang
         dividend = trees.case((trees.binary(exp.GTE, dividend, trees.constant(LEAST_DIVIDEND)), dividend))
         nullable = True
     divisor = b.tree if away else trees.without_zero(b.tree)
-    return made(trees.binary(kind, dividend, divisor), Kind.INTEGER, (a, b), range=range_, nullable=nullable)
+    tree = trees.binary(kind, dividend, divisor)
+    makes_null = not away or dividend is not a.tree or a.makes_null or b.makes_null
+    return made(tree, Kind.INTEGER, (a, b), range=range_, nullable=nullable, makes_null=makes_null)
 
 
 def _whole(expression: Expression, function: str) -> Expression:

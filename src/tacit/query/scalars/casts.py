@@ -34,6 +34,9 @@ KINDS: Final = {
     Kind.DATE: (_Type.DATE,),
     Kind.TIME: (_Type.TIMESTAMP, _Type.TIMESTAMPNTZ, _Type.DATETIME),
 }
+LENGTHS: Final = {Kind.BOOLEAN: 5, Kind.INTEGER: 20, Kind.REAL: 32, Kind.DATE: 16, Kind.TIME: 40}
+"""How many characters a value of each kind has at most as a text, in any engine."""
+
 _KIND_OF: Final = {type_: kind for kind, types in KINDS.items() for type_ in types}
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,15}\s*", re.ASCII)
 _EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
@@ -57,15 +60,15 @@ def converted(expression: Expression, kind: Kind) -> Expression:
 def _text_to_integer(a: Expression) -> Expression:
     if is_known(a) and _WHOLE.fullmatch(str(value_of(a))):
         return literal(int(str(value_of(a))))
-    return made(trees.try_cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True)
+    return made(trees.try_cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_real(a: Expression) -> Expression:
-    return made(trees.not_nan(trees.try_cast(a.tree, Kind.REAL)), Kind.REAL, (a,), nullable=True)
+    return made(trees.not_nan(trees.try_cast(a.tree, Kind.REAL)), Kind.REAL, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_boolean(a: Expression) -> Expression:
-    return made(trees.try_cast(a.tree, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True)
+    return made(trees.try_cast(a.tree, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_temporal(kind: Kind) -> Callable[[Expression], Expression]:
@@ -77,7 +80,7 @@ def _text_to_temporal(kind: Kind) -> Callable[[Expression], Expression]:
             this=trees.binary(exp.GTE, read, trees.constant(_EARLIEST[kind])),
             expression=trees.binary(exp.LTE, read, trees.constant(_LATEST[kind])),
         )
-        return made(trees.case((inside, read)), kind, (a,), nullable=True)
+        return made(trees.case((inside, read)), kind, (a,), nullable=True, makes_null=True)
 
     return cast
 
@@ -96,7 +99,7 @@ def _real_to_integer(a: Expression) -> Expression:
         expression=trees.binary(exp.LTE, inner, trees.constant(float(EXACT_MAX))),
     )
     tree = trees.case((inside, trees.try_cast(inner, Kind.INTEGER)))
-    return made(tree, Kind.INTEGER, (a,), range=Range.of(-EXACT_MAX, EXACT_MAX), nullable=True)
+    return made(tree, Kind.INTEGER, (a,), range=Range.of(-EXACT_MAX, EXACT_MAX), nullable=True, makes_null=True)
 
 
 def _to_boolean(a: Expression) -> Expression:
@@ -117,7 +120,7 @@ def _to_text(a: Expression) -> Expression:
         domain = tuple(str(value) for value in a.domain)
         if is_known(a):
             return literal(str(value_of(a)))
-    return made(trees.cast(a.tree, Kind.TEXT), Kind.TEXT, (a,), domain=domain)
+    return made(trees.cast(a.tree, Kind.TEXT), Kind.TEXT, (a,), domain=domain, length=LENGTHS[a.kind])
 
 
 def _time_to_date(a: Expression) -> Expression:

@@ -13,7 +13,7 @@ from tacit.query.expressions import Expression
 from tacit.query.scalars import trees
 from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import common, made, of_kind, union
+from tacit.query.scalars.facts import common, longest, made, of_kind, union
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
@@ -46,7 +46,16 @@ def choice(branches: Sequence[Branch], otherwise: Expression | None) -> Expressi
     nullable = any(value.nullable for value in results)
     if kind is Kind.BOOLEAN:
         domain = None
-    return made(_wide(tree, results), kind, inputs, range=range_, domain=domain, nullable=nullable)
+    return made(
+        _wide(tree, results),
+        kind,
+        inputs,
+        range=range_,
+        domain=domain,
+        nullable=nullable,
+        length=longest(results),
+        makes_null=any(value.makes_null for value in results),
+    )
 
 
 def first_present(values: Sequence[Expression]) -> Expression:
@@ -63,7 +72,8 @@ def first_present(values: Sequence[Expression]) -> Expression:
     kind = kept[0].kind
     tree = exp.Coalesce(this=kept[0].tree.copy(), expressions=[one.tree.copy() for one in kept[1:]])
     nullable = all(value.nullable for value in kept)
-    return made(tree, kind, kept, range=range_, domain=None if kind is Kind.BOOLEAN else domain, nullable=nullable)
+    domain = None if kind is Kind.BOOLEAN else domain
+    return made(tree, kind, kept, range=range_, domain=domain, nullable=nullable, length=longest(kept))
 
 
 def _branch(value: Expression) -> Tree:

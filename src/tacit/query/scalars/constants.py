@@ -6,9 +6,10 @@ import math
 from datetime import UTC, date, datetime
 from typing import Final
 
-from tacit.privacy.errors import TooWide
+from tacit.privacy.errors import TooWide, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
+from tacit.query.parse import is_text
 from tacit.query.scalars import trees
 
 TEXT_MAX: Final = 10_000
@@ -19,7 +20,7 @@ def literal(value: Constant) -> Expression:
     """Return a value as an expression; NULL is of any kind, and whole numbers beyond 2^53 are reals."""
     match value:
         case None:
-            return Expression(trees.constant(None), Kind.TEXT, domain=())
+            return Expression(trees.constant(None), Kind.TEXT, domain=(), length=0, makes_null=True)
         case bool():
             return _known(value, Kind.BOOLEAN)
         case int():
@@ -29,6 +30,8 @@ def literal(value: Constant) -> Expression:
         case str():
             if len(value) > TEXT_MAX:
                 raise TooWide(f"a text in a query has at most {TEXT_MAX:,} characters, not {len(value):,}")
+            if not is_text(value):
+                raise WrongKind("a text has a character that is none: NUL, or half of a pair of surrogates")
             return _known(value, Kind.TEXT)
         case datetime():
             return _known(value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value, Kind.TIME)
@@ -38,7 +41,7 @@ def literal(value: Constant) -> Expression:
 
 def null(kind: Kind) -> Expression:
     """Return NULL of one kind."""
-    return Expression(trees.cast(trees.constant(None), kind), kind, domain=())
+    return Expression(trees.cast(trees.constant(None), kind), kind, domain=(), length=0, makes_null=True)
 
 
 def is_null(expression: Expression) -> bool:
@@ -60,7 +63,8 @@ def value_of(expression: Expression) -> Constant:
 def _known(value: str | int | float | date, kind: Kind) -> Expression:
     ranged = kind not in (Kind.BOOLEAN, Kind.TEXT) and not (isinstance(value, float) and math.isinf(value))
     range_ = Range.of(value, value) if ranged and not isinstance(value, str) else None
-    return Expression(trees.constant(value), kind, range=range_, domain=(value,), nullable=False)
+    length = len(value) if isinstance(value, str) else 0
+    return Expression(trees.constant(value), kind, range=range_, domain=(value,), nullable=False, length=length)
 
 
 def _nearest(value: int) -> float:

@@ -198,7 +198,8 @@ def _within(operand: Expression, lower: Fraction, upper: Fraction) -> tuple[Expr
     left = None
     if range_ is not None:
         left = Range(min(max(range_.lower, lower), upper), max(min(range_.upper, upper), lower))
-    return made(trees.case((inside, operand.tree)), operand.kind, (operand,), nullable=True), left
+    tree = trees.case((inside, operand.tree))
+    return made(tree, operand.kind, (operand,), nullable=True, makes_null=True), left
 
 
 def _shift(tree: Tree, amount: int, unit: str) -> Tree:

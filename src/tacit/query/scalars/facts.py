@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
-from tacit.privacy.errors import NotAllowed, WrongKind
+from tacit.privacy.errors import NotAllowed, TooWide, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
+from tacit.query.expressions import DERIVED_TEXT_MAX, EXACT_MAX, Constant, Expression, Range
 from tacit.query.scalars import intervals, trees
 from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
 from tacit.query.scalars.trees import Tree
@@ -28,15 +28,33 @@ def made(
     range: Range | None = None,
     domain: tuple[Constant, ...] | None = None,
     nullable: bool | None = None,
+    length: int | None = None,
+    makes_null: bool | None = None,
 ) -> Expression:
-    """Return what a function of the inputs gives; it is NULL where an input is, unless `nullable` says otherwise."""
+    """Return what a function of the inputs gives; it is NULL where an input is, unless `nullable` says otherwise.
+
+    A text is no longer than all texts of the inputs together, unless `length` says otherwise. NULL comes of the query
+    itself if it does in an input, or if no input can be NULL, unless `makes_null` says otherwise.
+    """
+    stored = any(one.nullable for one in inputs)
+    if makes_null is None:
+        makes_null = any(one.makes_null for one in inputs) or (nullable is True and not stored)
+    if kind is Kind.TEXT:
+        length = sum(one.length for one in inputs if one.kind is Kind.TEXT) if length is None else length
+        if length > DERIVED_TEXT_MAX:
+            raise TooWide(
+                f"this text could have {length:,} characters, and at most {DERIVED_TEXT_MAX:,} are computed",
+                accepted="cut its parts with LEFT or SUBSTRING",
+            )
     return Expression(
         tree,
         kind,
         range=range,
         domain=domain,
-        nullable=any(one.nullable for one in inputs) if nullable is None else nullable,
+        nullable=stored if nullable is None else nullable,
         unit=any(one.unit for one in inputs),
+        length=length or 0,
+        makes_null=makes_null and nullable is not False,
     )
 
 
@@ -157,6 +175,11 @@ def union(expressions: Sequence[Expression]) -> tuple[Range | None, tuple[Consta
     if not all(one.domain is not None for one in some):
         return range_, None
     return range_, tuple(dict.fromkeys(value for one in some for value in one.domain or ()))
+
+
+def longest(expressions: Sequence[Expression]) -> int:
+    """Return how long a text is at most that is one of several."""
+    return max((one.length for one in expressions if one.kind is Kind.TEXT), default=0)
 
 
 def is_exact(range_: Range | None) -> bool:

@@ -20,7 +20,7 @@ from tacit.query.expressions import Expression, Range, position
 from tacit.query.scalars import intervals, trees
 from tacit.query.scalars.columns import clamp
 from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import common, is_exact, made, number, real, union, whole_literal
+from tacit.query.scalars.facts import common, is_exact, longest, made, number, real, union, whole_literal
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
@@ -220,7 +220,7 @@ def extreme(kind: type[Tree], values: list[Expression], *, greatest: bool) -> Ex
     range_ = _extreme_range(kept, greatest=greatest)
     tree = kind(this=kept[0].tree.copy(), expressions=[one.tree.copy() for one in kept[1:]], ignore_nulls=True)
     nullable = all(one.nullable for one in kept)
-    return made(tree, kept[0].kind, kept, range=range_, domain=domain, nullable=nullable)
+    return made(tree, kept[0].kind, kept, range=range_, domain=domain, nullable=nullable, length=longest(kept))
 
 
 def _extreme_range(values: list[Expression], *, greatest: bool) -> Range | None:

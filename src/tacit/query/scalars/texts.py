@@ -1,7 +1,8 @@
 """Functions of texts: their case, length, parts, and what they look like.
 
-Promise: a result is never longer than the texts that it is made of, and patterns are known and simple, so that no row
-takes much longer than another. Results over known texts are listed where every engine agrees, which is in ASCII.
+Promise: a result is never longer than the texts that it is made of, its `length` says so in characters, and patterns
+are known and simple, so that no row takes much longer than another. Engines change the case of letters one by one, so
+that UPPER and LOWER keep lengths. Results over known texts are listed where every engine agrees, which is in ASCII.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
+from tacit.query.expressions import Constant, Expression, Range
 from tacit.query.scalars import trees
 from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.conditionals import first_present
@@ -23,21 +24,21 @@ from tacit.query.scalars.logic import negate
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
-ANY_LENGTH: Final = Range.of(0, EXACT_MAX)
-"""How long any text is."""
-
 WILDCARDS_MAX: Final = 4
 _DOMAIN_MAX: Final = 10_000
 
 
-def _mapped(a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree]) -> Expression:
-    """Return a function of one text, folded and listed where that is certain."""
+def _mapped(
+    a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree], most: int | None = None
+) -> Expression:
+    """Return a function of one text, folded and listed where that is certain; `most` limits its length further."""
     if is_null(a):
         return null(Kind.TEXT)
     domain = _images(a.domain, function)
     if is_known(a) and domain is not None:
         return literal(domain[0])
-    return made(build(a.tree), Kind.TEXT, (a,), domain=domain)
+    length = a.length if most is None else min(a.length, most)
+    return made(build(a.tree), Kind.TEXT, (a,), domain=domain, length=length)
 
 
 def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str]) -> tuple[Constant, ...] | None:
@@ -76,12 +77,14 @@ def substring(node: Tree, bind: Bind) -> Expression:
             a,
             lambda text: text[start - 1 :],
             lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start)),
+            max(a.length - start + 1, 0),
         )
     length = whole_literal(bind(node.args["length"]), "SUBSTRING has a known length", 0, TEXT_MAX)
     return _mapped(
         a,
         lambda text: text[start - 1 : start - 1 + length],
         lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start), length=trees.constant(length)),
+        length,
     )
 
 
@@ -93,6 +96,7 @@ def left(node: Tree, bind: Bind) -> Expression:
         a,
         lambda text: text[:count],
         lambda tree: trees.call(exp.Substring, tree, start=trees.constant(1), length=trees.constant(count)),
+        count,
     )
 
 
@@ -104,6 +108,7 @@ def right(node: Tree, bind: Bind) -> Expression:
         a,
         lambda text: text[len(text) - min(count, len(text)) :],
         lambda tree: trees.call(exp.Right, tree, expression=trees.constant(count)),
+        count,
     )
 
 
@@ -115,7 +120,7 @@ def length(node: Tree, bind: Bind) -> Expression:
     lengths = [len(str(text)) for text in _images(a.domain, lambda text: text) or ()]
     if is_known(a) and lengths:
         return literal(lengths[0])
-    range_ = Range.of(min(lengths), max(lengths)) if lengths else ANY_LENGTH
+    range_ = Range.of(min(lengths), max(lengths)) if lengths else Range.of(0, a.length)
     return made(trees.call(exp.Length, a.tree), Kind.INTEGER, (a,), range=range_)
 
 
@@ -125,7 +130,7 @@ def position(node: Tree, bind: Bind) -> Expression:
     if is_null(a) or is_null(b):
         return null(Kind.INTEGER)
     tree = trees.call(exp.StrPosition, a.tree, substr=b.tree.copy())
-    return made(tree, Kind.INTEGER, (a, b), range=ANY_LENGTH)
+    return made(tree, Kind.INTEGER, (a, b), range=Range.of(0, max(a.length, 1)))  # '' begins at 1 in any text
 
 
 def joined(a: Expression, b: Expression) -> Expression:

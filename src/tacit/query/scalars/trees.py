@@ -30,6 +30,7 @@ TYPES: Final = {
 """The type by which an engine holds each kind; engines show their tables in exactly these."""
 
 _MARK: Final = "tacit"
+_SIZE: Final = "size"
 _GUARD: Final = "not NaN"
 _CLAMP: Final = "clamped"
 _CLAMP_REAL: Final = "clamped real"
@@ -207,16 +208,48 @@ def value(tree: Tree) -> str | int | float | bool | date:
 
 
 def nodes(tree: Tree) -> int:
-    """Return how many nodes a tree has; a list of constants counts as one, for it is written once and looked up."""
+    """Return how many nodes a tree has with the columns of subqueries written out.
+
+    A list of constants counts as one, for it is written once and looked up.
+    """
     count, waiting = 0, [tree]
     while waiting:
         node = waiting.pop()
-        count += 1
+        count += _size(node)
         if isinstance(node, exp.In) and node.args.get("query") is None:
             waiting.append(node.this)
         else:
             waiting += node.iter_expressions()
     return count
+
+
+def expanded(tree: exp.Expr) -> int:
+    """Return how many nodes a query or value has with the columns of subqueries written out, lists included."""
+    return sum(map(_size, tree.walk()))
+
+
+def _size(node: exp.Expr) -> int:
+    """Return how many nodes a node stands for."""
+    known = node._meta  # `meta` would make an empty dictionary, to be copied with every node
+    return int(known.get(_SIZE, 1)) if known else 1
+
+
+def depth(tree: exp.Expr) -> int:
+    """Return how many levels a query or value has."""
+    level, levels = [tree], 0
+    while level:
+        level, levels = [child for node in level for child in node.iter_expressions()], levels + 1
+    return levels
+
+
+COLUMN_SIZE: Final = 3
+"""How many nodes a plain column of a table has: itself, its name, and the name of its table."""
+
+
+def sized(column: exp.Column, size: int) -> exp.Column:
+    """Return a column of a subquery that stands for a value of so many nodes; copies keep the number."""
+    column.meta[_SIZE] = size - COLUMN_SIZE + 1  # its name and that of its table are counted beside it
+    return column
 
 
 def bare(node: Tree) -> Tree:

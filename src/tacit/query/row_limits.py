@@ -1,0 +1,191 @@
+"""How many rows of one unit there can be: so that time tells no more of one unit than a table's own rows do.
+
+Joins multiply the rows of a unit by one another, and whoever asks may choose the unit: with n rows, a join of four
+tables on the unit has n^4, and the time that it takes is an exact answer. So every scope knows two public limits: how
+many rows there are for each row that a unit has in storage (`Scope.fan_out`), and how many it has in all, where that is
+limited (`Scope.most`). Both are worked out here and in `joins`:
+
+                                        fan_out                             most
+    a table                             1                                   its rows_per_unit, if declared
+    private with private                the lesser of one side's fan_out    the product; a side without a limit is
+                                        times the other side's most         first limited to JOINED_ROWS_PER_UNIT
+        on a key of one side            that of the other side              that of the other side
+    private with public                 times the rows of the public table  the same
+        on what identifies its rows     that of the private side            that of the private side
+    UNION ALL                           the sum                             the sum
+    grouped by the unit                 1                                   1
+
+A key is the target of a foreign key, or what a table is `identified_by`. A question is refused whose fan_out passes
+AMPLIFICATION_MAX, or in which a join of private tables passes JOINED_ROWS_MAX.
+
+Which rows of a unit are kept is decided by a hash of the row with a secret salt, equal hashes by the values: a function
+of the set of the unit's own rows, so that the promise of `relations` holds and sensitivities stay what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.engines.protocol import ROWS, UNIT
+from tacit.privacy.errors import Place, TooWide
+from tacit.query.expressions import Expression
+from tacit.query.relations import Scope, project, unit_of
+from tacit.query.scalars.trees import COLUMN_SIZE, expanded, sized
+
+SALT: Final = "salt"
+JOINED_ROWS_PER_UNIT: int = 64
+"""How many rows of a unit are joined at most, of a side for which no limit was declared."""
+
+AMPLIFICATION_MAX: Final = 16_384
+"""How many rows may become of one stored row of a unit. Three joined tables without declared limits have 64 * 64, one
+public table of an unknown number of rows has 10,000; two of those, or four joined tables, are refused."""
+
+JOINED_ROWS_MAX: Final = 2**20
+"""How many joined rows one unit has at most: an engine goes through so many in some hundredths of a second."""
+
+PUBLIC_ROWS: Final = 10_000
+"""How many rows a public table is taken to have whose number is not stated."""
+
+
+def require_few(scope: Scope, place: Place | None) -> Scope:
+    """Return a scope, or raise TooWide if too many rows could become of one stored row of a unit."""
+    if scope.unit is not None and scope.fan_out > AMPLIFICATION_MAX:
+        raise TooWide(
+            f"of one stored row of a unit {scope.fan_out:,} could become by joining {_named(scope)}, and at most "
+            f"{AMPLIFICATION_MAX:,} may",
+            accepted=_INSTEAD,
+            place=place,
+        )
+    return scope
+
+
+def require_few_joined(scope: Scope, place: Place | None) -> Scope:
+    """Return a join of private rows, or raise TooWide if one unit could have too many of them."""
+    if scope.most is not None and scope.most > JOINED_ROWS_MAX:
+        raise TooWide(
+            f"one unit could have {scope.most:,} joined rows of {_named(scope)}, and at most {JOINED_ROWS_MAX:,} are "
+            "joined",
+            accepted=_INSTEAD,
+            place=place,
+        )
+    return scope
+
+
+_INSTEAD: Final = (
+    "state a smaller rows_per_unit, or identified_by for public tables, when they are registered; join on a foreign "
+    "key; or add up each table by unit in a subquery first"
+)
+
+
+def _named(scope: Scope) -> str:
+    return " and ".join(sorted(scope.tables))
+
+
+def require_few_pairs(scope: Scope, inner: Scope, place: Place | None) -> None:
+    """Raise TooWide if a row would be compared with too many rows of a subquery, one by one."""
+    rows = compared_rows(inner)
+    if scope.fan_out * rows > AMPLIFICATION_MAX:
+        raise TooWide(
+            f"EXISTS would compare {scope.fan_out * rows:,} pairs of rows for each row of a unit, of at most "
+            f"{AMPLIFICATION_MAX:,}",
+            accepted="set columns equal instead of comparing them with <, > or <>",
+            place=place,
+        )
+
+
+def compared_rows(inner: Scope) -> int:
+    """Return with how many rows of a subquery one row is compared at most, one by one."""
+    return max(inner.fan_out if inner.unit is None else inner.most or JOINED_ROWS_PER_UNIT, 1)
+
+
+def limited(scope: Scope, alias: str, names: frozenset[str] | None, keys: Sequence[Expression] = ()) -> Scope:
+    """Return at most JOINED_ROWS_PER_UNIT rows of each unit (with equal keys), with the named columns (None: all)."""
+    kept = [
+        [(name, value) for name, value in source.fields.items() if names is None or name in names | source.units]
+        for source in scope.sources
+    ]
+    values = [value.tree for fields in kept for _, value in fields]
+    tree = _first_rows(scope, values, [exp.column(f"c{values.index(key.tree)}") for key in keys])
+    renamed = {
+        value.sql(dialect="duckdb"): sized(exp.column(f"c{index}", table=alias), max(expanded(value), COLUMN_SIZE))
+        for index, value in reversed(list(enumerate(values)))
+    }
+    sources = tuple(
+        replace(
+            source,
+            fields={name: replace(value, tree=renamed[value.text].copy()) for name, value in fields},
+            unit=unit_of(alias) if source.unit is not None else None,
+            table=None,
+            alias=alias,
+        )
+        for source, fields in zip(scope.sources, kept, strict=True)
+    )
+    unique = frozenset(
+        frozenset(renamed[one].sql(dialect="duckdb") for one in key) for key in scope.unique if key <= set(renamed)
+    )
+    item = exp.alias_(exp.Subquery(this=tree), alias, table=True)
+    most = None if keys else JOINED_ROWS_PER_UNIT
+    return Scope(
+        sources,
+        exp.select().from_(item),
+        scope.rows_per_unit,
+        None,
+        scope.tables,
+        fan_out=min(scope.fan_out, most or scope.fan_out),
+        most=most,
+        unique=unique,
+    )
+
+
+def _first_rows(scope: Scope, values: Sequence[exp.Expression], keys: Sequence[exp.Column]) -> exp.Query:
+    """Return SELECT c0, c1, ..., _unit of so many rows of each unit; units that have no more are not looked at."""
+    columns = [exp.column(f"c{index}") for index in range(len(values))]
+    shown = [*columns, exp.column(UNIT)]
+    within = [exp.column(UNIT), *keys]
+
+    def first(tree: exp.Select) -> exp.Select:
+        found = ranked(tree, "place", within, [*within, *columns], JOINED_ROWS_PER_UNIT)
+        return found.select(*(one.copy() for one in shown), append=False)
+
+    if scope.stored is None:
+        return first(project(scope, values))
+    rows = exp.alias_(exp.Subquery(this=project(scope, values)), "w", table=True)
+    light = exp.LTE(this=exp.column(ROWS), expression=exp.Literal.number(JOINED_ROWS_PER_UNIT))
+    heavy = exp.Is(this=exp.paren(light.copy()), expression=exp.true()).not_()
+    few = exp.select(*(one.copy() for one in shown)).from_(rows).where(light)
+    many = exp.select(*(one.copy() for one in shown)).from_(rows.copy()).where(heavy)
+    return exp.union(few, first(many), distinct=False)
+
+
+def ranked(
+    tree: exp.Select,
+    name: str,
+    within: Sequence[exp.Expression],
+    hashed: Sequence[exp.Expression],
+    most: int,
+    *,
+    dense: bool = False,
+) -> exp.Select:
+    """Keep the first `most` within each part, in the order of a salted hash; equal hashes are told apart by value.
+
+    `name` is the column of the place in that order, and no column of the tree is called so.
+    """
+    digest = exp.Anonymous(
+        this="hash", expressions=[*(one.copy() for one in hashed), exp.Parameter(this=exp.var(SALT))]
+    )
+    order = [digest, *(one.copy() for one in hashed if one not in within)]
+    window = exp.Window(
+        this=exp.DenseRank() if dense else exp.RowNumber(),
+        partition_by=[one.copy() for one in within],
+        order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
+    )
+    numbered = _from(tree, "p").select(exp.Star(), exp.alias_(window, name))
+    return _from(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)
+
+
+def _from(tree: exp.Query, alias: str) -> exp.Select:
+    return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
