@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from html import escape
 from typing import Any, Final
@@ -19,6 +20,8 @@ from tacit.stats.plan import Noisy, Plan
 from tacit.stats.plots import Plot, plot_of
 
 ROWS_SHOWN: Final = 50
+NUMBERS: Final = ("value", "low", "high")
+"""The fields of a row that are not parts of its key."""
 
 
 class Answer:
@@ -52,8 +55,8 @@ class Answer:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """What the parts of a key are called."""
-        return self.plan.key_names
+        """What the parts of a key are called in `rows`, each differently and none like what is said of a number."""
+        return distinct_names(self.plan.key_names)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return where the value without noise lies with probability `level`, each number of an array by itself.
@@ -113,6 +116,16 @@ class Answer:
         )
         more = f"<p>… {len(rows) - ROWS_SHOWN:,} more rows</p>" if len(rows) > ROWS_SHOWN else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(self.card)}</p>"
+
+
+def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of key parts, changed where another field of a row has the same; the last one keeps its name."""
+    found: list[str] = []
+    for name in reversed(names):
+        while name in (*NUMBERS, *found):
+            name = f"{name} (key)"
+        found.insert(0, name)
+    return tuple(found)
 
 
 def _cell(value: Any) -> str:

@@ -1,9 +1,11 @@
-"""Sums over arrays: lists, numpy arrays, and columns of pandas, polars and Arrow.
+"""Sums over arrays: lists, numpy arrays, and columns of pandas, polars and Arrow (read by `column_reader`).
 
 Without units every row is a person. With them, `per_unit` rows of each unit are chosen uniformly at random, with the
 operating system's randomness: each row draws a number of its own, and the unit's rows with the least numbers stay, so
-that who else is in the data decides nothing.
-Missing values are None, NaN and NaT.
+that who else is in the data decides nothing. Rows without a unit are left out.
+
+Sums are exact: a term is at most 2^40 in size (`REACH_MAX`), so its halves of 20 bits add up without rounding for less
+than 2^32 rows, and both together are clamped to 2^62, which moves no two neighbours further apart.
 """
 
 from __future__ import annotations
@@ -16,23 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.randomness import SYSTEM, Source, words
-from tacit.mechanisms.values import refuse_masked
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
-from tacit.stats.rows import Cut, Scale, Term, saturated
+from tacit.stats.column_reader import MODULES, fitted_column, read_column, unit_codes
+from tacit.stats.rows import SATURATION, Cut, Scale, Term, saturated
 
-_MODULES: Final = ("pandas", "polars", "pyarrow")
 NAME_LENGTH_MAX: Final = 80
+SPLIT: Final = 20
+"""How many bits the lower half of a number has while it is added up."""
 
 
 class Array:
-    """A column in memory: what kind of values it has, the values, and where one is missing."""
+    """A column in memory: what kind of values it has, the values, and where one is missing.
 
-    def __init__(self, name: str, values: Any) -> None:
+    The kind is `kind` where that is stated, otherwise `default` where the type of the column declares none; without
+    any of them it is None, and all that is known is which values are missing.
+    """
+
+    def __init__(self, name: str, values: Any, kind: Kind | None = None, *, default: Kind | None = None) -> None:
         self.name: Final = name
-        kind, filled, missing = _read(name, _raw(name, values))
-        self.kind: Final[Kind] = kind
-        self.values: Final[NDArray[Any]] = filled
+        column = read_column(name, values)
+        self.kind: Final[Kind | None] = kind or column.kind or default
+        values_read, missing = column.values, column.missing
+        if self.kind is not None:
+            values_read, missing = fitted_column(name, column, self.kind)
+        self.values: Final[NDArray[Any]] = values_read
         self.missing: Final[NDArray[np.bool_]] = missing
 
     def __len__(self) -> int:
@@ -75,24 +85,29 @@ class Array:
         return np.where(self.missing, empty, found)
 
 
+class Units:
+    """Whose row each row is: a number for each unit, -1 for rows that have none."""
+
+    def __init__(self, values: Any) -> None:
+        self.codes: Final[NDArray[np.int64]] = unit_codes(read_column("unit", values))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
 class ArrayRows:
     """Columns of one length, and whose rows they are."""
 
     def __init__(
         self,
         columns: Mapping[str, Array],
-        unit: Array | None = None,
+        unit: Units | None = None,
         per_unit: int = 1,
         *,
         source: Source = SYSTEM,
     ) -> None:
         self._columns, self._unit, self._per_unit, self._source = columns, unit, per_unit, source
         self._length = len(next(iter(columns.values())))
-        owners = None
-        if unit is not None:
-            names = unit.values.astype(str) if unit.kind is Kind.TEXT else unit.values
-            owners = np.unique(names, return_inverse=True)[1]
-        self._owners = owners
 
     @property
     def per_unit(self) -> int:
@@ -108,11 +123,11 @@ class ArrayRows:
         here = np.ones(self._length, dtype=bool)
         for name in needs:
             here &= ~self._columns[name].missing
-        if self._unit is None or self._owners is None:
+        if self._unit is None:
             return here
-        here &= ~self._unit.missing
+        here &= self._unit.codes >= 0
         places = np.flatnonzero(here)
-        owners = self._owners[places]
+        owners = self._unit.codes[places]
         order = np.lexsort((words(self._source, len(places), 8), owners))
         ordered = owners[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, np.int64)
@@ -140,8 +155,8 @@ class ArrayRows:
         array, kept = self._columns[column], self.kept([column])
         values = array.values[kept]
         listed = values.tolist()
-        if self._owners is not None:
-            listed = [value for _, value in set(zip(self._owners[kept].tolist(), listed, strict=True))]
+        if self._unit is not None:
+            listed = [value for _, value in set(zip(self._unit.codes[kept].tolist(), listed, strict=True))]
         counts: dict[Any, int] = {}
         for value in listed:
             counts[value] = counts.get(value, 0) + 1
@@ -156,109 +171,41 @@ class ArrayRows:
 
 def name_of(values: Any) -> str | None:
     """Return the name that a column of a frame has of its own."""
-    name = getattr(values, "name", None) if type(values).__module__.partition(".")[0] in _MODULES else None
+    name = getattr(values, "name", None) if type(values).__module__.partition(".")[0] in MODULES else None
     return name[:NAME_LENGTH_MAX] if isinstance(name, str) and name.strip() else None
 
 
-def arrays(columns: Mapping[str, Any], unit: Any = None) -> tuple[dict[str, Array], Array | None]:
-    """Read columns of one length, and perhaps the column of units."""
-    read = {name: Array(name, values) for name, values in columns.items()}
-    owner = None if unit is None else Array("unit", unit)
-    lengths = {len(one) for one in (*read.values(), *([owner] if owner else []))}
+def arrays(
+    columns: Mapping[str, Any],
+    unit: Any = None,
+    kinds: Mapping[str, Kind | None] | None = None,
+    defaults: Mapping[str, Kind | None] | None = None,
+) -> tuple[dict[str, Array], Units | None]:
+    """Read columns of one length, and perhaps the column of units; `kinds` are stated, `defaults` are for objects."""
+    stated, others = kinds or {}, defaults or {}
+    read = {name: Array(name, values, stated.get(name), default=others.get(name)) for name, values in columns.items()}
+    owner = None if unit is None else Units(unit)
+    lengths = {*map(len, read.values()), *(() if owner is None else (len(owner),))}
     if len(lengths) > 1:
         raise WrongType("all columns of one statistic must have one value a row: their lengths differ", name="values")
     return read, owner
 
 
 def _added(numbers: NDArray[np.int64], cells: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Add up whole numbers by cell, exactly: in two halves, for doubles hold only 53 bits."""
+    """Add up whole numbers by cell, exactly, up to where sums end: in two halves, for doubles hold only 53 bits."""
+    high, low = numbers >> SPLIT, numbers & (2**SPLIT - 1)
     if count == 1:
-        return saturated(np.array([int(numbers.sum(dtype=np.int64))]))
-    high, low = numbers >> 20, numbers & (2**20 - 1)
-    parts = [np.bincount(cells, weights=half.astype(np.float64), minlength=count) for half in (high, low)]
-    return saturated((parts[0].astype(np.int64) << 20) + parts[1].astype(np.int64))
-
-
-def _raw(name: str, values: Any) -> NDArray[Any]:
-    """Return a one-dimensional array of whatever was given."""
-    module = type(values).__module__.partition(".")[0]
-    if module in _MODULES:
-        if hasattr(values, "to_numpy"):
-            try:
-                values = values.to_numpy(zero_copy_only=False) if module == "pyarrow" else values.to_numpy()
-            except Exception:  # whatever a frame's own code may raise; it may quote values
-                raise WrongType(f"{name} cannot be read as a column of one type", name=name) from None
-        if hasattr(values, "ndim") and values.ndim != 1:
-            raise WrongType(f"{name} is one column, not a table; name the column", name=name)
-    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
-        raise WrongType(f"{name} is a list or an array of values, not a {type(values).__name__}", name=name)
-    refuse_masked(values)
-    try:
-        raw = np.asarray(values)
-        if raw.dtype.kind in "UO" and not isinstance(values, np.ndarray):
-            raw = np.asarray(values, dtype=object)
-    except ValueError:
-        raise WrongType(f"{name} is a list of single values of one type", name=name) from None
-    if raw.ndim != 1:
-        raise WrongType(f"{name} is one column: a list of values, one a row", name=name)
-    return raw
-
-
-def _read(name: str, raw: NDArray[Any]) -> tuple[Kind, NDArray[Any], NDArray[np.bool_]]:
-    """Return the kind of a column, its values, and where one is missing."""
-    nothing: NDArray[np.bool_] = np.zeros(len(raw), dtype=bool)
-    match raw.dtype.kind:
-        case "b":
-            return Kind.BOOLEAN, raw, nothing
-        case "i" | "u":
-            return Kind.INTEGER, raw, nothing
-        case "f":
-            return Kind.REAL, raw.astype(np.float64), np.isnan(raw)
-        case "M":
-            is_day = raw.dtype == np.dtype("datetime64[D]")
-            return Kind.DATE if is_day else Kind.TIME, raw.astype("datetime64[us]"), np.isnat(raw)
-        case "U" | "T":
-            return Kind.TEXT, raw.astype(object), nothing
-    return _objects(name, raw)
-
-
-def _objects(name: str, raw: NDArray[Any]) -> tuple[Kind, NDArray[Any], NDArray[np.bool_]]:
-    """Read a column of Python objects: the kind of those that are not missing."""
-    missing = np.array([value is None or (isinstance(value, float) and value != value) for value in raw], dtype=bool)
-    present = raw[~missing]
-    kinds = {_kind(value) for value in present}
-    if kinds == {Kind.INTEGER, Kind.REAL} or kinds == {Kind.BOOLEAN, Kind.INTEGER}:
-        kinds = {Kind.REAL}
-    if len(kinds) > 1 or None in kinds:
-        raise WrongType(f"{name} is a list of numbers, truth values, texts, dates or times, all of one kind", name=name)
-    kind = kinds.pop() if kinds else Kind.REAL
-    assert kind is not None
-    types: dict[Kind, Any] = {
-        Kind.BOOLEAN: (bool, False),
-        Kind.INTEGER: (np.float64, 0),
-        Kind.REAL: (np.float64, 0.0),
-        Kind.TEXT: (object, ""),
-        Kind.DATE: ("datetime64[us]", np.datetime64("NaT")),
-        Kind.TIME: ("datetime64[us]", np.datetime64("NaT")),
-    }
-    dtype, filler = types[kind]
-    filled = raw.copy()
-    filled[missing] = filler
-    return kind, filled.astype(dtype), missing
-
-
-def _kind(value: object) -> Kind | None:
-    if isinstance(value, bool | np.bool_):
-        return Kind.BOOLEAN
-    if isinstance(value, int | np.integer):
-        return Kind.INTEGER
-    if isinstance(value, float | np.floating):
-        return Kind.REAL
-    if isinstance(value, str):
-        return Kind.TEXT
-    if isinstance(value, date):
-        return Kind.TIME if hasattr(value, "hour") else Kind.DATE
-    return None
+        highs, lows = np.array([high.sum(dtype=np.int64)]), np.array([low.sum(dtype=np.int64)])
+    else:
+        highs, lows = (
+            np.bincount(cells, weights=half.astype(np.float64), minlength=count).astype(np.int64)
+            for half in (high, low)
+        )
+    carried = highs + (lows >> SPLIT)
+    ends = SATURATION >> SPLIT
+    is_within = (carried >= -ends) & (carried < ends)
+    whole = (np.clip(carried, -ends, ends) << SPLIT) + np.where(is_within, lows & (2**SPLIT - 1), 0)
+    return saturated(whole)
 
 
 def _plain(value: Any) -> Any:

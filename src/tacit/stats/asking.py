@@ -2,7 +2,10 @@
 
 Columns are arrays (`arrays`) or columns of a registered table (`Column`), all of one kind in one statistic. Arrays are
 paid from a `budget` that the caller holds; a registered table has its own. Nothing is charged before all arguments have
-been checked.
+been checked and all arrays have been read.
+
+What values a column holds is a public fact: it was registered, or the type of the array declares it, or `kind=` does,
+or bounds, edges or keys state it (`column_kinds`). It is never found by looking at values.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, TypedDict
+
+import numpy as np
 
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SYSTEM, Source
@@ -22,6 +27,8 @@ from tacit.privacy.tables import Column as Declared
 from tacit.privacy.tables import Kind, Table
 from tacit.stats.answer import Answer
 from tacit.stats.arrays import ArrayRows, arrays, name_of
+from tacit.stats.column_kinds import LEARN, declared_kind
+from tacit.stats.column_reader import MODULES
 from tacit.stats.funds import Funds
 from tacit.stats.learnt import PLACEHOLDER, Learnt, learning_funds
 from tacit.stats.plan import Plan
@@ -40,6 +47,11 @@ class Asked(TypedDict, total=False):
     """For arrays: whose row each row is, a column of the same length; without it, every row is a person."""
     rows_per_unit: int
     """How many rows of a unit are counted."""
+    kind: Any
+    """For arrays: what `values` hold: "integer", "real", "text", "boolean", "date" or "time"; or that of each column.
+
+    Needed for lists and arrays of objects where nothing else states it, and to read a column as another kind.
+    """
     analyst: str
     """For registered tables: who asks."""
     purpose: str
@@ -78,7 +90,17 @@ class Column:
 class Survey:
     """One statistic being asked: its columns by the names that its plan uses, and who pays."""
 
-    def __init__(self, columns: Mapping[str, Any], asked: Asked, *, source: Source = SYSTEM) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        asked: Asked,
+        kinds: Mapping[str, Kind | None] | None = None,
+        *,
+        source: Source = SYSTEM,
+    ) -> None:
+        _require_known(asked)
+        if (first := next(iter(columns), None)) is not None and columns[first] is None:
+            raise EmptyInput(f"this statistic needs its {first} values, and was given none", name=first)
         given = {name: one for name, one in columns.items() if one is not None}
         registered = [one for one in given.values() if isinstance(one, Column)]
         self._asked, self._source = asked, source
@@ -90,7 +112,7 @@ class Survey:
                 raise InvalidInput("the columns of one statistic are arrays, or columns of one registered table")
             self._table = registered[0].table
             self._declared = {name: one.declared for name, one in given.items()}
-            for name in ("budget", "unit"):
+            for name in ("budget", "unit", "kind"):
                 if name in asked:
                     raise InvalidInput(f"a registered table has its own {name}; leave {name}= out", name=name)
             budget = self._table.budget
@@ -100,7 +122,12 @@ class Survey:
                     "analysts ask about registered tables; arrays are paid from a budget", name="analyst"
                 )
             self._names = _names(given)
-            self._arrays, self._unit = arrays({self._names[one]: given[one] for one in given}, asked.get("unit"))
+            self._arrays, self._unit = arrays(
+                {self._names[one]: given[one] for one in given},
+                asked.get("unit"),
+                {self._names[one]: kind for one, kind in _declared(given, asked.get("kind")).items()},
+                {self._names[one]: kind for one, kind in (kinds or {}).items() if one in given},
+            )
             budget = asked.get("budget")  # type: ignore[assignment]
             if not isinstance(budget, Budget):
                 raise WrongType("a statistic of arrays is paid from a budget: budget=tacit.Budget(1.0)", name="budget")
@@ -148,6 +175,15 @@ class Survey:
 
     def kind(self, column: str) -> Kind:
         """Return what values a column has."""
+        found = self._known_kind(column)
+        if found is None:
+            raise NotBounded(
+                f"nothing public says what {self.name(column)} holds, and its values are not looked at for that",
+                accepted='kind="integer" (or real, text, boolean, date, time), or an array of a type',
+            )
+        return found
+
+    def _known_kind(self, column: str) -> Kind | None:
         if column not in (self._declared if self._table is not None else self._names):
             raise EmptyInput(f"this statistic needs its {column} values, and was given none", name=column)
         return self._declared[column].kind if self._table is not None else self._arrays[self._names[column]].kind
@@ -157,12 +193,12 @@ class Survey:
 
         With "learn" they are learnt with a part of the funds (see `answer`).
         """
-        kind = self.kind(column)
+        known = self._known_kind(column)
         if isinstance(stated, Bounds):
             return stated
-        if isinstance(stated, str) and stated == "learn":
-            if not kind.is_number:
-                raise WrongKind(f"bounds are learnt for numbers, and {self.name(column)} holds {kind} values")
+        if isinstance(stated, str) and stated == LEARN:
+            if not self.kind(column).is_number:
+                raise WrongKind(f"bounds are learnt for numbers, and {self.name(column)} holds {known} values")
             return self._learning.setdefault(self.column(column), PLACEHOLDER)
         if stated is not None:
             if not isinstance(stated, Sequence) or isinstance(stated, str) or len(stated) != 2:
@@ -170,7 +206,7 @@ class Survey:
                     'bounds are two numbers, as in bounds=(0, 120), or "learn"', name="bounds", value=stated
                 )
             return Bounds(*stated)
-        if kind is Kind.BOOLEAN:
+        if known is Kind.BOOLEAN:
             return Bounds(0, 1)
         facts = self._declared[column].facts if self._table is not None else None
         if isinstance(facts, Bounds):
@@ -190,18 +226,19 @@ class Survey:
 
     def scale(self, column: str, stated: object, steps: int, *, centred: bool = True) -> Scale:
         """Return a column as whole numbers within its bounds."""
-        kind = self.kind(column)
-        if kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
-            raise WrongKind(f"{self.name(column)} is computed with as a number, and holds {kind} values")
-        held = Kind.REAL if kind is Kind.REAL else Kind.INTEGER
-        return Scale.of(self.column(column), self.bounds(column, stated), held, steps, centred=centred)
+        known = self._known_kind(column)
+        if known not in (None, Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
+            raise WrongKind(f"{self.name(column)} is computed with as a number, and holds {known} values")
+        limits = self.bounds(column, stated)
+        held = Kind.REAL if self.kind(column) is Kind.REAL else Kind.INTEGER
+        return Scale.of(self.column(column), limits, held, steps, centred=centred)
 
     def cut(self, column: str, keys: Sequence[Category] | Categories | None, *, what: str = "keys") -> Cut:
         """Return a column's public values as cells: those that are stated, otherwise those it was registered with."""
-        kind = self.kind(column)
+        kind = self._known_kind(column)
         if keys is not None:
-            stated = keys if isinstance(keys, Categories) else Categories(keys)
-            found = fitted(self.name(column), kind, stated)
+            stated = keys if isinstance(keys, Categories) else Categories(_listed(keys))
+            found = fitted(self.name(column), self.kind(column), stated)
             assert isinstance(found, Categories)
             return Cut(self.column(column), found.values)
         facts = self._declared[column].facts if self._table is not None else None
@@ -239,7 +276,9 @@ class Survey:
     def _kind_of(self, name: str) -> Kind:
         if self._table is not None:
             return self._table.table.column(name).kind
-        return self._arrays[name].kind
+        kind = self._arrays[name].kind
+        assert kind is not None, "bounds are learnt for numbers"
+        return kind
 
     def _with_bounds(self, found: Mapping[str, Bounds]) -> Survey:
         twin = copy(self)
@@ -252,16 +291,50 @@ class Survey:
             raise NotBounded(
                 "this statistic does not learn its bounds", accepted="learn them first: tacit.stats.bounds"
             )
+        plan.rehearse(self.per_unit)
         if self._table is not None:
             return self._table.answered(plan, self._asked, self.per_unit)
-        permit = self.budget.charge(plan.event, self._asked.get("purpose") or plan.label)
         rows = ArrayRows(self._arrays, self._unit, self.per_unit, source=self._source)
+        stated: Any = self._asked.get("purpose")
+        is_stated = stated is not None and not (isinstance(stated, str) and not stated)
+        permit = self.budget.charge(plan.event, stated if is_stated else plan.label)
         return Answer(plan, plan.measure(rows, self._source), permit.cost, permit, self.protected)
 
     @property
     def protected(self) -> str:
         """Who is protected, in a sentence."""
         return protected(self.budget, self.per_unit, by_unit=self._unit is not None)
+
+
+def _require_known(asked: Mapping[str, Any]) -> None:
+    """Refuse arguments that no statistic has: one that was misspelt, such as units=, would protect fewer rows."""
+    for name in asked:
+        if name not in Asked.__annotations__:
+            raise InvalidInput(f"a statistic has no argument {name}", name=name)
+
+
+def _declared(given: Mapping[str, Any], stated: object) -> dict[str, Kind]:
+    """Return the kinds that are declared for columns by name, or for the first column."""
+    if stated is None:
+        return {}
+    if not isinstance(stated, Mapping):
+        return {next(iter(given)): declared_kind(stated)} if given else {}
+    for name in stated:
+        if name not in given:
+            raise InvalidInput(f"there is no column {name!r} among {', '.join(given)}", name="kind", value=name)
+    return {name: declared_kind(one) for name, one in stated.items()}
+
+
+def _listed(keys: Any) -> Any:
+    """Return keys of an array as Python objects, dates as dates."""
+    if not isinstance(keys, np.ndarray):
+        return keys
+    if keys.ndim != 1:
+        raise WrongType("keys are a list of values", name="keys")
+    is_time = keys.dtype.kind == "M" and np.datetime_data(keys.dtype)[0] not in ("Y", "M", "W", "D")
+    return keys.astype(
+        "datetime64[us]" if is_time else "datetime64[D]" if keys.dtype.kind == "M" else keys.dtype
+    ).tolist()
 
 
 def _names(given: Mapping[str, Any]) -> dict[str, str]:
@@ -293,5 +366,12 @@ def grouped(by: Any) -> dict[str, Any]:
         return {}
     if isinstance(by, Mapping):
         return {f"by {name}": one for name, one in by.items()}
-    many = isinstance(by, list | tuple) and bool(by) and not isinstance(by[0], str | int | float | bool | None)
+    many = isinstance(by, list | tuple) and bool(by) and all(map(_is_column, by))
     return {f"group {index + 1}" if many else "group": one for index, one in enumerate(by if many else [by])}
+
+
+def _is_column(one: object) -> bool:
+    """Whether something is a column itself, and not a value in one."""
+    if isinstance(one, Column | np.ndarray | list | tuple | range):
+        return True
+    return type(one).__module__.partition(".")[0] in MODULES and hasattr(one, "__len__")

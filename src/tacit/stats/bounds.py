@@ -63,7 +63,7 @@ def bounds(values: Any, **asked: Unpack[Asked]) -> Answer:
     Its ends are powers of two or 0. With a few dozen values or more at each end (as epsilon decides) no value lies
     outside; a handful of outliers do.
     """
-    survey = Survey({"value": values}, asked)
+    survey = Survey({"value": values}, asked, {"value": Kind.REAL})
     kind = survey.kind("value")
     if not kind.is_number:
         raise WrongKind(f"bounds are learnt for numbers, and {survey.name('value')} holds {kind} values")

@@ -30,7 +30,7 @@ from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMo
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.propose import StabilityTest
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked, unmarked
+from tacit.mechanisms.simulation import SeededSource, marked, unmarked
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Composed, Event, Repeated
 from tacit.privacy.numbers import rounded_down, whole
@@ -38,6 +38,7 @@ from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.asking import Asked, Survey
+from tacit.stats.column_kinds import kind_of_keys
 from tacit.stats.funds import Funds, Noise
 from tacit.stats.plan import Measured, Noisy, Plan, measured, noise_line
 from tacit.stats.rows import Cut, Rows, Term
@@ -95,17 +96,20 @@ class LeadingMode(Plan):
     def picture(self) -> str:
         return "word"
 
+    def rehearse(self, per_unit: int) -> None:
+        self.mechanism.release(["a"], source=SeededSource(0))
+
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
         test = StabilityTest(Fraction(self.mechanism.epsilon), Fraction(self.mechanism.delta))
         most = 2 * test.distance_max  # a lead beyond which the test never fails; cutting moves no leads further apart
         # Without any value nothing leads; one more value would be shown with probability delta at most.
         found = self.mechanism.release(_leaders(units, most), source=source) if units else None
-        released = np.array([] if found is None else [written(unmarked(found))])
+        released = np.array([] if found is None else [written(unmarked(found))], dtype=object)
         return (marked(released) if source.simulated else released,)
 
     def value(self, noisy: Noisy) -> Any:
-        return read(noisy[0][0].item(), self.kind) if len(noisy[0]) else None
+        return read(noisy[0].tolist()[0], self.kind) if len(noisy[0]) else None
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         return None
@@ -195,6 +199,11 @@ class SelectedTop(Plan):
         values = tuple(read(one, self.kind) for one in np.asarray(noisy[0]).tolist())
         return replace(self, chosen=_greatest(noisy[1], self.k), values=values)
 
+    def rehearse(self, per_unit: int) -> None:
+        source = SeededSource(0)
+        self.selection.release(np.ones(1, dtype=np.int64), source=source)
+        self.noise.release(np.zeros(1, dtype=np.int64), source=source)
+
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
         values = sorted(units, key=lambda value: str(written(value)))  # what is shown does not tell the order of rows
@@ -204,7 +213,7 @@ class SelectedTop(Plan):
         counts = np.zeros((1, 0), dtype=np.int64)
         if kept:
             counts = rows.sums([Term()], (Cut(self.column, tuple(kept)),), (self.column,))
-        return np.array([written(one) for one in kept]), self.noise.release(counts[0], source=source)
+        return np.array([written(one) for one in kept], dtype=object), self.noise.release(counts[0], source=source)
 
     def value(self, noisy: Noisy) -> Any:
         return np.maximum(np.asarray(noisy[1], dtype=np.int64), 0)[list(self.chosen)]
@@ -215,7 +224,7 @@ class SelectedTop(Plan):
 
 def mode(values: Any, *, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
     """The most frequent value: one of `keys`; without keys the one that leads, or None where none leads by enough."""
-    survey = Survey({"value": values}, asked)
+    survey = Survey({"value": values}, asked, {"value": kind_of_keys(keys)})
     label, funds, name = f"mode of {survey.name('value')}", survey.funds, survey.column("value")
     if _is_public(survey, keys):
         kind = PermuteAndFlip if funds.rho is None else Exponential
@@ -232,7 +241,7 @@ def top_k(values: Any, k: int, *, keys: Any = None, **asked: Unpack[Asked]) -> A
 
     The intervals hold although the greatest counts were picked: they are wide enough for all counted values at once.
     """
-    survey = Survey({"value": values}, asked)
+    survey = Survey({"value": values}, asked, {"value": kind_of_keys(keys)})
     size, per_unit, name = whole("k", k), survey.per_unit, survey.column("value")
     label = f"top {size} of {survey.name('value')}"
     if _is_public(survey, keys):

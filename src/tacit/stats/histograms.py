@@ -26,6 +26,7 @@ from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.asking import Asked, Survey, grouped
 from tacit.stats.cells import CELLS_MAX, DATES_MAX, Cells, edges_of
+from tacit.stats.column_kinds import kind_of_bounds, kind_of_edges, kind_of_keys, kinds_of_groups
 from tacit.stats.plan import Measured, Noisy, Plan, measured
 from tacit.stats.ranks import rising
 from tacit.stats.rows import Cut, Rows, Term
@@ -163,7 +164,9 @@ def histogram(
         groups = survey.cuts(grouped(by), by_keys) if by is not None else ()
         return _counts(f"histogram of {survey.name('value')}", survey, (*groups, cut), nonnegative, "bars")
 
-    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+    stated = kind_of_edges(edges) or kind_of_keys(keys) or kind_of_bounds(bounds)
+    kinds = {"value": stated, **kinds_of_groups(grouped(by), by_keys)}
+    return Survey({"value": values, **grouped(by)}, asked, kinds).answer(plan)
 
 
 def contingency(
@@ -176,7 +179,8 @@ def contingency(
     **asked: Unpack[Asked],
 ) -> Answer:
     """How many rows have each pair of values: an array of a row for each key, a column for each other key."""
-    survey = Survey({"value": values, "other": others}, asked)
+    kinds = {"value": kind_of_keys(keys), "other": kind_of_keys(other_keys)}
+    survey = Survey({"value": values, "other": others}, asked, kinds)
     cuts = (survey.cut("value", keys), survey.cut("other", other_keys, what="other_keys"))
     label = f"table of {survey.name('value')} and {survey.name('other')}"
     return survey.answered(_counts(label, survey, cuts, nonnegative, "heat"))
@@ -206,7 +210,8 @@ def cdf(
         tree = Tree.of(cells, survey.funds, survey.per_unit, groups)
         return Distribution(f"distribution of {survey.name('value')}", tree)
 
-    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+    kinds = {"value": kind_of_bounds(bounds), **kinds_of_groups(grouped(by), keys)}
+    return Survey({"value": values, **grouped(by)}, asked, kinds).answer(plan)
 
 
 def _cut(survey: Survey, bins: int | None, edges: Any, bounds: Any, keys: Any) -> Cut:

@@ -18,10 +18,13 @@ from typing import Any, Final, Unpack
 import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
-from tacit.privacy.errors import InvalidInput, OutOfRange, TooWide
+from tacit.privacy.errors import InvalidInput, OutOfRange, TooWide, WrongKind
 from tacit.privacy.numbers import exact
+from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
+from tacit.stats.arrays import Array
 from tacit.stats.asking import Asked, Column, Survey
+from tacit.stats.column_kinds import declared_kind, kind_of_bounds, kind_of_keys
 from tacit.stats.funds import LEVEL
 from tacit.stats.moments import label_of, second_moments, square
 from tacit.stats.nulls import DifferenceTest, Hypothesis, MeanTest, Outcome, RelationTest, TableTest
@@ -120,8 +123,10 @@ def t_test(
     if by is None and popmean is not None:
         return _mean_test(values, bounds, popmean, asked)
     if others is not None:
-        values, by, keys = _stacked(values, others, by, keys, asked)
-    survey = Survey({"value": values, "group": by}, asked)
+        values, by, keys, asked = _stacked(values, others, by, keys, asked)
+    survey = Survey(
+        {"value": values, "group": by}, asked, {"value": kind_of_bounds(bounds), "group": kind_of_keys(keys)}
+    )
     scale = _scale(survey, "value", bounds)
     cut = survey.cut("group", keys)
     if cut.cells != 2:
@@ -146,7 +151,8 @@ def chi_squared(
     """Whether two columns are independent; or whether one column's values have the shares `expected`, or equal ones."""
     if others is not None and expected is not None:
         raise InvalidInput("shares are expected of one column; leave others= or expected= out", name="expected")
-    survey = Survey({"value": values, "other": others}, asked)
+    kinds = {"value": kind_of_keys(keys), "other": kind_of_keys(other_keys)}
+    survey = Survey({"value": values, "other": others}, asked, kinds)
     cuts: tuple[Cut, ...] = (survey.cut("value", keys),)
     name = survey.name("value")
     if others is not None:
@@ -168,7 +174,8 @@ def correlation_test(
     values: Any, others: Any, *, bounds: Any = None, other_bounds: Any = None, **asked: Unpack[Asked]
 ) -> TestAnswer:
     """Whether two columns are independent, by Pearson's correlation, over the rows that have both values."""
-    survey = Survey({"value": values, "other": others}, asked)
+    kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(other_bounds)}
+    survey = Survey({"value": values, "other": others}, asked, kinds)
     scales = _scale(survey, "value", bounds), _scale(survey, "other", other_bounds)
     return _relation("correlation", survey, scales)
 
@@ -177,7 +184,8 @@ def trend_test(
     values: Any, times: Any, *, bounds: Any = None, time_bounds: Any = None, **asked: Unpack[Asked]
 ) -> TestAnswer:
     """Whether values are independent of times, by the slope of the straight line through them."""
-    survey = Survey({"value": values, "other": times}, asked)
+    kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(time_bounds)}
+    survey = Survey({"value": values, "other": times}, asked, kinds)
     scales = _scale(survey, "value", bounds), _scale(survey, "other", time_bounds)
     return _relation("trend", survey, scales)
 
@@ -191,7 +199,7 @@ def _relation(function: str, survey: Survey, scales: tuple[Scale, Scale]) -> Tes
 
 
 def _mean_test(values: Any, bounds: Any, popmean: object, asked: Asked) -> TestAnswer:
-    survey = Survey({"value": values}, asked)
+    survey = Survey({"value": values}, asked, {"value": kind_of_bounds(bounds)})
     around = _scale(survey, "value", bounds)
     stated = exact("popmean", popmean)
     if not around.lower <= stated <= around.upper:
@@ -212,16 +220,24 @@ def _mean_test(values: Any, bounds: Any, popmean: object, asked: Asked) -> TestA
     )
 
 
-def _stacked(values: Any, others: Any, by: Any, keys: Any, asked: Asked) -> tuple[Any, Any, list[str]]:
-    """Return two arrays as one with a column of groups."""
+def _stacked(values: Any, others: Any, by: Any, keys: Any, asked: Asked) -> tuple[Any, Any, list[str], Asked]:
+    """Return two arrays as one with a column of groups, and what is asked without a kind that is then settled."""
     if by is not None or keys is not None:
         raise InvalidInput("groups are two arrays, or the two values of by=; leave one of them out", name="by")
     if isinstance(values, Column) or isinstance(others, Column) or "unit" in asked:
         raise InvalidInput(
             "two arrays are rows of different people; with units, give one column and by=", name="others"
         )
-    both = [np.asarray(one) for one in (values, others)]
-    return np.concatenate(both), np.repeat(["first", "second"], [len(one) for one in both]), ["first", "second"]
+    stated = asked.get("kind")
+    kind = None if stated is None else declared_kind(stated)
+    both = [Array("values", one, kind, default=Kind.REAL) for one in (values, others)]
+    for one in both:
+        if one.kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
+            raise WrongKind(f"values are computed with as numbers, and are {one.kind} values")
+    numbers = np.concatenate([np.where(one.missing, np.nan, one.values.astype(np.float64)) for one in both])
+    groups = np.repeat(["first", "second"], [len(one) for one in both])
+    left: Any = {name: one for name, one in asked.items() if name != "kind"}
+    return numbers, groups, ["first", "second"], left
 
 
 def _shares(cut: Cut, expected: Sequence[float] | Mapping[Any, float] | None) -> tuple[float, ...]:

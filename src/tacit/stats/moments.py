@@ -24,8 +24,10 @@ from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.bounds import Category
 from tacit.privacy.events import Event
+from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.asking import Asked, Survey, grouped
+from tacit.stats.column_kinds import kind_of_bounds, kinds_of_groups
 from tacit.stats.plan import Measured, Noisy, Plan, composed, measured, simulated_interval
 from tacit.stats.rows import Rows, Scale, Term
 
@@ -72,7 +74,9 @@ class Moments(Plan):
     def value(self, noisy: Noisy) -> Any:
         if self.function == "count" or (self.function == "sum" and self.scales[0].step >= 1):
             worth = 1 if self.function == "count" else int(self.scales[0].step)
-            found: Any = np.asarray(noisy[0]) * worth
+            found: Any = np.asarray(noisy[0])
+            if worth > 1:  # beyond 63 bits; Python's numbers have no end
+                found = np.asarray(found.astype(object) * worth, dtype=object)
         else:
             found = self.compute(*(np.asarray(one, dtype=np.float64) for one in noisy))
         return found.ravel() if self.parts[0].by else found.item()
@@ -96,7 +100,7 @@ class Moments(Plan):
 
 def count(values: Any, *, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
     """How many rows have a value."""
-    survey = Survey({"value": values, **grouped(by)}, asked)
+    survey = Survey({"value": values, **grouped(by)}, asked, kinds_of_groups(grouped(by), keys))
     cuts = survey.cuts(grouped(by), keys)
     (noise,) = survey.funds.noises([survey.per_unit])
     name = survey.column("value")
@@ -122,7 +126,7 @@ def sum(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **
         scale = survey.scale("value", bounds, SUM_STEPS, centred=False)
         return _planned(survey, "sum", (scale,), [Term((scale,))], [1.0], by, keys)
 
-    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+    return Survey({"value": values, **grouped(by)}, asked, _kinds(bounds, by, keys)).answer(plan)
 
 
 def mean(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
@@ -137,7 +141,7 @@ def mean(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, *
         apart = _planned(survey, "mean", (scale,), [Term(), Term((scale,))], [0.5, 1.0], by, keys)
         return TwoSided.of(apart, survey) if isinstance(apart.parts[0].noise, Laplace) else apart
 
-    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+    return Survey({"value": values, **grouped(by)}, asked, _kinds(bounds, by, keys)).answer(plan)
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,8 @@ def covariance(
         terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales)]
         return _planned(survey, "covariance", scales, terms, [0.5, 0.7, 0.7, 1.0], by, keys)
 
-    return Survey({"value": values, "other": others, **grouped(by)}, asked).answer(plan)
+    kinds = _kinds(bounds, by, keys, other_bounds)
+    return Survey({"value": values, "other": others, **grouped(by)}, asked, kinds).answer(plan)
 
 
 def correlation(
@@ -210,7 +215,8 @@ def correlation(
         scales = _two(survey, bounds, other_bounds)
         return _planned(survey, "correlation", scales, second_moments(scales), SECOND_WEIGHTS, by, keys)
 
-    return Survey({"value": values, "other": others, **grouped(by)}, asked).answer(plan)
+    kinds = _kinds(bounds, by, keys, other_bounds)
+    return Survey({"value": values, "other": others, **grouped(by)}, asked, kinds).answer(plan)
 
 
 def trend(
@@ -230,7 +236,8 @@ def trend(
         terms = [Term(), Term((scales[0],)), Term((scales[1],)), Term(scales), square(scales[1])]
         return _planned(survey, "trend", scales, terms, [0.4, 0.6, 0.6, 1.0, 0.8], by, keys)
 
-    return Survey({"value": values, "other": times, **grouped(by)}, asked).answer(plan)
+    kinds = _kinds(bounds, by, keys, time_bounds)
+    return Survey({"value": values, "other": times, **grouped(by)}, asked, kinds).answer(plan)
 
 
 def square(scale: Scale) -> Term:
@@ -253,7 +260,13 @@ def _spread(function: str, values: Any, bounds: Any, by: Any, keys: Any, asked: 
         terms = [Term(), Term((scale,)), square(scale)]
         return _planned(survey, function, (scale,), terms, [0.5, 0.7, 1.0], by, keys)
 
-    return Survey({"value": values, **grouped(by)}, asked).answer(plan)
+    return Survey({"value": values, **grouped(by)}, asked, _kinds(bounds, by, keys)).answer(plan)
+
+
+def _kinds(bounds: Any, by: Any, keys: Any, other_bounds: Any = None) -> dict[str, Kind | None]:
+    """Return the kinds that bounds and keys state."""
+    ends = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(other_bounds)}
+    return ends | kinds_of_groups(grouped(by), keys)
 
 
 def _two(survey: Survey, bounds: Any, other_bounds: Any) -> tuple[Scale, Scale]:

@@ -25,7 +25,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.events import Composed, Event
 from tacit.stats.funds import Noise
-from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.rows import Cut, NoRows, Rows, Term
 from tacit.stats.truncation import off_above, uniform
 
 DRAWS: Final = 4000
@@ -75,6 +75,10 @@ class Plan(ABC):
     @abstractmethod
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         """Return exact sums with noise; to be called when `event` has been charged."""
+
+    def rehearse(self, per_unit: int) -> None:
+        """Raise what `measure` would raise whatever the rows are, such as TooLarge for noise that is not sampled."""
+        self.measure(NoRows(per_unit), SeededSource(0))
 
     @abstractmethod
     def value(self, noisy: Noisy) -> Any:
@@ -173,7 +177,7 @@ def simulated_interval(
 
 def to_bytes(noisy: Noisy) -> bytes:
     """Return a written form, to be kept as a released answer."""
-    return json.dumps([np.asarray(one).tolist() for one in noisy], separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps([np.asarray(one).tolist() for one in noisy], separators=(",", ":")).encode()
 
 
 def from_bytes(written: bytes) -> Noisy:

@@ -50,6 +50,7 @@ from tacit.stats.answer import Answer
 from tacit.stats.arrays import ArrayRows
 from tacit.stats.asking import Asked, Survey, grouped
 from tacit.stats.cells import Cells, ends_of
+from tacit.stats.column_kinds import kind_of_bounds, kinds_of_groups
 from tacit.stats.funds import Funds, Noise
 from tacit.stats.plan import Noisy, Plan, noise_line
 from tacit.stats.ranks import accepted, crossing, widths
@@ -253,6 +254,9 @@ class SmoothQuantile(Plan):
     def lines(self) -> tuple[str, ...]:
         return ("Student noise fitted to the data; how much is secret, so no interval is known",)
 
+    def rehearse(self, per_unit: int) -> None:
+        self.mechanism.release(np.zeros(1), source=SeededSource(0))
+
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         if not isinstance(rows, ArrayRows):
             raise NotAllowed("smooth sensitivity looks at sorted values, and those of tables stay in their engine")
@@ -299,10 +303,11 @@ def median(
     With "smooth" a missing value counts as one of the two bounds, by the toss of a coin, so that half of them lie on
     either side of the median: how many values are missing is not public.
     """
+    stated: Any = method
+    if not isinstance(stated, str) or method not in ("auto", "exponential", "tree", "smooth"):
+        raise InvalidInput('method is "auto", "exponential", "tree" or "smooth"', name="method", value=method)
     if method == "smooth":
         return _smooth(values, bounds, by, asked)
-    if method not in ("auto", "exponential", "tree"):
-        raise InvalidInput('method is "auto", "exponential", "tree" or "smooth"', name="method", value=method)
     return _answered(values, [0.5], bounds, by, keys, method, asked, is_single=True)
 
 
@@ -342,13 +347,14 @@ def _answered(
     is_single: bool = False,
     picture: str = "points",
 ) -> Answer:
-    survey = Survey({"value": values, **grouped(by)}, asked)
+    kinds = {"value": kind_of_bounds(bounds), **kinds_of_groups(grouped(by), keys)}
+    survey = Survey({"value": values, **grouped(by)}, asked, kinds)
     shares = _shares(qs)
-    most = CHOSEN_MAX if survey.kind("value") in (Kind.REAL, Kind.TIME) else CHOSEN_WHOLE_MAX
-    is_read = method == "tree" or (method == "auto" and len(shares) > most)
 
     def plan(survey: Survey) -> Plan:
         limits = survey.bounds("value", bounds)
+        most = CHOSEN_MAX if survey.kind("value") in (Kind.REAL, Kind.TIME) else CHOSEN_WHOLE_MAX
+        is_read = method == "tree" or (method == "auto" and len(shares) > most)
         even = is_read and survey.learns("value")  # so that the levels of the tree do not depend on what is learnt
         cells = Cells.of(survey.column("value"), survey.kind("value"), limits, CELLS, even=even)
         cuts = survey.cuts(grouped(by), keys) if by is not None else ()
@@ -389,7 +395,7 @@ def _chosen(
 def _smooth(values: Any, bounds: Any, by: Any, asked: Asked) -> Answer:
     if by is not None:
         raise NotAllowed("smooth sensitivity is for all rows together", accepted='leave out by=, or method="smooth"')
-    survey = Survey({"value": values}, asked)
+    survey = Survey({"value": values}, asked, {"value": kind_of_bounds(bounds)})
     if not survey.has_rows_alone:
         raise NotAllowed(
             "smooth sensitivity looks at sorted values of single rows, one of each person",
@@ -402,8 +408,8 @@ def _smooth(values: Any, bounds: Any, by: Any, asked: Asked) -> Answer:
         )
     if survey.is_empty:
         raise EmptyInput("a median needs at least one value", name="values")
-    kind = survey.kind("value")
-    lower, upper = ends_of(survey.column("value"), kind, survey.bounds("value", bounds))
+    limits, kind = survey.bounds("value", bounds), survey.kind("value")
+    lower, upper = ends_of(survey.column("value"), kind, limits)
     if kind not in (Kind.INTEGER, Kind.REAL):
         raise WrongKind(f"{survey.name('value')} is computed with as a number, and holds {kind} values")
     mechanism = SmoothMedian(survey.funds.pure_noise, lower, upper, relation=survey.funds.relation)  # type: ignore[arg-type]
@@ -413,7 +419,7 @@ def _smooth(values: Any, bounds: Any, by: Any, asked: Asked) -> Answer:
 
 def _shares(qs: object) -> tuple[float, ...]:
     """Return shares that were asked for, in steps of 1/10,000."""
-    if isinstance(qs, str) or not isinstance(qs, Sequence | np.ndarray):
+    if isinstance(qs, str) or not isinstance(qs, Sequence | np.ndarray) or getattr(qs, "ndim", 1) != 1:
         raise WrongType("qs is a list of shares between 0 and 1", name="qs", value=qs)
     found = tuple(float(inside_unit_interval("q", one)) for one in qs)
     if not found:

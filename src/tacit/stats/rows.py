@@ -187,6 +187,21 @@ class Rows(Protocol):
         ...
 
 
+class NoRows:
+    """Rows of which there are none, to see before the charge that a plan can be measured at all."""
+
+    def __init__(self, per_unit: int = 1) -> None:
+        self.per_unit: Final = per_unit
+
+    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+        """Return 0 for each term in each cell."""
+        return np.zeros((len(terms), *(cut.cells for cut in by)), dtype=np.int64)
+
+    def units(self, column: str) -> Mapping[Any, int]:
+        """Return nothing."""
+        return {}
+
+
 def saturated(sums: NDArray[Any]) -> NDArray[np.int64]:
     """Return sums within the range that noise is added in."""
     found: NDArray[np.int64] = np.clip(sums, -SATURATION, SATURATION).astype(np.int64)

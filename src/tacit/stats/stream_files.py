@@ -1,9 +1,10 @@
 """The state of a running total as bytes, and as a file that one process at a time goes on with.
 
 A state is a header, all noise that will ever be used, and one record a step. Noise is drawn and stored before the first
-step, so that a step that is told again gets the very same noise, whatever happened in between. The file is made in one
-piece (written beside its place, synced, linked), and grows by a record that is synced before the total is released. A
-record that was cut off by a crash was never released; it is dropped when the file is read.
+step, so that a step that is told again gets the very same noise, whatever happened in between. The header names the
+permit that paid, and has a secret, so that a digest of the state tells nothing of it (`stream_anchor`). The file is
+made in one piece (written beside its place, synced, linked), and grows by a record that is synced before the total is
+released. A record that was cut off by a crash was never released; it is dropped when the file is read.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy.errors import EngineFailed, InvalidInput
 
-MAGIC: Final = b"tacit running total 1\n"
+MAGIC: Final = b"tacit running total 2\n"
 RECORD: Final = struct.Struct("<q16sI")
 _LENGTH: Final = struct.Struct("<Q")
 _DIGEST: Final = 32
@@ -162,6 +163,13 @@ class StateFile:
                 os.ftruncate(self._file, self._size)
             raise EngineFailed("the step could not be stored, so nothing was released; tell it again") from None
         self._size += len(data)
+
+    def drop_last(self) -> None:
+        """Take back the record that was stored last, of a step that was never released."""
+        self.require_own()
+        self._size -= RECORD.size
+        os.ftruncate(self._file, self._size)
+        os.fsync(self._file)
 
     def close(self) -> None:
         """Give the lock back."""

@@ -1,8 +1,9 @@
 """Running totals over a stream: after each step the total so far, all under one price that is paid at the start.
 
+    budget = ledger.budget("visits")
     visits = tacit.stats.RunningCount(365, epsilon=1.0, budget=budget, path="visits.state")
     visits.add(1204).value, visits.add(1187).interval(0.95)
-    visits = tacit.stats.RunningCount.open("visits.state")            # after a restart: nothing is charged again
+    visits = tacit.stats.RunningCount.open("visits.state", budget=budget)  # after a restart: nothing is charged again
 
 Promise (neighbours: one unit more or less, or one replaced, as the budget says): all totals together are as private as
 was charged, if no unit adds more than `per_step` to any step, nor anything to more than `steps_per_unit` of them. With
@@ -17,8 +18,11 @@ the budget has a delta or rho is paid, Laplace noise otherwise. The noise is who
 Promise about crashes: all noise is drawn and stored before the first total is released, and with `path` each step is
 stored before its total is. A process that is killed at any moment and started again goes on with the same noise and
 pays nothing; where it had not stored a step, telling that step again releases what it would have released before.
-Threads may share a running total; copies and forked processes, which would use the same noise again, are refused.
-The state holds the steps and the noise as they are: it is as private as the data.
+
+Promise about copies: each step is noted with the permit at the budget that paid before its total leaves
+(`stream_anchor`), so that a state that was copied or restored, which would use the same noise again, is refused
+(AlreadySettled). A state in a file outlives the process, and so must its budget: it is one of a ledger. Threads may
+share a running total. The state holds the steps and the noise as they are: it is as private as the data.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ from tacit.ledger import Budget, Permit
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Composed, Event
@@ -49,11 +54,13 @@ from tacit.stats.arrays import Array
 from tacit.stats.funds import LEVEL, Funds, Noise
 from tacit.stats.rows import Scale
 from tacit.stats.running import Counter, Roots, Trees, best_tree, root_error, root_length
+from tacit.stats.stream_anchor import StreamAnchor, digest_after, digest_of
 from tacit.stats.stream_files import StateFile, read, record, taken, written
 from tacit.stats.workloads.purse import Law, Purse, cheapest, variance
 from tacit.stats.workloads.quantiles import half_widths
 
 HORIZON_MAX: Final = 2**20
+SECRET_BYTES: Final = 32
 SUM_STEPS: Final = 2**16
 """Into how many steps the greatest value of a sum is divided."""
 
@@ -122,46 +129,61 @@ class RunningCount:
         if not isinstance(budget, Budget):
             raise WrongType("a running total is paid from a budget: budget=tacit.Budget(1.0)", name="budget")
         place = None if path is None else Path(path)
+        if place is not None and not budget.is_durable:
+            raise InvalidInput(
+                "a running total in a file outlives this process, and so must the budget that notes its steps: "
+                "budget=ledger.budget(name), or leave path= out",
+                name="budget",
+            )
         if place is not None and place.exists():
             raise taken(place)
         chosen = _Choice.of(Funds.of(budget, epsilon, rho), steps, in_steps, int(header["per_step"]))
-        permit = budget.charge(chosen.event, purpose or f"running {self.kind} over {steps} steps")
+        chosen.rehearse()
+        permit = budget.reserve(chosen.event, purpose or f"running {self.kind} over {steps} steps")
         full = {**header, **chosen.header, "horizon": steps, "steps_per_unit": in_steps, "simulated": source.simulated}
         full |= {"epsilon": permit.cost.epsilon, "delta": permit.cost.delta, "rho": permit.cost.rho}
+        full |= {"permit": permit.id, "secret": source.read(SECRET_BYTES).hex()}
         start = written(full, chosen.drawn(source))
+        StreamAnchor(budget, permit.id, steps).begin(digest_of(start))
         self.permit: Permit | None = permit
-        self._set(start, None if place is None else StateFile.create(place, start))
+        self._set(start, None if place is None else StateFile.create(place, start), budget)
 
     @classmethod
-    def open(cls, path: Path | str) -> Self:
-        """Go on with a state that is stored in a file; nothing is charged."""
+    def open(cls, path: Path | str, *, budget: Budget) -> Self:
+        """Go on with a state that is stored in a file; nothing is charged. `budget` is the one that paid."""
         file = StateFile(Path(path))
         try:
             found = cls.__new__(cls)
             found.permit = None
-            found._set(None, file)
+            found._set(None, file, budget)
         except BaseException:
             file.close()
             raise
         return found
 
     @classmethod
-    def from_bytes(cls, state: bytes) -> Self:
-        """Go on with a state; nothing is charged.
+    def from_bytes(cls, state: bytes, *, budget: Budget) -> Self:
+        """Go on with a state; nothing is charged. `budget` is the one that paid.
 
-        Only one copy of a state may be gone on with: two that are told different steps release the same noise twice.
+        Only one copy of a state goes on: the one that is told the next step first.
         """
         found = cls.__new__(cls)
         found.permit = None
-        found._set(state, None)
+        found._set(state, None, budget)
         return found
 
-    def _set(self, state: bytes | None, file: StateFile | None) -> None:
+    def _set(self, state: bytes | None, file: StateFile | None, budget: Budget) -> None:
+        if not isinstance(budget, Budget):
+            raise WrongType("a running total goes on with the budget that paid for it: budget=", name="budget")
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._load(state, file)
+        self._is_lost = False
+        before = self._load(state, file)
+        self._anchor = StreamAnchor(budget, str(self._header["permit"]), self.horizon)
+        self._anchor.require(self.steps, self._digest, before)
 
-    def _load(self, state: bytes | None, file: StateFile | None) -> None:
+    def _load(self, state: bytes | None, file: StateFile | None) -> str:
+        """Read a state, and return its digest before its last step."""
         found = file.load() if file is not None else read(state or b"")
         if found.header.get("kind") != self.kind:
             raise InvalidInput(f"this is the state of a running {found.header.get('kind')}", name="state")
@@ -170,9 +192,12 @@ class RunningCount:
         self._start = written({key: one for key, one in found.header.items() if key != "noises"}, found.noises)
         self._counter = _counter(found.header, found.noises)
         self._records: list[bytes] = []
+        self._digest = before = digest_of(self._start)
         for step, (value, measured) in enumerate(found.steps):
             self._counter.restore(value, measured)
             self._records.append(record(step, value, measured))
+            before, self._digest = self._digest, digest_after(self._digest, self._records[-1])
+        return before
 
     def add(self, count: int, *, step: int | None = None) -> Running:
         """Tell the next step and return the total so far.
@@ -198,20 +223,37 @@ class RunningCount:
                 )
             if self._file is not None:
                 self._file.require_own()
+            if self._is_lost:
+                raise InvalidInput("whether the last step was noted is not known; open this running total again")
             self._tell(at, value)
             return self._running(at + 1)
 
     def _tell(self, at: int, value: int) -> None:
-        """Measure and keep a step; one that fails or is interrupted is as if it had not been told."""
+        """Measure, keep and note a step; one that fails or is interrupted before it is noted was not told."""
+        before = self._digest
         try:
             measured = self._counter.measure(value)
             kept = record(at, self._counter.values[-1], measured)
             if self._file is not None:
                 self._file.append(kept)
             self._records.append(kept)
+            after = digest_after(before, kept)
+            self._anchor.advance(at + 1, after, before)
+            self._digest = after
         except BaseException:
-            self._load(None if self._file is not None else self.to_bytes(), self._file)
+            self._recover(at, before)
             raise
+
+    def _recover(self, at: int, before: str) -> None:
+        """Return to the last step that was noted; where that cannot be found out, no step is taken any more."""
+        self._is_lost = True
+        self._load(None if self._file is not None else self.to_bytes(), self._file)
+        if self.steps > at and self._anchor.is_at(at, before):
+            if self._file is not None:
+                self._file.drop_last()
+            self._records.pop()
+            self._load(None if self._file is not None else self.to_bytes(), self._file)
+        self._is_lost = not self._anchor.is_at(self.steps, self._digest)
 
     def _running(self, steps: int) -> Running:
         estimate, spread, kurtosis = self._counter.total(steps)
@@ -332,7 +374,7 @@ class RunningSum(RunningCount):
 
     def add(self, values: Any, *, step: int | None = None) -> Running:
         """Tell the values of the next step, and return the total so far; missing ones add nothing."""
-        array = Array("values", values)
+        array = Array("values", values, default=Kind.REAL)
         if not len(array):
             return self._add(0, step)
         return self._add(int(array.steps(self._scale)[~array.missing].sum()), step)
@@ -390,6 +432,11 @@ class _Choice:
         """All totals together."""
         events = tuple(noise.event for noise in self.noises)
         return events[0] if len(events) == 1 else Composed(events)
+
+    def rehearse(self) -> None:
+        """Raise for noise that is not sampled, before anything is charged."""
+        for noise in self.noises:
+            noise.release(np.zeros(1, dtype=np.int64), source=SeededSource(0))
 
     def drawn(self, source: Source) -> list[Whole]:
         """Return all noise that will ever be used."""

@@ -107,7 +107,10 @@ def sizes(count: int) -> tuple[int, ...]:
 
 
 def summed(leaves: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the counts of each level from those of the cells, which are on the last axis."""
+    """Return the counts of each level from those of the cells, which are on the last axis.
+
+    They count rows, of which there are fewer than 2^62, so no sum of them wraps around.
+    """
     levels = [np.asarray(leaves)]
     for size in sizes(leaves.shape[-1])[-2::-1]:
         levels.insert(0, _families(levels[0], size).sum(axis=-1))

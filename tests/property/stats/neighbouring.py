@@ -19,6 +19,7 @@ from tacit import stats
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.relations import Relation
+from tacit.privacy.tables import Kind
 from tacit.stats.arrays import ArrayRows, arrays
 from tacit.stats.bounds import LearntBounds
 from tacit.stats.choices import LeadingMode, ListedMode, ListedTop, SelectedTop
@@ -94,7 +95,8 @@ def columns(units: Sequence[Sequence[Row]]) -> tuple[dict[str, list[Any]], list[
 def seen(plan: Plan, units: Sequence[Sequence[Row]], per_unit: int) -> Recorded:
     """Measure a plan, and return what it saw."""
     given, owners = columns(units)
-    read, owner = arrays(given, owners)
+    value = Kind.TEXT if isinstance(plan, LeadingMode | ListedMode | ListedTop | SelectedTop) else Kind.REAL
+    read, owner = arrays(given, owners, {"value": value, "other": Kind.REAL, "group": Kind.TEXT})
     recorded = Recorded(ArrayRows(read, owner, per_unit, source=SeededSource(1)))
     plan.measure(recorded, SeededSource(2))
     return recorded

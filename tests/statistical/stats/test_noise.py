@@ -24,12 +24,14 @@ REACH = 60
 
 
 def rows(**columns: Any) -> ArrayRows:
-    return ArrayRows(*arrays(columns), source=SeededSource(0))
+    return ArrayRows(*arrays({name: np.asarray(one) for name, one in columns.items()}), source=SeededSource(0))
 
 
 def plan(ask: Any, values: Any, *, relation: Relation = Relation.ADD_REMOVE, **asked: Any) -> Plan:
     """Return the plan of a statistic."""
-    answer: stats.Answer = ask(values, **asked, budget=tacit.Budget(epsilon=1000.0, delta=1e-3, relation=relation))
+    answer: stats.Answer = ask(
+        np.asarray(values), **asked, budget=tacit.Budget(epsilon=1000.0, delta=1e-3, relation=relation)
+    )
     return answer.plan
 
 

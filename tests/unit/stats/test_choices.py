@@ -18,7 +18,7 @@ from tacit.stats.choices import LeadingMode, ListedMode, SelectedTop
 from tacit.stats.plan import from_bytes, to_bytes
 
 EXACT = 1000.0
-FRUIT = ["pear"] * 300 + ["fig"] * 200 + ["plum"] * 100 + ["kiwi"] * 2
+FRUIT = np.repeat(["pear", "fig", "plum", "kiwi"], [300, 200, 100, 2])
 
 
 def budget(**settings: Any) -> tacit.Budget:
@@ -47,13 +47,13 @@ def test_under_rho_a_mode_is_chosen_by_the_exponential_mechanism() -> None:
 @pytest.mark.parametrize("relation", list(Relation))
 def test_a_mode_of_unknown_values_is_shown_if_it_leads(relation: Relation) -> None:
     assert stats.mode(FRUIT, epsilon=5, budget=budget(relation=relation)).value == "pear"
-    assert stats.mode(["a", "b"], epsilon=1, budget=budget(relation=relation)).value is None
-    assert stats.mode([None, None], epsilon=1, budget=budget(relation=relation)).value is None
+    assert stats.mode(["a", "b"], kind="text", epsilon=1, budget=budget(relation=relation)).value is None
+    assert stats.mode([None, None], kind="real", epsilon=1, budget=budget(relation=relation)).value is None
 
 
 def test_a_unit_counts_once_for_a_value_of_unknown_values() -> None:
     values, units = ["mine"] * 500 + ["ours"] * 60, [0] * 500 + list(range(1, 61))
-    answer = stats.mode(values, unit=units, rows_per_unit=500, epsilon=5, budget=budget())
+    answer = stats.mode(values, kind="text", unit=units, rows_per_unit=500, epsilon=5, budget=budget())
     assert answer.value == "ours"
 
 
@@ -83,7 +83,8 @@ def test_the_greatest_of_public_values_come_with_their_counts() -> None:
     answer = stats.top_k(FRUIT, 2, keys=["plum", "fig", "pear", "kiwi"], epsilon=EXACT, budget=budget())
     assert answer.keys == [("pear",), ("fig",)]
     assert answer.value.tolist() == [300, 200]
-    assert answer.key_names == ("value",)
+    assert answer.key_names == ("value (key)",)
+    assert [(row["value (key)"], row["value"]) for row in answer.rows] == [("pear", 300), ("fig", 200)]
 
 
 def test_of_unknown_values_those_of_few_units_are_not_shown() -> None:
@@ -94,7 +95,7 @@ def test_of_unknown_values_those_of_few_units_are_not_shown() -> None:
     assert span is not None
     assert np.all((span.low <= answer.value) & (answer.value <= span.high))
     for nobody in (["a", "b"], [None], []):
-        assert stats.top_k(nobody, 10, epsilon=1, budget=budget()).keys == []
+        assert stats.top_k(nobody, 10, kind="text", epsilon=1, budget=budget()).keys == []
 
 
 @pytest.mark.parametrize(("relation", "times"), [(Relation.ADD_REMOVE, 3), (Relation.REPLACE_ONE, 6)])

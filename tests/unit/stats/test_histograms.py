@@ -135,7 +135,7 @@ def test_a_distribution_function_rises_to_one() -> None:
 
 
 def test_whole_numbers_have_a_share_each() -> None:
-    answer = stats.cdf([0, 0, 1, 3], bounds=(0, 3), epsilon=EXACT, budget=budget())
+    answer = stats.cdf([0, 0, 1, 3], bounds=(0, 3), kind="integer", epsilon=EXACT, budget=budget())
     assert answer.keys == [(0.0,), (1.0,), (2.0,), (3.0,)]
     assert answer.value == pytest.approx([0.5, 0.75, 0.75, 1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,18 @@ import numpy as np
 import pytest
 
 from tacit import Budget
+from tacit.ledger import Ledger, LedgerBudget
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.errors import BudgetExceeded, EmptyInput, EngineFailed, Exhausted, InvalidInput, OutOfRange, TooLarge
+from tacit.privacy.errors import (
+    AlreadySettled,
+    BudgetExceeded,
+    EmptyInput,
+    EngineFailed,
+    Exhausted,
+    InvalidInput,
+    OutOfRange,
+    TooLarge,
+)
 from tacit.stats import RunningCount, RunningSum
 from tacit.stats.running import (
     Roots,
@@ -26,6 +37,12 @@ from tacit.stats.running import (
     tree_levels,
     tree_spreads,
 )
+
+
+@pytest.fixture
+def ledger_budget(tmp_path: Path) -> Iterator[Callable[..., LedgerBudget]]:
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        yield lambda delta=0.0: ledger.create_budget("visits", 1.0, delta)
 
 
 def both() -> list[Any]:
@@ -141,16 +158,17 @@ def test_more_steps_of_a_unit_cost_more_noise() -> None:
 
 
 def test_sums_are_of_values_within_bounds() -> None:
-    counter = RunningSum(10, bounds=(0.0, 2.5), epsilon=900.0, budget=Budget(1000.0))
+    budget = Budget(1000.0)
+    counter = RunningSum(10, bounds=(0.0, 2.5), epsilon=900.0, budget=budget)
     assert counter.add([1.0, 2.0, 9.0]).value == pytest.approx(5.5, abs=0.1)
     assert counter.add([]).value == pytest.approx(5.5, abs=0.1)
     assert counter.add([None, 1.0]).value == pytest.approx(6.5, abs=0.1)
-    again = RunningSum.from_bytes(counter.to_bytes())
+    again = RunningSum.from_bytes(counter.to_bytes(), budget=budget)
     assert again.last == counter.last
     assert "values between 0 and 2.5" in again.card
     assert counter.expected_error < 0.01
     with pytest.raises(InvalidInput, match="running sum"):
-        RunningCount.from_bytes(counter.to_bytes())
+        RunningCount.from_bytes(counter.to_bytes(), budget=budget)
 
 
 @pytest.mark.parametrize(("price", "delta"), both())
@@ -160,10 +178,12 @@ def test_a_state_goes_on_with_the_same_noise_and_costs_nothing(price: Any, delta
     for _ in range(7):
         counter.add(11)
     state = counter.to_bytes()
-    twins = [RunningCount.from_bytes(state) for _ in range(2)]
-    assert all(twin.last == counter.last for twin in twins)
-    assert twins[0].add(5) == twins[1].add(5) == counter.add(5)
-    assert RunningCount.from_bytes(counter.to_bytes()).rows == counter.rows
+    spent = budget.spent()
+    again = RunningCount.from_bytes(state, budget=budget)
+    assert again.last == counter.last
+    again.add(5)
+    assert RunningCount.from_bytes(again.to_bytes(), budget=budget).rows == again.rows
+    assert budget.spent() == spent
 
 
 def test_a_step_that_is_told_again_is_not_counted_again() -> None:
@@ -178,44 +198,50 @@ def test_a_step_that_is_told_again_is_not_counted_again() -> None:
 
 
 @pytest.mark.parametrize(("price", "delta"), both())
-def test_a_file_is_gone_on_with_by_one_at_a_time(price: Any, delta: float, tmp_path: Path) -> None:
-    path = tmp_path / "visits.state"
-    counter = RunningCount(9, budget=Budget(1.0, delta), path=path, **price)
+def test_a_file_is_gone_on_with_by_one_at_a_time(
+    ledger_budget: Callable[..., LedgerBudget], price: Any, delta: float, tmp_path: Path
+) -> None:
+    path, budget = tmp_path / "states" / "visits.state", ledger_budget(delta)
+    path.parent.mkdir()
+    counter = RunningCount(9, budget=budget, path=path, **price)
     total = counter.add(10)
     assert path.read_bytes() == counter.to_bytes()
     assert oct(os.stat(path).st_mode)[-3:] == "600"
     with pytest.raises(InvalidInput, match="another process"):
-        RunningCount.open(path)
+        RunningCount.open(path, budget=budget)
     with pytest.raises(InvalidInput, match="exists already"):
-        RunningCount(9, budget=Budget(1.0), epsilon=1.0, path=path)
+        RunningCount(9, budget=budget, epsilon=1.0, path=path)
     counter.close()
-    with RunningCount.open(path) as again:
+    with RunningCount.open(path, budget=budget) as again:
         assert again.last == total
         again.add(3)
-    assert [one.name for one in tmp_path.iterdir()] == ["visits.state"]
+    assert [one.name for one in path.parent.iterdir()] == ["visits.state"]
 
 
-def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "visits.state"
-    with RunningCount(9, budget=Budget(1.0), epsilon=1.0, path=path) as counter:
+def test_what_is_no_state_is_refused(ledger_budget: Callable[..., LedgerBudget], tmp_path: Path) -> None:
+    path, budget = tmp_path / "visits.state", ledger_budget()
+    with RunningCount(9, budget=budget, epsilon=1.0, path=path) as counter:
         for _ in range(3):
             counter.add(1)
     state = path.read_bytes()
-    assert RunningCount.from_bytes(state[:-5]).steps == 2  # a record that was cut off was never released
-    assert RunningCount.from_bytes(state[:-28]).steps == 2
+    for cut in (5, 28):  # what was cut off was released, as the ledger knows
+        with pytest.raises(AlreadySettled, match="has 2 steps"):
+            RunningCount.from_bytes(state[:-cut], budget=budget)
     for place in (30, 200, len(state) - 60):
         broken = bytearray(state)
         broken[place] ^= 1
         with pytest.raises(InvalidInput, match=r"damaged|not the state"):
-            RunningCount.from_bytes(bytes(broken))
+            RunningCount.from_bytes(bytes(broken), budget=budget)
     with pytest.raises(InvalidInput, match="not the state"):
-        RunningCount.from_bytes(b"")
+        RunningCount.from_bytes(b"", budget=budget)
     with pytest.raises(InvalidInput, match="there is no state"):
-        RunningCount.open(tmp_path / "other")
+        RunningCount.open(tmp_path / "other", budget=budget)
 
 
-def test_nothing_is_released_where_nothing_can_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counter = RunningCount(9, budget=Budget(1.0), epsilon=1.0, path=tmp_path / "state")
+def test_nothing_is_released_where_nothing_can_be_stored(
+    ledger_budget: Callable[..., LedgerBudget], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = RunningCount(9, budget=ledger_budget(), epsilon=1.0, path=tmp_path / "state")
 
     def full(*_: Any) -> int:
         raise OSError("no space")
@@ -228,20 +254,25 @@ def test_nothing_is_released_where_nothing_can_be_stored(tmp_path: Path, monkeyp
     assert counter.add(4).step == 1
 
 
-def test_what_was_closed_cannot_go_on_beside_its_file(tmp_path: Path) -> None:
+def test_what_was_closed_cannot_go_on_beside_its_file(
+    ledger_budget: Callable[..., LedgerBudget], tmp_path: Path
+) -> None:
     """Two that go on with one state are told different steps, and the difference of their totals has no noise."""
-    with RunningCount(8, epsilon=1, budget=Budget(1), path=tmp_path / "state") as running:
+    budget = ledger_budget()
+    with RunningCount(8, epsilon=1, budget=budget, path=tmp_path / "state") as running:
         first = running.add(3)
     with pytest.raises(InvalidInput, match=r"was closed; go on with it by RunningCount\.open"):
         running.add(1_000)
     assert running.last == running.add(3, step=0) == first
     running.close()
-    with RunningCount.open(tmp_path / "state") as again:
+    with RunningCount.open(tmp_path / "state", budget=budget) as again:
         assert again.steps == 1
 
 
-def test_a_forked_process_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counter = RunningCount(9, budget=Budget(1.0), epsilon=1.0, path=tmp_path / "state")
+def test_a_forked_process_cannot_go_on(
+    ledger_budget: Callable[..., LedgerBudget], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = RunningCount(9, budget=ledger_budget(), epsilon=1.0, path=tmp_path / "state")
     monkeypatch.setattr("os.getpid", lambda: -1)
     with pytest.raises(InvalidInput, match="forked"):
         counter.add(4)
@@ -255,6 +286,7 @@ def test_a_forked_process_cannot_go_on(tmp_path: Path, monkeypatch: pytest.Monke
         (InvalidInput, {"horizon": 4, "steps_per_unit": 5}),
         (InvalidInput, {"horizon": 4, "rho": 1.0}),
         (InvalidInput, {"horizon": 4, "budget": None}),
+        (InvalidInput, {"horizon": 4, "path": "no-ledger.state"}),
         (OutOfRange, {"horizon": 4, "per_step": 0}),
     ],
 )

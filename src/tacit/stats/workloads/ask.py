@@ -26,8 +26,10 @@ import numpy as np
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, OutOfRange, TooLarge, WrongType
 from tacit.privacy.numbers import whole
+from tacit.privacy.tables import Kind
 from tacit.stats.asking import Asked, Survey
 from tacit.stats.cells import edge_of
+from tacit.stats.column_kinds import kind_of_bounds, kind_of_edges, kind_of_keys
 from tacit.stats.rows import Cut
 from tacit.stats.workloads.answer import WorkloadAnswer
 from tacit.stats.workloads.asked import Hierarchy, Marginals, Prefixes, Ranges, Workload
@@ -48,12 +50,15 @@ def workload(
     if not parts:
         raise EmptyInput("there is nothing asked: name a workload, such as Ranges('age')", name="workload")
     used = dict.fromkeys(name for one in parts for name in one.columns)
-    given = _named(columns)
-    for name in (*used, *(domain or {})):
+    given, stated = _named(columns), {} if domain is None else domain
+    if not isinstance(stated, Mapping):
+        raise WrongType("domain has the cells of each column by its name", name="domain", value=domain)
+    for name in (*used, *stated):
         if name not in given:
             raise InvalidInput(f"there is no column {name!r} among {', '.join(given)}", name="columns", value=name)
-    survey = Survey({name: given[name] for name in used}, asked)
-    cuts = {name: cut_of(survey, name, (domain or {}).get(name)) for name in used}
+    kinds = {name: _stated_kind(stated.get(name)) for name in used}
+    survey = Survey({name: given[name] for name in used}, asked, kinds)
+    cuts = {name: cut_of(survey, name, stated.get(name)) for name in used}
     return WorkloadAnswer.of(survey.answered(planned(parts, cuts, survey.funds, survey.per_unit)))
 
 
@@ -102,11 +107,22 @@ def _text(name: object) -> str:
 def _named(columns: object) -> Mapping[str, Any]:
     """Return columns by name: of a mapping, or of a frame."""
     if isinstance(columns, Mapping):
-        return columns
+        return {_text(name): values for name, values in columns.items()}
     names = getattr(columns, "columns", None)
     if names is None or not hasattr(columns, "__getitem__"):
         raise WrongType("columns are given by name: {'age': ages, 'sex': sexes}, or a frame", name="columns")
     return {str(name): columns[name] for name in names}
+
+
+def _stated_kind(stated: Any) -> Kind | None:
+    """Return the kind of values that the cells of a column state."""
+    if isinstance(stated, Categories):
+        return kind_of_keys(stated)
+    if isinstance(stated, tuple) and len(stated) == 2 and isinstance(stated[1], Sequence | Bounds):
+        return kind_of_bounds(stated[1])
+    if isinstance(stated, Sequence) and any(isinstance(one, str | bool) or one is None for one in stated):
+        return kind_of_keys(stated)
+    return kind_of_edges(stated)
 
 
 def cut_of(survey: Survey, name: str, stated: Any) -> Cut:
@@ -117,7 +133,7 @@ def cut_of(survey: Survey, name: str, stated: Any) -> Cut:
         return _bins(survey, name, stated, None)
     if isinstance(stated, tuple) and len(stated) == 2 and isinstance(stated[1], Sequence | Bounds):
         return _bins(survey, name, stated[0], stated[1])
-    if isinstance(stated, str) or not isinstance(stated, Sequence | np.ndarray):
+    if isinstance(stated, str) or not isinstance(stated, Sequence | np.ndarray) or getattr(stated, "ndim", 1) != 1:
         raise WrongType(f"the cells of {name} are a list of values, or rising edges", name="domain", value=stated)
     listed = stated.tolist() if isinstance(stated, np.ndarray) else list(stated)
     if any(isinstance(one, str | bool) or one is None for one in listed):

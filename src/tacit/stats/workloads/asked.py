@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
@@ -88,12 +89,12 @@ class Hierarchy(OneColumn):
     def __init__(self, column: str, levels: Sequence[str | Mapping[Any, Any]] | Mapping[Any, Any]) -> None:
         if not isinstance(levels, Mapping | str | Sequence):
             raise WrongType("levels are a list of periods, or of mappings from child to parent", name="levels")
-        listed = [levels] if isinstance(levels, Mapping | str) else list(levels)
+        listed: list[Any] = [levels] if isinstance(levels, Mapping | str) else list(levels)
         read: list[str | tuple[tuple[Any, Any], ...]] = []
         for one in listed:
             if isinstance(one, Mapping):
-                read.append(tuple(one.items()))
-            elif one in PERIODS:
+                read.append(_groups(one))
+            elif isinstance(one, str) and one in PERIODS:
                 read.append(one)
             else:
                 raise WrongType(
@@ -118,15 +119,16 @@ class Marginals(Workload):
     def __init__(
         self,
         names: Sequence[str],
-        ways: Sequence[int] = (1, 2),
+        ways: Any = (1, 2),
         *,
-        sets: Sequence[Sequence[str]] | None = None,
+        sets: Any = None,
     ) -> None:
         columns = tuple(map(named, names))
         if len(set(columns)) != len(columns) or not columns:
             raise InvalidInput("tables are asked by columns that differ, at least one", name="columns", value=names)
         if sets is None:
-            sizes = sorted({whole("ways", one, at_least=0) for one in ([ways] if isinstance(ways, int) else ways)})
+            listed = ways if isinstance(ways, Sequence) and not isinstance(ways, str) else [ways]
+            sizes = sorted({whole("ways", one, at_least=0) for one in listed})
             if not sizes or sizes[-1] > min(WAYS_MAX, len(columns)):
                 raise OutOfRange(
                     f"a table is by at most {min(WAYS_MAX, len(columns))} of these columns", name="ways", value=ways
@@ -135,6 +137,8 @@ class Marginals(Workload):
                 raise TooLarge(f"at most {SETS_MAX} tables are answered at once", name="ways")
             found = [one for size in sizes for one in combinations(columns, size)]
         else:
+            if isinstance(sets, str) or not isinstance(sets, Sequence):
+                raise WrongType("sets are lists of columns, a list for each table", name="sets", value=sets)
             found = [self._in_order(columns, one) for one in sets]
         if not 1 <= len(found) <= SETS_MAX:
             raise TooLarge(f"one to {SETS_MAX} tables are answered at once, not {len(found)}", name="sets")
@@ -142,8 +146,11 @@ class Marginals(Workload):
         object.__setattr__(self, "sets", tuple(dict.fromkeys(found)))
 
     @staticmethod
-    def _in_order(columns: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, ...]:
-        chosen = {wanted} if isinstance(wanted, str) else set(wanted)
+    def _in_order(columns: tuple[str, ...], wanted: Any) -> tuple[str, ...]:
+        listed = [wanted] if isinstance(wanted, str) else wanted
+        if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+            raise WrongType("sets are lists of columns, a list for each table", name="sets", value=wanted)
+        chosen = set(listed)
         if not chosen <= set(columns) or len(chosen) > WAYS_MAX:
             raise InvalidInput(f"a table is by at most {WAYS_MAX} of the columns that are given", name="sets")
         return tuple(name for name in columns if name in chosen)
@@ -187,6 +194,16 @@ class Union(Workload):
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+
+
+def _groups(level: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
+    """Return a level as pairs of child and parent."""
+    for parent in level.values():
+        if not isinstance(parent, str | int | float | date | None):
+            raise WrongType(
+                "a level is a mapping from child to parent: texts, numbers or dates", name="levels", value=parent
+            )
+    return tuple(level.items())
 
 
 def named(column: object) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.numbers import level_of
+from tacit.stats.answer import distinct_names
 from tacit.stats.funds import LEVEL
 from tacit.stats.workloads.quantiles import half_widths
 
@@ -71,14 +72,15 @@ class Table:
         """The table as rows: its columns, `value`, and the ends `low` and `high` of its 95 % interval."""
         span = self.interval()
         numbers = zip(self.values.ravel().tolist(), *(np.ravel(end).tolist() for end in span), strict=True)
+        names = distinct_names(self.columns)
         return [
-            {**dict(zip(self.columns, key, strict=True)), "value": value, "low": low, "high": high}
+            {**dict(zip(names, key, strict=True)), "value": value, "low": low, "high": high}
             for key, (value, low, high) in zip(self.keys, numbers, strict=True)
         ]
 
     def _repr_html_(self) -> str:
         """The table."""
-        return html_of(self.rows, [*self.columns, "value", "low", "high"])
+        return html_of(self.rows, [*distinct_names(self.columns), "value", "low", "high"])
 
 
 def html_of(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

@@ -60,7 +60,7 @@ class Tree:
         return found
 
     def sums(self, cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return the exact sums of every level, along the first axis."""
+        """Return the exact sums of every level, along the first axis; of counts of rows, which do not reach 2^62."""
         found = [np.asarray(cells, dtype=np.int64)]
         for one in self.parents:
             added = np.zeros((max(one) + 1, *cells.shape[1:]), dtype=np.int64)
