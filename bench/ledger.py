@@ -81,7 +81,7 @@ def _durable(name: str, store: Store, connect: Callable[[], Bare], turns: int) -
     """Time charges and bare transactions in turns, after one turn of each that is not counted."""
     numbers = count()
     with Ledger.open(store) as ledger, ExitStack() as stack, ThreadPoolExecutor(THREADS) as pool:
-        ledger.create_budget("visits", epsilon=1e5, delta=1e-6)
+        ledger.create_budget("visits", epsilon=1e5, delta=1e-6, epsilon_min=0)
         ledger.create_cap("visits", "ana", epsilon=1e5, delta=1e-6)
         bares = [stack.enter_context(connect()) for _ in range(THREADS)]
 

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from tacit.privacy.bounds import CATEGORIES_MAX
-from tacit.query import bound, keys, parse, plan, question, ranked
+from tacit.privacy.tables import TEXT_LENGTH_MAX
+from tacit.query import bound, expressions, keys, parse, plan, question, ranked, resolve, row_limits
 from tacit.query.aggregates import ACCEPTED
 from tacit.query.answer_windows import ACCEPTED as OVER_AN_ANSWER
 from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, constants, dates, durations, logic
@@ -137,6 +138,9 @@ DIFFERENCES: Final = (
     "root of a negative number, a date beyond the year 9999.",
     "SUM of no rows is 0, and counts and sums may be negative: they carry noise.",
     "Values beyond declared bounds count as the nearer bound; values that are no category have no group.",
+    "A missing value is a group among public ones where the query makes it (LEFT JOIN, CASE without ELSE, NULLIF, "
+    "LAG), or where the owner lists it; rows in which a stored key is missing are left out otherwise.",
+    "A join of private tables on their unit takes at most so many rows of a unit as the limits below say.",
     "Where rows of a unit tie in an ORDER BY of a window, all of their columns decide.",
     "DATE_TRUNC of a date is a date. DATE_DIFF counts weeks from Monday to Sunday.",
     "WIDTH_BUCKET is as in PostgreSQL. DECIMAL(p, s) is a real, rounded to s digits.",
@@ -226,6 +230,15 @@ def _limits() -> Iterator[tuple[str, str]]:
     yield "characters of a query", f"{parse.TEXT_MAX:,}"
     yield "parts of a query, and how deep they are nested", f"{parse.NODES_MAX:,} and {parse.DEPTH_MAX}"
     yield "characters of a text in a query", f"{constants.TEXT_MAX:,}"
+    yield (
+        "characters of a stored text, and of a computed one",
+        f"{TEXT_LENGTH_MAX:,} and {expressions.DERIVED_TEXT_MAX:,}",
+    )
+    yield "characters of all computed texts of a row", f"{resolve.ROW_TEXT_MAX:,}"
+    yield (
+        "parts of a question with its subqueries written out, and levels of a statement",
+        (f"{resolve.RELATION_MAX:,} and {plan.DEPTH_MAX}"),
+    )
     yield "aggregates of a question", f"{question.AGGREGATES_MAX}"
     yield "keys of a question", f"{question.KEYS_MAX}"
     yield "grouping sets of a question", f"{question.SETS_MAX}"
@@ -236,5 +249,9 @@ def _limits() -> Iterator[tuple[str, str]]:
     yield "categories of a column", f"{CATEGORIES_MAX:,}"
     yield "buckets of WIDTH_BUCKET", f"{number_functions.BUCKETS_MAX:,}"
     yield "% in a pattern of LIKE", f"{text_functions.WILDCARDS_MAX}"
+    yield "rows of a unit that are joined, of a table without rows_per_unit", f"{row_limits.JOINED_ROWS_PER_UNIT}"
+    yield "joined rows of a unit", f"{row_limits.JOINED_ROWS_MAX:,}"
+    yield "rows that may become of one stored row by joins and unions", f"{row_limits.AMPLIFICATION_MAX:,}"
+    yield "rows of a public table whose number is not stated", f"{row_limits.PUBLIC_ROWS:,}"
     yield "groups of a unit that are counted, unless somebody says otherwise", f"{bound.GROUPS_PER_UNIT}"
     yield "rows of a unit in a group that are counted, unless somebody says otherwise", f"{bound.ROWS_PER_GROUP}"

@@ -31,5 +31,5 @@ def register(
     curator.add_table(name, source, unit="user_id", columns=columns, limits=tacit.Limits(**limits))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # invented people need no protection
-        curator.set_budget(name, epsilon=EPSILON_MAX, delta=delta)
+        curator.set_budget(name, epsilon=EPSILON_MAX, delta=delta, epsilon_min=0)
     return curator

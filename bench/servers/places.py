@@ -67,7 +67,7 @@ def make(folder: Path) -> str:
     with tacit.Curator(folder) as curator, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a budget that no number of questions exhausts
         curator.add_table("visits", frame, unit="patient", columns=dict(facts))
-        curator.set_budget("visits", 10**6, 1e-6)
+        curator.set_budget("visits", 10**6, 1e-6, epsilon_min=0)
     database = open_database(folder)
     access = Access(database)
     access.add_person("owner")

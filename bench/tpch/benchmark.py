@@ -34,7 +34,7 @@ from tacit.accounting.bounds import Cost
 from tacit.engines import Columns
 from tacit.privacy import Limits, Schema
 from tacit.query import Plan, Release, Settings, ask
-from tacit.query.rewrite import SALT
+from tacit.query.row_limits import SALT
 from tacit.query.run import exact, release
 
 EPSILONS: Final = (0.1, 1.0, 10.0)

@@ -42,7 +42,7 @@ class Opened:
 
     def engine(self, names: tuple[str, ...]) -> Engine:
         """Return tacit's own engine with some tables in it, for numbers that are not released."""
-        return self.curator._ready(names)
+        return self.curator.engines.bind(self.curator.catalog.schema.table(name) for name in names).engine
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def _registered(unit: str, scale: float, place: Path, source: Callable[[str], st
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)  # invented people need no protection
-            curator.set_budget(DATASET, epsilon=EPSILON_MAX)
+            curator.set_budget(DATASET, epsilon=EPSILON_MAX, epsilon_min=0)
         yield curator
 
 

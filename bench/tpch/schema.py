@@ -65,7 +65,7 @@ def tables(unit: str, scale: float) -> list[Table]:
             tuple(_column(column, units.get(name), *facts) for column, facts in columns[name].items()),
             units.get(name),
             Limits(rows_per_unit=1) if name == unit else Limits(),
-            () if name in units else KEYS[name],
+            KEYS[name],
             DATASET if name in units else "",
         )
         for name in KEYS
@@ -87,7 +87,7 @@ KEYS: Final = {
     "orders": ("o_orderkey",),
     "lineitem": ("l_orderkey", "l_linenumber"),
 }
-"""The primary keys, which identify the rows of those tables that are public."""
+"""The primary keys, which identify the rows."""
 
 
 def _units(unit: str) -> dict[str, Unit]:

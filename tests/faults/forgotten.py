@@ -52,7 +52,7 @@ def opened(folder: Path, address: str, url: str) -> list[Any]:
     curator.sql("SELECT SUM(age) AS s FROM visits", epsilon=0.5)
     database = open_database(folder / "clinic")
     database.read("SELECT 1")
-    running = tacit.stats.RunningCount(8, epsilon=1.0, budget=tacit.Budget(1.0), path=folder / "running.state")
+    running = tacit.stats.RunningCount(8, epsilon=0.5, budget=ledger.budget("visits"), path=folder / "running.state")
     running.add(1)
     client = tacit.connect(url, token="tacit_x")
     client._wire.get("tables")
@@ -63,7 +63,6 @@ def opened(folder: Path, address: str, url: str) -> list[Any]:
     server.read("SELECT 1")
     engine = PostgresEngine(address.replace("postgres:@", "postgres@"), salt=1)
     engine.run("SELECT 1 AS one")
-    engine._snapshots.version("one", lambda connection: connection.execute("SELECT 1"))  # stays open for a while
     return [ledger, curator, database, running, client, shared, server, engine]
 
 
@@ -77,7 +76,11 @@ if __name__ == "__main__":
     if when == "collected":
         del kept
         gc.collect()
-        with tacit.stats.RunningCount.open(Path(folder_name) / "running.state") as again:  # its lock was given back
+        folder = Path(folder_name)
+        with (
+            Ledger.open(folder / "ledger") as ledger,
+            tacit.stats.RunningCount.open(folder / "running.state", budget=ledger.budget("visits")) as again,
+        ):  # its lock was given back
             assert again.steps == 1
     answering.shutdown()
     answering.server_close()

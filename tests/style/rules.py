@@ -118,6 +118,22 @@ def seeded_randomness(source: Source) -> list[str]:
     return found
 
 
+def interruptible_locks(source: Source) -> list[str]:
+    """A forked child or an interrupted thread must not leave others waiting: no locks that are written in Python.
+
+    Before Python 3.12 `functools.cached_property` has one too, shared by all objects.
+    """
+    names = {"functools": {"cached_property"}, "threading": {"Barrier", "BoundedSemaphore", "Condition", "Event"}}
+    names["threading"] |= {"Semaphore"}
+    found = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.module in names:
+            found += [f"line {node.lineno}: {one.name}" for one in node.names if one.name in names[node.module]]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
+            found += [f"line {node.lineno}: {node.attr}"] if node.attr in names[node.value.id] else []
+    return found
+
+
 def machine_paths(text: str) -> list[str]:
     """Nothing in the repository speaks of the machine that it was written on."""
     return [f"line {number}" for number, line in enumerate(text.splitlines(), 1) if MACHINE_PATH.search(line)]

@@ -45,6 +45,8 @@ BREAKS: Final[list[tuple[Rule, str]]] = [
     (rules.asserts_on_arguments, "class C:\n    def f(self, *, size):\n        if 1:\n            assert len(size)"),
     (rules.asserts_on_arguments, "class C:\n    def __post_init__(self):\n        assert self.epsilon > 0"),
     (rules.prints, "def f():\n    print('here')"),
+    (rules.interruptible_locks, "from functools import cached_property"),
+    (rules.interruptible_locks, "import threading\nwaiting = threading.Condition()"),
     (rules.seeded_randomness, "import random"),
     (rules.seeded_randomness, "from random import Random"),
     (rules.seeded_randomness, "import numpy.random"),
@@ -110,6 +112,11 @@ def test_nothing_but_the_command_line_prints(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in PACKAGE if relative(path) not in MAY_BE_SEEDED], ids=relative)
 def test_no_module_imports_randomness_that_can_be_replayed(path: Path) -> None:
     assert rules.seeded_randomness(Source.of(path)) == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src/tacit/ledger").rglob("*.py")), ids=relative)
+def test_no_lock_of_the_ledger_outlives_an_interrupt_or_a_fork(path: Path) -> None:
+    assert rules.interruptible_locks(Source.of(path)) == []
 
 
 @pytest.mark.parametrize("path", MAY_BE_SEEDED)

@@ -26,7 +26,7 @@ def _running() -> None:
     settings = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
     session = sessions.opened(PLACE)
-    atexit.register(sessions.closed, session, PLACE)
+    atexit.register(sessions.closed, session)
 
 
 def spark_engine(salt: int = 7) -> SparkEngine:

@@ -64,6 +64,7 @@ class BudgetState:
     cap: Cap
     spent: Cost
     remaining: Cost
+    epsilon_min: float
     is_enforced: bool
 
     @classmethod
@@ -78,6 +79,7 @@ class BudgetState:
                 cap_of(document["cap"]),
                 cost_of(document["spent"]),
                 cost_of(document["remaining"]),
+                float(document["epsilon_min"]),
                 bool(document["is_enforced"]),
             )
 
@@ -96,6 +98,8 @@ class RemoteBudget:
         self.dataset: Final = known.dataset
         self.analyst: Final = known.analyst
         self.epoch: Final = known.epoch
+        self.epsilon_min: Final = known.epsilon_min
+        """The least epsilon that a release from the data set costs."""
         self.is_enforced: Final = known.is_enforced
         """Whether the cap is asked at admission; that of a data set with a budget for each epoch is not."""
         self.cap: Final = known.cap

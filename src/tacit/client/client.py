@@ -95,6 +95,7 @@ class Client:
 
         Each call has a key of its own unless `key` is given, so that an answer that was lost on its way is charged
         once. `level` is that of the intervals that come along; `analyst` is the token's owner, and cannot be another.
+        After `timeout_s` the answer is waited for no longer (TimedOut), and the question goes on at the server.
         """
         question = question_document(
             sql,
@@ -107,9 +108,8 @@ class Client:
             limits=limits,
             keys=keys,
             other=other,
-            timeout_s=timeout_s,
         )
-        return self._asking.release(question, key, level, progress)
+        return self._asking.release(question, key, level, progress, timeout_s)
 
     def preview(
         self,
@@ -217,6 +217,12 @@ class Client:
         """Take a table out of the catalog; its file, its budget and what was released stay."""
         self._wire.delete("tables", name)
 
+    def refresh(self, name: str) -> list[str]:
+        """Let the server look at the rows of a table again, and return the tables whose rows have changed."""
+        document = self._wire.post("tables", name, "refresh", body={})
+        with understood("the refresh"):
+            return [str(one) for one in document["changed"]]
+
     def budget(self, dataset: str, analyst: str | None = None, *, epoch: str | None = None) -> RemoteBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         return self._budget(dataset, analyst, epoch)
@@ -247,6 +253,7 @@ class Client:
         order: object = None,
         relation: Relation = Relation.ADD_REMOVE,
         per_epoch: bool = False,
+        epsilon_min: object = None,
         units: int | None = None,
     ) -> RemoteBudget:
         """Give a data set its budget, once and for all; what is doubtful about it is warned of."""
@@ -260,6 +267,7 @@ class Client:
             "order": number_document("order", order),
             "relation": Relation(relation).value,
             "per_epoch": bool(per_epoch),
+            "epsilon_min": number_document("epsilon_min", epsilon_min),
             "units": units,
         }
         document = self._wire.post("budgets", body={name: one for name, one in body.items() if one is not None})

@@ -20,8 +20,16 @@ from tacit.client.tables import limits_document
 from tacit.client.values import number_document, tagged
 from tacit.client.wire import Reply, Wire
 from tacit.privacy.bounds import Category
-from tacit.privacy.errors import Cancelled, InvalidInput, QueryRefused, ServerFailed, ServerUnreachable, WrongType
-from tacit.privacy.numbers import level_of
+from tacit.privacy.errors import (
+    Cancelled,
+    InvalidInput,
+    QueryRefused,
+    ServerFailed,
+    ServerUnreachable,
+    TimedOut,
+    WrongType,
+)
+from tacit.privacy.numbers import level_of, positive
 from tacit.privacy.tables import Limits
 
 WAIT_S: Final = 2.0
@@ -32,7 +40,7 @@ POLL_MAX_S: Final = 1.0
 LOST_MAX: Final = 2
 """How often a question is asked again whose process at the server died."""
 
-KEY_MAX: Final = 200
+KEY_MAX: Final = 180
 
 Progress = Callable[[float], None]
 
@@ -49,14 +57,13 @@ def question_document(
     limits: Limits | None = None,
     keys: Mapping[str, Sequence[Category]] | None = None,
     other: bool = False,
-    timeout_s: float | None = None,
 ) -> dict[str, Any]:
     """Return a question for the wire, with what was said of it."""
     if not isinstance(sql, str):
         raise WrongType(f"a query is a text, not {type(sql).__name__}", name="sql")
     if analyst is not None:
         raise InvalidInput("who asks a server is said by the token, not by analyst=", name="analyst", value=analyst)
-    prices = {"epsilon": epsilon, "rho": rho, "error": error, "delta": delta, "timeout_s": timeout_s}
+    prices = {"epsilon": epsilon, "rho": rho, "error": error, "delta": delta}
     document: dict[str, Any] = {
         "sql": sql,
         **{name: number_document(name, value) for name, value in prices.items()},
@@ -71,8 +78,10 @@ def question_document(
 class Asking:
     """How questions are put to one server."""
 
-    def __init__(self, wire: Wire, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._wire, self._sleep = wire, sleep
+    def __init__(
+        self, wire: Wire, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wire, self._sleep, self._clock = wire, sleep, clock
         self._lock: Final = threading.Lock()
         self._waiting: Final[dict[int, bool]] = {}
         """The threads that wait for an answer, and whether each was told to stop."""
@@ -95,35 +104,42 @@ class Asking:
                 del self._waiting[here]
 
     def release(
-        self, question: Mapping[str, Any], key: str | None, level: float, progress: Progress | None
+        self,
+        question: Mapping[str, Any],
+        key: str | None,
+        level: float,
+        progress: Progress | None,
+        timeout_s: float | None = None,
     ) -> RemoteRelease:
-        """Ask a question and return its answer, or raise."""
+        """Ask a question and return its answer, or raise; after `timeout_s` seconds it is waited for no longer."""
         own = secrets.token_hex(16) if key is None else key
         if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
             raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
         share = level_of(level)
         with self._under_way():
-            document = self._asked({**question, "level": share}, own, progress)
+            document = self._asked({**question, "level": share}, own, progress, self._deadline_s(timeout_s))
         return RemoteRelease(document, lambda other: self._again(question, own, other))
 
     def preview(self, question: Mapping[str, Any]) -> RemotePreview:
         """Ask what a question would be charged."""
         return RemotePreview.read(self._wire.post("preview", body=question, is_repeatable=True))
 
-    def statistic(self, function: str, arguments: Mapping[str, Any], level: float) -> Mapping[str, Any]:
+    def statistic(
+        self, function: str, arguments: Mapping[str, Any], level: float, timeout_s: float | None = None
+    ) -> Mapping[str, Any]:
         """Ask for a statistic and return the document of its answer; it has no key, so it is not sent again."""
-        share = level_of(level)
-        body = {"function": function, "arguments": arguments, "level": share, "wait_s": self._wait_s}
+        share, deadline_s = level_of(level), self._deadline_s(timeout_s)
+        body = {"function": function, "arguments": arguments, "level": share, "wait_s": self._wait_s(deadline_s)}
         with self._under_way():
             reply = self._wire.ask("POST", "statistics", body=body)
-            document = reply.document if reply.status != 202 else self._followed(_job(reply), None)
+            document = reply.document if reply.status != 202 else self._followed(_job(reply), None, deadline_s)
         if document is None:
             raise ServerFailed("the server lost the statistic; what it had charged stays charged")
         return document
 
-    @property
-    def _wait_s(self) -> float:
-        return min(WAIT_S, self._wire.timeout_s / 2)
+    def _wait_s(self, deadline_s: float | None = None) -> float:
+        wait_s = min(WAIT_S, self._wire.timeout_s / 2)
+        return wait_s if deadline_s is None else max(0.0, min(wait_s, deadline_s - self._clock()))
 
     def _again(self, question: Mapping[str, Any], key: str, level: float) -> Mapping[str, Any]:
         """Ask a question that was answered before, for its intervals at another level; never pays for it.
@@ -139,11 +155,16 @@ class Asking:
         with self._under_way():
             return self._asked({**question, "level": level}, key, None)
 
-    def _asked(self, question: Mapping[str, Any], key: str, progress: Progress | None) -> Mapping[str, Any]:
+    def _deadline_s(self, timeout_s: float | None) -> float | None:
+        return None if timeout_s is None else self._clock() + float(positive("timeout_s", timeout_s))
+
+    def _asked(
+        self, question: Mapping[str, Any], key: str, progress: Progress | None, deadline_s: float | None = None
+    ) -> Mapping[str, Any]:
         """Return the document of an answer; a question whose process died is asked again, with the same key."""
         for _ in range(1 + LOST_MAX):
-            reply = self._sent({**question, "wait_s": self._wait_s}, key)
-            document = reply.document if reply.status != 202 else self._followed(_job(reply), progress)
+            reply = self._sent({**question, "wait_s": self._wait_s(deadline_s)}, key)
+            document = reply.document if reply.status != 202 else self._followed(_job(reply), progress, deadline_s)
             if document is not None:
                 return document
         raise ServerFailed(f"the server lost the question {1 + LOST_MAX} times; ask again with key={key!r}")
@@ -157,7 +178,9 @@ class Asking:
             sentence = f"{error.message}; ask again with key={key!r}, and it is charged once"
         raise ServerUnreachable(sentence)
 
-    def _followed(self, job: str, progress: Progress | None) -> Mapping[str, Any] | None:
+    def _followed(
+        self, job: str, progress: Progress | None, deadline_s: float | None = None
+    ) -> Mapping[str, Any] | None:
         """Wait for a job and return the document of its answer, or None if the server lost it."""
         pause_s, is_stopped, here = POLL_S, False, threading.get_ident()
         try:
@@ -172,6 +195,11 @@ class Asking:
                         progress(min(0.99, document["elapsed_s"] / max(document["expected_s"], 0.1)))
                 if state not in ("waiting", "running"):
                     return _ended(job, document)
+                if deadline_s is not None and self._clock() >= deadline_s:
+                    raise TimedOut(
+                        f"the question goes on at the server as the job {job}, and what was charged stays charged; ask "
+                        "it again for its answer"
+                    )
                 self._sleep(pause_s)
                 pause_s = min(pause_s * 1.5, POLL_MAX_S)
         except KeyboardInterrupt:
@@ -202,4 +230,4 @@ def _ended(job: str, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _previewed(question: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in question.items() if name not in ("purpose", "timeout_s", "level")}
+    return {name: value for name, value in question.items() if name not in ("purpose", "level")}

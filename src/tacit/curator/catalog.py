@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tacit.curator.catalog_file import CatalogFile, Snapshot
-from tacit.curator.statements import Contents, check_way, ordered, read, through
+from tacit.curator.statements import Contents, check_units, check_way, in_dataset, ordered, read, through
 from tacit.curator.writing import HEADER, table_text, with_table, without_table
 from tacit.engines.protocol import Source
 from tacit.ledger import texts
@@ -103,11 +103,14 @@ class Catalog:
                     name="table",
                     value=table.name,
                 )
-            wanted = Contents({**contents.tables, key: table}, {**contents.sources, key: source})
-            for other in wanted.tables.values():
-                check_way(other, wanted.tables)
-            ordered(wanted.tables)
-            return with_table(text, table, source, self.folder, known.name if known else None), wanted
+            tables = {**contents.tables, key: table}
+            for other in tables.values():
+                check_way(other, tables)
+            for other in ordered(tables):
+                tables[other.name.lower()] = in_dataset(other, tables)
+            check_units(tables)
+            wanted = Contents(tables, {**contents.sources, key: source})
+            return with_table(text, tables[key], source, self.folder, known.name if known else None), wanted
 
         self._change(change)
 

@@ -30,8 +30,7 @@ from tacit.privacy.errors import (
 )
 
 FILE_NAME: Final = "catalog.toml"
-LOCK_NAME: Final = ".catalog.lock"
-ASIDE_NAME: Final = ".catalog.toml.new"
+ASIDE_NAME: Final = f".{FILE_NAME}.new"
 FILE_BYTES_MAX: Final = 64 * 2**20
 LOCK_TIMEOUT_S: Final = 10.0
 LOCK_PAUSE_S: Final = 0.01
@@ -46,11 +45,11 @@ class Snapshot:
 
 
 class CatalogFile:
-    """`catalog.toml` in a folder."""
+    """`catalog.toml`, or another small text, in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
         self.folder: Final = folder
-        self.path: Final = folder / FILE_NAME
+        self.path: Final = folder / name
 
     def version(self) -> tuple[int, int, int] | None:
         """Return what changes with the file, or None if there is no file."""
@@ -84,7 +83,7 @@ class CatalogFile:
     def locked(self, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
         """Be the only one who changes the file, until the end of the block."""
         try:
-            descriptor = os.open(self.folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self.folder / f".{self.path.stem}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise unavailable(self.folder, error) from None
         try:
@@ -103,7 +102,7 @@ class CatalogFile:
         if len(data) > FILE_BYTES_MAX:
             raise TooLarge(f"a catalog takes at most {FILE_BYTES_MAX:,} bytes", name="catalog")
         target = Path(os.path.realpath(self.path))
-        aside = target.with_name(ASIDE_NAME)
+        aside = target.with_name(f".{self.path.name}.new")
         try:
             _write(aside, data, like=target)
             if self.version() != since.version:

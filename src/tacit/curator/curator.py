@@ -7,6 +7,7 @@ loudly.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy.bounds import Bounds, Categories, Category
-from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
+from tacit.privacy.errors import EmptyInput, WrongType
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
@@ -25,11 +26,11 @@ from tacit.privacy.units import Unit
 
 if TYPE_CHECKING:
     from tacit.curator.catalog import Catalog
-    from tacit.curator.places import Home
+    from tacit.curator.engine_registry import EngineRegistry
     from tacit.curator.plans import Plans
     from tacit.curator.road import Asked, Road
     from tacit.curator.statistics import CuratedTable
-    from tacit.engines.protocol import Engine, Progress, Source
+    from tacit.engines.protocol import Progress, Source
     from tacit.query import Preview, Release
     from tacit.query.explain import Line
 
@@ -49,8 +50,7 @@ class Curator:
         self.ledger: Final = Ledger.open(store or self.folder, anchor=self.folder / HEAD_FILE)
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
-        self._engines: dict[Home, Engine] = {}
-        self._shown: dict[str, tuple[Table, Source]] = {}
+        self._registry: EngineRegistry | None = None
         self._plans: Plans | None = None
 
     @property
@@ -64,6 +64,16 @@ class Curator:
             else:
                 self._catalog.reload()
             return self._catalog
+
+    @property
+    def engines(self) -> EngineRegistry:
+        """The engines that hold the tables."""
+        from tacit.curator.engine_registry import EngineRegistry
+
+        with self._lock:
+            if self._registry is None:
+                self._registry = EngineRegistry(self.folder, lambda: self.catalog, self._lock)
+            return self._registry
 
     def add_table(
         self,
@@ -87,51 +97,78 @@ class Curator:
         It is private with a `unit` (a column, or a Unit with the foreign keys that lead to it) or it is `public`.
         What is known of its columns is stated here and never read off the data.
         """
-        from tacit.curator.catalog import Catalog
-        from tacit.curator.places import home_of
         from tacit.curator.sources import source_of
         from tacit.curator.stating import table_of
-        from tacit.engines.frames import frame_source, is_frame
+        from tacit.engines.frames import frame_source, is_frame, remove_unused
 
         may_replace = truth_value("replace", replace)
         with self._lock:
-            catalog = self.catalog
             if is_frame(data):
                 source = frame_source(data, self.folder, name)
             else:
-                source = source_of(data, folder=self.folder, format=format)
-            table = table_of(
-                name,
-                self._opened(home_of(source)).describe(source),
-                unit=unit,
-                public=public,
-                columns=columns,
-                limits=limits,
-                identified_by=identified_by,
-                dataset=dataset,
-                kinds=kinds,
-            )
-            before = dict(catalog.tables), catalog.text
-            catalog.add(table, source, replace=may_replace)
+                source = self.engines.with_forms(source_of(data, folder=self.folder, format=format))
             try:
-                self._ready((name,))
+                table = table_of(
+                    name,
+                    self.engines.describe(source),
+                    unit=unit,
+                    public=public,
+                    columns=columns,
+                    limits=limits,
+                    identified_by=identified_by,
+                    dataset=dataset,
+                    kinds=kinds,
+                )
+                return self.register(table, source, replace=may_replace)
+            finally:
+                if is_frame(data):
+                    remove_unused(self.folder, name, [self.catalog.source(one).place for one in self.catalog.tables])
+
+    def register(self, table: Table, source: Source, *, replace: bool = False) -> Table:
+        """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was."""
+        from tacit.curator.catalog import Catalog
+
+        with self._lock:
+            catalog = self.catalog
+            before = dict(catalog.tables), catalog.text
+            source = self.engines.with_forms(source)
+            catalog.add(table, source, replace=truth_value("replace", replace))
+            try:
+                self.engines.refresh((table.name,), always=True)
             except BaseException:
-                if name.lower() in before[0]:
+                if table.name.lower() in before[0]:
                     Catalog.rewrite(self.folder, before[1], catalog.text)
                 else:
-                    catalog.remove(name)
+                    catalog.remove(table.name)
                 raise
-            return table
+            self._count_public((table.name,))
+            return catalog.schema.table(table.name)
+
+    def _count_public(self, names: Iterable[str]) -> None:
+        """State how many rows public tables have: joins with them multiply the rows of a unit by so many."""
+        with self._lock:
+            catalog = self.catalog
+            for table in [catalog.schema.table(name) for name in names]:
+                if not table.is_private and (rows := self.engines.rows(table)) != table.rows:
+                    catalog.add(dataclasses.replace(table, rows=rows), catalog.source(table.name), replace=True)
 
     def remove_table(self, name: str) -> None:
         """Take a table out of the catalog; its file, its budget and what was released stay."""
-        from tacit.curator.places import home_of
-
         with self._lock:
             self.catalog.remove(name)
-            shown = self._shown.pop(name.lower(), None)
-            if shown is not None and (engine := self._engines.get(home_of(shown[1]))) is not None:
-                engine.forget(name)
+            self.engines.forget(name)
+
+    def refresh(self, *names: str) -> list[str]:
+        """Look at the rows of tables again, or of all, and return the tables whose rows have changed.
+
+        Questions are about the rows of the last refresh; the tables that the named ones lead to, and those that lead
+        to their units through them, are looked at as well. Where rows are refused, nothing changes.
+        """
+        catalog = self.catalog
+        named = {catalog.schema.table(name).name for name in names} if names else {*catalog.tables}
+        changed = self.engines.refresh(named)
+        self._count_public(changed)
+        return changed
 
     def set_budget(
         self,
@@ -143,16 +180,23 @@ class Curator:
         order: object = None,
         relation: Relation = Relation.ADD_REMOVE,
         per_epoch: bool = False,
+        epsilon_min: object = None,
         units: int | None = None,
     ) -> LedgerBudget:
         """Give a data set its budget, once and for all.
 
+        `epsilon_min` is the least epsilon that a release costs, a ten-thousandth of the budget's unless it is said.
         `units` is how many units the data hold, if that is public; delta is then held against it.
         """
         for sentence in Budget(epsilon, delta, filter=filter, order=order, relation=relation).warnings(units):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
         return self.ledger.create_budget(
-            dataset, epsilon, delta, filter=filter, order=order, relation=relation, per_epoch=per_epoch
+            *(dataset, epsilon, delta),
+            filter=filter,
+            order=order,
+            relation=relation,
+            per_epoch=per_epoch,
+            epsilon_min=epsilon_min,
         )
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
@@ -200,7 +244,7 @@ class Curator:
         from tacit.curator.salt import salt_of
         from tacit.curator.statistics import CuratedTable
 
-        return CuratedTable(self.catalog.schema.table(name), self.ledger, self._ready, salt_of(self.folder))
+        return CuratedTable(self.catalog.schema.table(name), self.ledger, self.engines, salt_of(self.folder))
 
     def preview(
         self,
@@ -233,8 +277,9 @@ class Curator:
         """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
         from tacit.query.explain import explain
 
-        plan = self.road().plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
-        return explain(plan, self._ready(plan.tables).write)
+        road = self.road()
+        plan = road.plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
+        return explain(plan, road.bound(plan).engine.write)
 
     def road(self, among: Collection[str] | None = None) -> Road:
         """Return the road of releases; with `among`, for somebody to whom there are only these tables."""
@@ -246,58 +291,19 @@ class Curator:
         visible = None if among is None else Schema(schema.table(name) for name in among)
         if self._plans is None:
             self._plans = Plans()
-        return Road(schema, self.ledger, self._ready, salt_of(self.folder), self._plans, visible)
+        return Road(schema, self.ledger, self.engines, salt_of(self.folder), self._plans, visible)
 
     def cancel(self, thread: int | None = None) -> None:
         """Stop the question that a thread runs, or all, from another thread; what was charged stays charged."""
-        for engine in list(self._engines.values()):
-            engine.cancel(thread)
+        if self._registry is not None:
+            self._registry.cancel(thread)
 
     def close(self) -> None:
         """Let go of the folder."""
-        with self._lock:
-            engines, self._engines = self._engines, {}
-            self._shown.clear()
-        with ExitStack() as closing:  # one that fails keeps none of the others open
+        with ExitStack() as closing:
             closing.callback(self.ledger.close)
-            for engine in engines.values():
-                closing.callback(engine.close)
-
-    def _opened(self, home: Home) -> Engine:
-        """Return an engine, opening it if it is not."""
-        from tacit.curator.places import opened
-        from tacit.curator.salt import salt_of
-
-        with self._lock:
-            if home not in self._engines:
-                self._engines[home] = opened(home, self.folder, salt_of(self.folder))
-            return self._engines[home]
-
-    def _ready(self, names: Sequence[str]) -> Engine:
-        """Return the engine with the named tables in it, and those through which they lead to their units."""
-        from tacit.curator.places import home_of, in_words
-
-        with self._lock:
-            catalog = self.catalog
-            wanted = {name.lower() for name in names}
-            for table in reversed(catalog.ordered()):
-                if table.name.lower() in wanted and table.unit is not None:
-                    wanted |= {step.target_table.lower() for step in table.unit.through}
-            tables = [table for table in catalog.ordered() if table.name.lower() in wanted]
-            homes = {home_of(catalog.source(table.name)): table.name for table in tables}
-            if len(homes) > 1:
-                places = " and ".join(f"{name} in {in_words(home)}" for home, name in homes.items())
-                raise NotAllowed(
-                    f"the tables of one question lie in one engine, and here are {places}",
-                    accepted="register copies of the smaller tables where the others are",
-                )
-            engine = self._opened(next(iter(homes)))
-            for table in tables:
-                stated = table, catalog.source(table.name)
-                if self._shown.get(table.name.lower()) != stated:
-                    engine.register(*stated, catalog.tables)
-                    self._shown[table.name.lower()] = stated
-            return engine
+            if self._registry is not None:
+                closing.callback(self._registry.close)
 
     def __enter__(self) -> Self:
         return self

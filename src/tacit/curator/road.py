@@ -1,26 +1,25 @@
 """The one road of a release: plan, price, reserve, run, noise, commit.
 
-Promise: nothing that depends on data happens before the ledger has charged the plan's event; what a preview says is
-what is charged; a question whose answer was released before on the same data is answered with it, at no cost. An answer
-is kept for that only if the data had the same version before and after the run, so answers about different rows do not
-mix. If the engine fails after the charge, the charge stands, and the ledger says why. An idempotency key is bound to
-the plan and the version of the data before the data are touched, and its permit lets one answer leave.
+Promise: nothing that depends on data happens before the ledger has charged the plan's event (`pipeline`); what a
+preview says is what is charged; a question whose answer was released before on the same version of the data is
+answered with it, at no cost. Versions move by the owner's refreshes alone, so neither previews nor questions look at
+rows for that.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from tacit.accounting.bounds import Cost
+from tacit.curator.engine_registry import Bound, EngineRegistry
+from tacit.curator.pipeline import Charge, release
 from tacit.curator.plans import Made, Plans, key_of
-from tacit.engines.protocol import Engine, Progress
-from tacit.ledger import Ledger, Permit, Scope
+from tacit.engines.protocol import Progress
+from tacit.ledger import Ledger, Scope
 from tacit.ledger.accounts import Sum
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.privacy.errors import AlreadySettled, MixedRelations, TacitError
+from tacit.privacy.errors import NotAllowed
 from tacit.privacy.tables import Schema
 from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Target, Tariff, ask, plan_of, run
 from tacit.query.parse import named_tables
@@ -44,11 +43,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Road:
-    """What a release passes through; `ready` opens the engine and shows the named tables in it."""
+    """What a release passes through; `schema` is what its plans are made for and run against."""
 
     schema: Schema
     ledger: Ledger
-    ready: Callable[[tuple[str, ...]], Engine]
+    engines: EngineRegistry
     salt: int
     plans: Plans = field(default_factory=Plans)
     among: Schema | None = None
@@ -72,18 +71,21 @@ class Road:
         return self.plans.keep(key, Made(self.schema, tariff, plan))
 
     def preview(self, asked: Asked, plan: Plan | None = None) -> Preview:
-        """Return exactly what asking would be charged now."""
+        """Return exactly what asking would be charged now; looks at no row."""
         plan = plan or self.plan(asked)
-        engine = self.ready(plan.tables)
-        known = self.ledger.released(plan.canonical, _version(engine, plan)) is not None
+        bound = self.bound(plan)
+        known = self.ledger.released(plan.canonical, bound.data_version) is not None
         cost = self._cost(plan, asked)
-        return Preview.of(plan, NOTHING if known else cost, engine.write, is_released=known)
+        return Preview.of(plan, NOTHING if known else cost, bound.engine.write, is_released=known)
+
+    def bound(self, plan: Plan) -> Bound:
+        """Return the tables of a plan in their engine, as the plan was made for them."""
+        return self.engines.bind(self.schema.table(name) for name in plan.tables)
 
     def kept(self, asked: Asked, plan: Plan) -> bytes | None:
         """Return what was released before for a planned question, to be shown at no cost; nothing is run."""
-        engine = self.ready(plan.tables)
         self._cost(plan, asked)
-        return self.ledger.released(plan.canonical, _version(engine, plan))
+        return self.ledger.released(plan.canonical, self.bound(plan).data_version)
 
     def shown(self, plan: Plan, kept: bytes) -> Release:
         """Return an answer from what was released before."""
@@ -103,67 +105,47 @@ class Road:
         `source` is for simulations.
         """
         plan = plan or self.plan(asked)
-        engine = self.ready(plan.tables)
-        digest, version, cost = plan.canonical, _version(engine, plan), self._cost(plan, asked)
-        if not source.simulated and (kept := self.ledger.released(digest, version)) is not None:
-            return self.shown(plan, kept)
+        bound, cost = self.bound(plan), self._cost(plan, asked)
         for statement in (*plan.learning, *plan.statements):  # what the engine cannot say is refused at no charge
-            statement.sql(engine.write)
-        try:
-            permits = self._reserve(plan, asked, version)
-        except AlreadySettled:  # its key was answered since the look at what was released
-            if (kept := self.ledger.released(digest, version)) is None:
-                raise
-            return self.shown(plan, kept)
-        try:
-            noisy = run(plan, engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
-        except TacitError as error:
-            for permit in permits:
-                self.ledger.annotate(permit, f"the run failed: {error.code}")
-            raise
-        again = not source.simulated and _version(engine, plan) == version
-        try:
-            for permit in permits:
-                self.ledger.commit(permit, noisy.to_bytes(), *((digest, version) if again else (None, None)))
-        except AlreadySettled:  # with a key, somebody else answered for the same permit: only that answer leaves
-            if (kept := self.ledger.released(digest, version)) is None:
-                raise
-            noisy = Noisy.from_bytes(kept)
-        return Release(plan, noisy, cost, permits)
+            statement.sql(bound.engine.write)
+
+        def work() -> bytes:
+            noisy = run(plan, bound.engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
+            return noisy.to_bytes()
+
+        purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
+        charge = Charge(self._dataset(plan.question), plan.event, plan.canonical, asked.analyst, purpose, asked.key)
+        answer, permit = release(self.ledger, self.engines, bound, charge, work, is_simulated=source.simulated)
+        if permit is None:
+            return self.shown(plan, answer)
+        return Release(plan, Noisy.from_bytes(answer), cost, (permit,))
+
+    def _dataset(self, question: Question) -> str:
+        """Return the data set that a question is about; tables of several are not asked about together.
+
+        A unit is removed from all tables of a data set at once, and the noise is for that. If it could leave one of
+        two joined tables alone, an outer join, NOT IN or UNION ALL would move its rows from one group to another.
+        """
+        first, *others = sorted(question.datasets)
+        if others:
+            private = sorted(name for name in question.tables if self.schema.table(name).is_private)
+            shown = " and ".join(f"{name} (data set {self.schema.table(name).dataset})" for name in private)
+            raise NotAllowed(
+                f"a question is about the tables of one data set, and here are {shown}",
+                accepted=f"register them together: tacit table edit, dataset = {first!r} for each of them",
+            )
+        return first
 
     def _tariff(self, question: Question) -> Tariff:
-        """Return what the budgets of the tables in a question allow; of several, the least."""
-        caps = [self.ledger.row_of(Scope(name)).cap for name in sorted(question.datasets)]
-        relations = {cap.relation for cap in caps}
-        if len(relations) > 1:
-            raise MixedRelations("the budgets of these tables count under different relations, and do not go together")
-        return Tariff(relations.pop(), min(Sum.of(cap).slice for cap in caps))
+        """Return what the budget of a question allows."""
+        cap = self.ledger.row_of(Scope(self._dataset(question))).cap
+        return Tariff(cap.relation, Sum.of(cap).slice)
 
     def _cost(self, plan: Plan, asked: Asked) -> Cost:
-        """Return what the ledger would charge, in the budget that it weighs most on; who may not ask is refused."""
-        costs = [self.ledger.preview(name, plan.event, analyst=asked.analyst) for name in plan.datasets]
-        return max(costs, key=lambda cost: (cost.epsilon, cost.delta))
-
-    def _reserve(self, plan: Plan, asked: Asked, version: str) -> tuple[Permit, ...]:
-        """Charge every budget that the question touches, or none."""
-        purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
-        return self.ledger.reserve_all(
-            plan.datasets,
-            plan.event,
-            analyst=asked.analyst,
-            purpose=purpose,
-            key=asked.key,
-            question=plan.canonical,
-            data_version=version,
-        )
+        """Return what the ledger would charge; who may not ask is refused."""
+        return self.ledger.preview(self._dataset(plan.question), plan.event, analyst=asked.analyst)
 
 
 def _on_one_line(sql: str) -> str:
     """Return a question as the ledger notes it: lines and whatever else does not print become spaces."""
     return " ".join("".join(one if one.isprintable() else " " for one in sql).split())
-
-
-def _version(engine: Engine, plan: Plan) -> str:
-    """Return a digest that changes with the rows of any table that a plan reads."""
-    text = "\n".join(f"{name} {engine.version(name)}" for name in plan.tables)
-    return hashlib.sha256(text.encode()).hexdigest()

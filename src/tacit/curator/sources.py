@@ -9,7 +9,10 @@ PostgreSQL server and a Spark session the table follows after a #. Everywhere el
     env:CLINIC_DB#public.visits                  the same, the address being in an environment variable (or file:PATH,
                                                  service:NAME)
     sc://spark.clinic:15002#care.visits          a table that Spark knows, through Spark Connect (or spark://host:7077)
+    spark:env:CLINIC_SPARK#care.visits           the same, the address with its token being in the environment
     spark:local#parquet:/data/visits/*.parquet   files read by a Spark of this process
+An address is made of parts that are known to be harmless (`engines.addresses`); what may hold a secret is refused, and
+no error repeats it.
 Not here: reading any of it (engines).
 """
 
@@ -20,6 +23,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from tacit.engines import addresses
 from tacit.engines.protocol import Described, Source
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
 
@@ -37,6 +41,7 @@ ADDRESSES: Final = {
 """How an address begins, and what answers there."""
 
 _LOCAL: Final = "spark:"
+_FILES: Final = "parquet:"
 SUFFIXES: Final = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -68,14 +73,8 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
         raise EmptyInput("a source is the path of a file, such as visits.parquet", name="source", value=data)
     if (address := _address(f"{text}#{table}" if table else text)) is not None:
         if format not in (None, address.form):
-            raise InvalidInput(f"{_shown(text)} is an address of {address.form}, not a {format} file", name="format")
+            raise InvalidInput(f"this is an address of {address.form}, not a {format} file", name="format")
         return address
-    if "://" in text:
-        known = ", ".join(sorted(start for start in ADDRESSES if start.endswith("://")))
-        raise InvalidInput(
-            f"rows are read from files, or from an address that begins with {known}; copy others here first",
-            name="source",
-        )
     place, inner = (text, table) if table else _parted(text, format)
     form = format_of(place, format)
     source = Source(form, _found(os.path.expanduser(place), Path(folder)), _inner_table(place, form, inner))
@@ -88,9 +87,9 @@ def describe(source: Source) -> list[Described]:
 
     The engine works in a folder of its own for that, so it never waits for one that answers questions.
     """
-    from tacit.curator.places import home_of, opened
+    from tacit.curator.engine_registry import engine_key, open_engine
 
-    engine = opened(home_of(source), None, salt=0)
+    engine = open_engine(engine_key(source), None, salt=0)
     try:
         return engine.describe(source)
     finally:
@@ -108,9 +107,9 @@ def format_of(place: str, stated: str | None) -> str:
         if lowered.endswith(suffix):
             return form
     raise InvalidInput(
-        f"the name {place} does not say what the file holds; say its format: csv, parquet or duckdb",
+        f"the name {addresses.shown(place)} does not say what the file holds; say its format: csv, parquet or duckdb",
         name="format",
-        value=place,
+        value=addresses.shown(place),
     )
 
 
@@ -142,25 +141,30 @@ def read(text: str, format: str | None, folder: Path) -> Source:
 
 
 def _address(text: str) -> Source | None:
-    """Return the source that an address names, None for what is none; a password in it is refused."""
+    """Return the source that an address names, None for what is none; one that may hold a secret is refused."""
     start = next((start for start in ADDRESSES if text.startswith(start)), None)
     if start is None:
+        if "://" in text:
+            known = ", ".join(sorted(start for start in ADDRESSES if start.endswith("://")))
+            raise InvalidInput(
+                f"rows are read from files, or from an address that begins with {known}; copy others here first",
+                name="source",
+            )
         return None
+    form = ADDRESSES[start]
     place, _, inner = text.partition("#")
-    user = place.partition("://")[2].rpartition("@")[0]
-    if user.partition(":")[2] or "password=" in place.lower():
-        raise InvalidInput(
-            "a password does not belong into the catalog; leave it out of the address and give it by PGPASSWORD, "
-            "~/.pgpass or an address in the environment: env:NAME#schema.table",
-            name="source",
-        )
+    if form == "postgres":
+        addresses.check_postgres(place)
+    else:
+        place = place.removeprefix(_LOCAL) if start == _LOCAL else place
+        addresses.check_spark(place)
     if not inner:
         raise EmptyInput(f"{place} holds several tables; name one of them: {place}#public.visits", name="table")
-    return Source(ADDRESSES[start], place.removeprefix(_LOCAL) if start == _LOCAL else place, inner)
-
-
-def _shown(text: str) -> str:
-    return text.partition("#")[0]
+    if form == "spark" and inner.startswith(_FILES):
+        addresses.check_files(inner.removeprefix(_FILES))
+    else:
+        addresses.check_table(inner)
+    return Source(form, place, inner)
 
 
 def _parted(text: str, format: str | None) -> tuple[str, str]:
@@ -173,20 +177,24 @@ def _parted(text: str, format: str | None) -> tuple[str, str]:
 def _inner_table(place: str, form: str, inner: str) -> str:
     if form != "duckdb":
         if inner:
-            raise InvalidInput(f"only a DuckDB file has tables in it, and {place} is {form}", name="table", value=inner)
+            raise InvalidInput(
+                f"only a DuckDB file has tables in it, and {addresses.shown(place)} is {form}", name="table"
+            )
         return ""
     if not inner:
-        raise EmptyInput(f"{place} may hold several tables; name one of them: {place}#visits", name="table")
+        shown = addresses.shown(place)
+        raise EmptyInput(f"{shown} may hold several tables; name one of them: {shown}#visits", name="table")
     return inner
 
 
 def _found(place: str, folder: Path) -> str:
     """Return the absolute path or glob, from here if something is there, otherwise from the catalog's folder."""
     candidates = [os.path.abspath(place), os.path.join(os.path.abspath(folder), place)]
+    shown = addresses.shown(place)
     for candidate in dict.fromkeys(candidates):
         if os.path.isdir(candidate):
-            raise SourceMissing(f"{place} is a folder; name its files, for example {os.path.join(place, '*.parquet')}")
+            raise SourceMissing(f"{shown} is a folder; name its files, for example {os.path.join(shown, '*.parquet')}")
         if os.path.exists(candidate) or (glob.has_magic(candidate) and glob.glob(candidate, recursive=True)):
             return os.path.normpath(candidate)
     where = "here" if candidates[0] == candidates[1] else f"here or in {folder}"
-    raise SourceMissing(f"there is no file {place} {where}")
+    raise SourceMissing(f"there is no file {shown} {where}")

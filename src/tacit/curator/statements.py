@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from tacit.curator import sources
 from tacit.curator.lines import line_of
+from tacit.engines.csv_form import CsvForm
 from tacit.engines.protocol import Source
 from tacit.ledger import texts
 from tacit.privacy.bounds import Bounds, Categories, Category
@@ -28,7 +29,10 @@ from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import ForeignKey, Unit
 
 LIMITS: Final = ("rows_per_unit", "groups_per_unit", "rows_per_group")
-TABLE_KEYS: Final = ("source", "format", "unit", "public", "dataset", *LIMITS, "identified_by", "columns")
+TABLE_KEYS: Final = (
+    *("source", "format", "csv", "unit", "public", "dataset", *LIMITS),
+    *("identified_by", "rows", "columns"),
+)
 COLUMN_KEYS: Final = ("kind", "bounds", "categories", "nullable")
 UNIT_KEYS: Final = ("column", "through")
 STEP_KEYS: Final = ("column", "table", "target")
@@ -64,7 +68,12 @@ def read(text: str, *, folder: Path, file: Path) -> Contents:
         with page.blamed(("tables", table.name, "unit")):
             check_way(table, tables)
     with page.blamed(("tables",)):
-        ordered(tables)
+        in_order = ordered(tables)
+    for table in in_order:
+        with page.blamed(("tables", table.name, "dataset")):
+            tables[table.name.lower()] = in_dataset(table, tables)
+    with page.blamed(("tables",)):
+        check_units(tables)
     return Contents(tables, rows)
 
 
@@ -86,6 +95,50 @@ def check_way(table: Table, tables: Mapping[str, Table]) -> None:
         seen.add(name)
         tables[name].column(key.target_column)
         tables[name].column(column)
+
+
+def in_dataset(table: Table, tables: Mapping[str, Table]) -> Table:
+    """Return a table in the data set of the tables through which it leads to its unit; refuse another one.
+
+    Its rows belong to units by what those tables say, so whoever leaves them leaves it too: one budget pays for all.
+    """
+    unit = table.unit
+    for number, key in enumerate(() if unit is None else unit.through, 1):
+        parent = tables[key.target_table.lower()]
+        if unit is None or not parent.is_private:
+            continue
+        if parent.unit != Unit(unit.column, unit.through[number:]):
+            raise CatalogInvalid(
+                f"{table.name} leads through {parent.name} to {unit.column}, which is not the unit of {parent.name}; "
+                "a row would belong to two people",
+                name="unit",
+            )
+        if table.dataset == table.name:  # nothing else was stated
+            table = replace(table, dataset=parent.dataset)
+        if table.dataset != parent.dataset:
+            raise CatalogInvalid(
+                f"{table.name} leads to its unit through {parent.name}, so both have one budget; "
+                f'write dataset = "{parent.dataset}" for {table.name}',
+                name="dataset",
+                value=table.dataset,
+            )
+    return table
+
+
+def check_units(tables: Mapping[str, Table]) -> None:
+    """Refuse a data set whose tables have units of several kinds: compared as one of them, people would merge."""
+    kinds: dict[str, tuple[Table, Kind]] = {}
+    for table in tables.values():
+        if table.unit is not None:
+            owner = tables[table.unit.through[-1].target_table.lower()] if table.unit.through else table
+            kind = owner.column(table.unit.column).kind
+            first, known = kinds.setdefault(table.dataset, (table, kind))
+            if kind is not known:
+                raise CatalogInvalid(
+                    f"units of one data set have one kind, and in {table.dataset} those of {first.name} are {known} "
+                    f"and those of {table.name} are {kind}; give both columns one kind, such as text",
+                    name="unit",
+                )
 
 
 def ordered(tables: Mapping[str, Table]) -> list[Table]:
@@ -191,7 +244,8 @@ def _table(page: _Page, name: str, stated: dict[str, Any], keys: Keys) -> Table:
             texts.name("the name of a dataset", dataset)
     protected = None if unit is None else _unit(page, unit, (*keys, "unit"))
     with page.blamed(keys):
-        return Table(name, columns, protected, Limits(**limits), tuple(identified), dataset or "")
+        rows = page.typed(stated, "rows", int, keys)
+        return Table(name, columns, protected, Limits(**limits), tuple(identified), dataset or "", rows)
 
 
 def _source(page: _Page, stated: dict[str, Any], keys: Keys) -> Source:
@@ -199,7 +253,12 @@ def _source(page: _Page, stated: dict[str, Any], keys: Keys) -> Source:
     if not place:
         raise page.fault(keys, f'{keys[-1]} has no rows; write source = "FILE", such as "{keys[-1]}.parquet"')
     with page.blamed((*keys, "source" if form is None or form in sources.FORMS else "format")):
-        return sources.read(place, form, page.folder)
+        source = sources.read(place, form, page.folder)
+    forms = page.listed(stated.get("csv", []), (*keys, "csv"), "one { ... } for each form of file")
+    with page.blamed((*keys, "csv")):
+        if forms and source.form != "csv":
+            raise CatalogInvalid(f"csv says how CSV files are written, and these are {source.form}; leave it out")
+        return replace(source, csv=tuple(map(CsvForm.from_dict, forms)))
 
 
 def _unit(page: _Page, value: Any, keys: Keys) -> Unit:

@@ -79,19 +79,27 @@ class _Found:
 
     def __init__(self, table: str, described: Sequence[Described]) -> None:
         self.table = table
-        self.by_name = {one.name.lower(): one for one in described}
+        self.described = tuple(described)
 
     def named(self, name: str) -> Described:
-        """Return a column, or name those that are called nearly so."""
+        """Return the column of that name, or the only one that has it in another case; otherwise name those near it."""
         if not isinstance(name, str):
             raise WrongType(f"a column is named by a text, not {name!r}", name="columns", value=name)
-        try:
-            return self.by_name[name.lower()]
-        except KeyError:
-            near = [self.by_name[key].name for key in get_close_matches(name.lower(), self.by_name, n=3)]
-            there = [one.name for one in self.by_name.values()]
-            instead = f"is {' or '.join(near)} meant?" if near else f"it has {', '.join(there)}"
-            raise NotInCatalog(f"{self.table} has no column {name}; {instead}", name="column", value=name) from None
+        alike = [one for one in self.described if one.name.lower() == name.lower()]
+        exact = [one for one in alike if one.name == name]
+        if len(exact or alike) == 1:
+            return (exact or alike)[0]
+        if alike:
+            raise InvalidInput(
+                f"{self.table} has several columns called {name}: {', '.join(one.name for one in alike)}; write the "
+                "name as it is there",
+                name="column",
+                value=name,
+            )
+        names = {one.name.lower(): one.name for one in self.described}
+        near = [names[key] for key in get_close_matches(name.lower(), names, n=3)]
+        instead = f"is {' or '.join(near)} meant?" if near else f"it has {', '.join(names.values())}"
+        raise NotInCatalog(f"{self.table} has no column {name}; {instead}", name="column", value=name)
 
     def usable(self, name: str, names: set[str]) -> str:
         """Return a column's name as the source spells it, if the column can be used."""

@@ -39,7 +39,7 @@ HEADER: Final = """\
 #
 #   [tables.visits]
 #   source = "visits.parquet"     # relative to this folder, or absolute; in a DuckDB file: "clinic.duckdb#visits"
-#   format = "parquet"            # csv, parquet or duckdb
+#   format = "parquet"            # csv, parquet or duckdb; with csv = [ ... ] for how CSV files are written
 #   unit = "patient_id"           # whom the guarantee protects; of a table about nobody, write public = true instead
 #   dataset = "clinic"            # the budget that pays; without it, one with the name of the table
 #   rows_per_unit = 20            # of each unit, so many rows are counted at most; leave it out for no limit
@@ -103,6 +103,8 @@ def value_text(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, list):
         return f"[{', '.join(map(value_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key_text(key)} = {value_text(one)}' for key, one in value.items())} }}"
     return "{ missing = true }" if value is None else repr(value)
 
 
@@ -138,12 +140,16 @@ def _facts(table: Table, source: Source, folder: Path) -> dict[str, str]:
     """Return what is stated of a table as a whole, each value as it is written."""
     stated: dict[str, Any] = {"source": written(source, folder), "format": source.form}
     texts = {key: value_text(value) for key, value in stated.items()}
+    if source.csv:
+        texts["csv"] = value_text([form.to_dict() for form in source.csv])
     texts |= {"public": "true"} if table.unit is None else {"unit": _unit_text(table.unit)}
     if table.dataset != table.name:
         texts["dataset"] = value_text(table.dataset)
     texts |= {key: value_text(value) for key in LIMITS if (value := getattr(table.limits, key)) is not None}
     if table.identified_by:
         texts["identified_by"] = value_text(list(table.identified_by))
+    if table.rows is not None:
+        texts["rows"] = value_text(table.rows)
     return texts
 
 

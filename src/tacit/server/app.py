@@ -10,6 +10,7 @@ One application serves one folder. Questions run in threads; the event loop only
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -18,6 +19,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from tacit.curator import Curator
+from tacit.privacy.errors import TacitError
 from tacit.server import failures
 from tacit.server.access import Access
 from tacit.server.bodies import Bodies
@@ -60,7 +62,10 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         note("started", version=__version__)
+        refreshing = None if settings.refresh_s is None else asyncio.create_task(_refresh(curator, settings.refresh_s))
         yield
+        if refreshing is not None:
+            refreshing.cancel()
         await jobs.close(STOP_S)
         note("stopped")
 
@@ -81,6 +86,18 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     app.add_middleware(Watch, metrics=metrics)
     app.add_middleware(Bodies, limits=settings.limits, has_tls=settings.is_encrypted)
     return app
+
+
+async def _refresh(curator: Curator, every_s: float) -> None:
+    """Look at the rows of all tables again and again; what is refused is said in the log, for the owner."""
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            changed = await asyncio.to_thread(curator.refresh)
+        except TacitError as error:
+            note("refresh refused", code=error.code)
+        else:
+            note("refreshed", tables=changed)
 
 
 async def _page() -> str:

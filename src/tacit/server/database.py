@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tacit.ledger.stores.postgres_schema import BEGIN, PostgresSchema, Sentences, fetch_with, placeholders
+from tacit.ledger.stores.postgres_schema import BEGIN, PostgresSchema, Sentences, placeholders
 from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, Connect, SqliteFile, Words
 from tacit.privacy.errors import (
     InvalidInput,
@@ -97,11 +97,8 @@ class SqliteDatabase(SqliteFile, Database):
         with self._reader.held(), self._translated():
             return list(self._reader.connected().execute(sql, values).fetchall())
 
-    @contextmanager
-    def transaction(self) -> Iterator[Execute]:
-        with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
-            yield _checked(lambda sql, values: list(connection.execute(sql, values).fetchall()))
-            connection.execute("COMMIT")
+    def transaction(self) -> AbstractContextManager[Execute]:
+        return self._begun(self._writer, "BEGIN IMMEDIATE", _checked)
 
 
 class PostgresDatabase(PostgresSchema, Database):
@@ -120,13 +117,11 @@ class PostgresDatabase(PostgresSchema, Database):
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         _require_storable(values)
         with self._reader.held(), self._translated():
-            return self._first_answer(self._reader, placeholders(sql), values)
+            (rows,) = self._first_answers(self._reader, placeholders(sql), values, is_prepared=True)
+            return rows
 
-    @contextmanager
-    def transaction(self) -> Iterator[Execute]:
-        with self._begun(self._writer, f"{BEGIN}; {_TAKE_TURN}") as (connection, _):
-            yield _checked(fetch_with(connection))
-            connection.execute("COMMIT")
+    def transaction(self) -> AbstractContextManager[Execute]:
+        return self._begun(self._writer, f"{BEGIN}; {_TAKE_TURN}", lambda fetch, answers: _checked(fetch))
 
 
 def open_database(folder: Path, dsn: str | None = None) -> Database:

@@ -55,7 +55,6 @@ class QuestionAsked(Asked):
     keys: dict[str, list[Wire]] | None = None
     other: bool = False
     level: Level = 0.95
-    timeout_s: Positive | None = None
     wait_s: Annotated[float, Field(ge=0, le=3600)] | None = None
 
 
@@ -116,6 +115,7 @@ class BudgetAsked(Asked):
     order: Positive | None = None
     relation: Literal["add-remove", "replace-one"] = "add-remove"
     per_epoch: bool = False
+    epsilon_min: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
     units: Annotated[int, Field(ge=1, le=10**15)] | None = None
 
 
@@ -288,6 +288,7 @@ class BudgetGiven(Given):
     cap: CapGiven
     spent: Cost
     remaining: Cost
+    epsilon_min: float
     is_enforced: bool
     warnings: list[str] = []
 

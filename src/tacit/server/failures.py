@@ -40,6 +40,7 @@ STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
     errors.TimedOut: HTTPStatus.GATEWAY_TIMEOUT,
     errors.Cancelled: HTTPStatus.CONFLICT,
     errors.EngineFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.SourceMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.SlowRequest: HTTPStatus.REQUEST_TIMEOUT,
     errors.ServerLimit: HTTPStatus.TOO_MANY_REQUESTS,

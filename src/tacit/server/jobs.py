@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tacit.privacy.errors import Cancelled, TacitError, UnknownName
+from tacit.curator.pipeline import FAILED
+from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut, UnknownName
 from tacit.server.database import Database
 from tacit.server.failures import document_of, unforeseen
 from tacit.server.metrics import Metrics
@@ -130,7 +131,7 @@ class Jobs:
         while jobs := [one for one in self._running if one.is_job]:
             flagged = await asyncio.to_thread(self._say_alive)
             for one in jobs:
-                if one.id in flagged:
+                if one.id in flagged and not one.is_cancelled:
                     self._cancel(one)
             await asyncio.sleep(BEAT_S)
 
@@ -146,12 +147,23 @@ class Jobs:
         )
         return {row[0] for row in rows}
 
-    def _cancel(self, running: Running) -> None:
+    def _cancel(self, running: Running, *, at_once: bool = False) -> None:
+        """Stop a question at the end of the class of time that it is in; one that waits for its turn, now.
+
+        Whether it ended before it was cancelled then tells no more than the class in which it ended.
+        """
         running.is_cancelled = True
+        if running.clock is None:
+            if running.task is not None:
+                running.task.cancel()  # it still waits for its turn, and nothing is charged
+        elif at_once:
+            self._interrupt(running)
+        else:
+            asyncio.get_running_loop().call_later(running.clock.wait_s, self._interrupt, running)
+
+    def _interrupt(self, running: Running) -> None:
         if running.thread is not None:
             self._stop(running.thread)
-        elif running.clock is None and running.task is not None:
-            running.task.cancel()  # it still waits for its turn, and nothing is charged
 
     def shown(self, person: str | None) -> list[Document]:
         """Return jobs, the newest first, of one person or of all."""
@@ -176,7 +188,7 @@ class Jobs:
         if tasks:
             await asyncio.wait(tasks, timeout=within_s)
         for one in list(self._running):
-            self._cancel(one)
+            self._cancel(one, at_once=True)
         left = {one.task for one in self._running if one.task is not None}
         if left:
             await asyncio.wait(left, timeout=LOST_AFTER_S)
@@ -188,11 +200,11 @@ _SELECT: Final = "SELECT id, person, state, asked_at_us, changed_at_us, expected
 
 def _begun(running: Running) -> Document:
     """Do the work of a question in this thread."""
-    if running.is_cancelled:
-        raise _cancelled()
     running.thread = threading.get_ident()
     try:
         return running.work()
+    except TimedOut:  # the limit is the server's, and nothing tells it apart from another failure
+        raise EngineFailed(FAILED) from None
     finally:
         running.thread = None
 

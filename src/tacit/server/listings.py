@@ -131,6 +131,12 @@ class TableGiven(Given):
     identified_by: list[str]
 
 
+class RefreshGiven(Given):
+    """The tables whose rows were found to have changed."""
+
+    changed: list[str]
+
+
 class EventGiven(Given):
     """What was admitted, and how often."""
 

@@ -21,7 +21,7 @@ from tacit.server.turns import Places
 FILE: Final = "server.toml"
 PREFIX: Final = "TACIT_"
 PORT: Final = 8321
-KNOWN: Final = ("HOST", "PORT", "WORKERS", "CERTIFICATE", "KEY", "TIMING_CLASS_S")
+KNOWN: Final = ("HOST", "PORT", "WORKERS", "CERTIFICATE", "KEY", "TIMING_CLASS_S", "REFRESH_S")
 """The settings that a variable of the environment can give, beside those of the limits."""
 
 
@@ -70,6 +70,8 @@ class Settings(_Strict):
     """Whether the ledger, and what the server keeps itself, lie in PostgreSQL."""
     timing_class_s: float = Field(default=0.1, gt=0, le=60)
     """The first class of time that answers are held back for."""
+    refresh_s: float | None = Field(default=None, ge=1, le=31 * 86_400)
+    """How often the rows of all tables are looked at again; otherwise only when somebody who may says so."""
     sources: tuple[Path, ...] = ()
     """Folders whose files may be registered over REST, beside the curator's own."""
     is_demo: bool = False

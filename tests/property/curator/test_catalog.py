@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tacit.curator.catalog import Catalog
 from tacit.curator.catalog_file import FILE_NAME
 from tacit.curator.lines import sections
+from tacit.engines.csv_form import CsvForm
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
@@ -66,19 +68,39 @@ def tables(draw: st.DrawFn) -> Table:
     )
     limit = st.none() | st.integers(1, 1_000_000)
     is_private = draw(st.booleans())
+    name = draw(table_names)
     return Table(
-        draw(table_names),
+        name,
         columns,
         Unit(draw(st.sampled_from(names))) if is_private else None,
         Limits(draw(limit), draw(limit), draw(limit)) if is_private else Limits(),
         tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True))),
-        draw(st.sampled_from(["", "clinic", 'a "b"'])),
+        draw(st.sampled_from(["", f'data of "{name}"'])),
     )
 
 
 sources = st.sampled_from(
     [("csv", "/data/a b.csv", ""), ("parquet", "/data/*.parquet", ""), ("duckdb", "/x#y.db", 'main."v w"')]
 ).map(lambda parts: Source(*parts))
+signs = st.characters(min_codepoint=32, max_codepoint=126)
+
+
+@st.composite
+def written_sources(draw: st.DrawFn) -> Source:
+    """A source, of CSV files with the forms by which they are read."""
+    source = draw(sources)
+    if source.form != "csv":
+        return source
+    delimiter, quote, comment = draw(st.lists(signs, min_size=3, max_size=3, unique=True))
+    names = tuple(draw(st.lists(st.text(min_size=1), min_size=1, max_size=3, unique_by=str.lower)))
+    try:
+        form = CsvForm(
+            delimiter, quote, quote, comment, "\r\n", draw(st.integers(0, 9)), draw(st.booleans()), draw(st.booleans()),
+            "latin-1", names, ("VARCHAR",) * len(names), "%d/%m/%Y", "",
+        )  # fmt: skip
+    except InvalidInput:
+        return source
+    return replace(source, csv=(form,))
 
 
 @contextmanager
@@ -87,7 +109,11 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@given(st.lists(st.tuples(tables(), sources), min_size=1, max_size=3, unique_by=lambda stated: stated[0].name.lower()))
+@given(
+    st.lists(
+        st.tuples(tables(), written_sources()), min_size=1, max_size=3, unique_by=lambda stated: stated[0].name.lower()
+    )
+)
 @settings(max_examples=60)
 def test_tables_are_there_again_with_every_statement(stated: list[tuple[Table, Source]]) -> None:
     with folder() as place:

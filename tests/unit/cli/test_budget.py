@@ -9,6 +9,7 @@ import pytest
 from tacit import Curator
 from tacit.cli.app import run
 from tacit.privacy import events
+from tacit.privacy.errors import TooCheap
 from tests.unit.cli.terminal import Typist
 
 
@@ -81,7 +82,7 @@ def test_what_promises_little_is_said_loudly_and_on_standard_error(
 ) -> None:
     assert budget(folder, "set", "clinic", "--epsilon", "100", "--delta", "1e-3", "--units", "1000") == 0
     out, err = capsys.readouterr()
-    assert out == "clinic has a budget of ε 100, δ 0.001 (zcdp)\n"
+    assert out == "clinic has a budget of ε 100, δ 0.001 (zcdp); an answer costs at least ε 0.01\n"
     assert err.count("tacit: warning: ") == 2
 
 
@@ -96,6 +97,17 @@ def test_a_name_that_no_table_pays_by_is_noticed(folder: Path, capsys: pytest.Ca
     catalog.write_text("broken")
     assert budget(folder, "set", "other", "--epsilon", "1") == 0
     assert "this is not TOML" in capsys.readouterr().err
+
+
+def test_what_an_answer_costs_at_least_is_set_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert budget(folder, "set", "visits", "--epsilon", "3", "--epsilon-min", "0.1") == 0
+    assert "an answer costs at least ε 0.1" in capsys.readouterr().out
+    (row,) = answer(folder, capsys, "show")["budgets"]
+    assert row["epsilon_min"] == 0.1
+    assert budget(folder, "set", "labs", "--epsilon", "3", "--epsilon-min", "4") == 2
+    assert "at most the budget's epsilon 3" in capsys.readouterr().err
+    with Curator(folder) as curator, pytest.raises(TooCheap, match=r"ask for epsilon=0\.1 or more"):
+        curator.budget("visits").charge(events.Laplace(0.01))
 
 
 @pytest.fixture
@@ -117,7 +129,7 @@ def test_show_lists_what_is_spent_and_left(spent: Path, capsys: pytest.CaptureFi
     assert (rows["ana on visits"]["epsilon_spent"], rows["ana on visits"]["epsilon_left"]) == (0.7, pytest.approx(0.3))
     assert [row["scope"] for row in answer(spent, capsys, "show", "births")["budgets"]] == ["births"]
     assert budget(spent, "show", "births") == 0
-    assert capsys.readouterr().out == "births\t1\t0\t1\t0\tpure\n"
+    assert capsys.readouterr().out == "births\t1\t0\t1\t0.0001\t0\tpure\n"
     assert budget(spent, "show", "nowhere") == 2
 
 
@@ -125,8 +137,10 @@ def test_on_a_terminal_bars_show_what_is_spent(spent: Path, monkeypatch: pytest.
     exit_code, shown = Typist(monkeypatch).runs("budget", "show", "--folder", str(spent))
     assert exit_code == 0
     lines = {line.split()[0]: line for line in shown.splitlines() if "█" in line or "░" in line}
-    assert lines["births"].count("█") == 24
-    assert (lines["ana"].count("█"), lines["ana"].count("░")) == (17, 7)
+    assert lines["births"].count("█") == 16
+    assert (lines["ana"].count("█"), lines["ana"].count("░")) == (12, 4)
+    assert "ε min" in shown
+    assert "0.0003" in lines["ana"], "what an answer from visits costs at least"
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -135,7 +149,7 @@ def test_a_budget_with_anything_left_is_not_shown_as_full(folder: Path, monkeypa
         curator.set_budget("visits", 1.0)
         curator.budget("visits").charge(events.Laplace(0.999))
     _, shown = Typist(monkeypatch).runs("budget", "show", "--folder", str(folder))
-    assert shown.count("█") == 23
+    assert shown.count("█") == 15
 
 
 def test_an_empty_ledger_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from tacit.cli.app import run
@@ -40,8 +41,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setattr("tacit.curator.sources.describe", describe)
     monkeypatch.chdir(tmp_path)
     assert run(["init", "clinic"]) == 0
-    for name in ("visits.parquet", "lines.csv", "other.duckdb"):
-        (tmp_path / name).touch()
+    rows = (
+        "SELECT i AS id, i AS patient_id, 40::INTEGER AS age, 'F' AS sex, DATE '1980-01-01' AS birth_date, "
+        "true AS smokes, 'x'::BLOB AS scan FROM range(3) AS r(i)"
+    )
+    with duckdb.connect(str(tmp_path / "other.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE visits AS {rows}")
+        connection.execute(f"COPY ({rows}) TO '{tmp_path / 'visits.parquet'}'")
+        connection.execute(f"COPY ({rows}) TO '{tmp_path / 'lines.csv'}'")
     capsys.readouterr()
     return tmp_path / "clinic"
 
@@ -213,7 +220,9 @@ def test_single_facts_are_changed_by_options(folder: Path, capsys: pytest.Captur
     assert Catalog.open(folder).source("visits").form == "csv"
     assert table("edit", "visits", "--public") == 0
     assert (stated(folder).unit, stated(folder).limits) == (None, Limits())
-    assert table("edit", "visits", "--unit", "id", "--format", "parquet") == 0
+    assert table("edit", "visits", "--unit", "id", "--format", "parquet") == 4  # its rows are not Parquet
+    assert (stated(folder).unit, Catalog.open(folder).source("visits").form) == (None, "csv")
+    assert table("edit", "visits", "--unit", "id", "--source", "visits.parquet") == 0
     assert (stated(folder).unit, Catalog.open(folder).source("visits").form) == (Unit("id"), "parquet")
 
 

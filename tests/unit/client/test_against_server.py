@@ -104,6 +104,7 @@ def test_a_budget_shows_what_the_ledger_holds_at_that_moment(place: Place, ana: 
     for client, analyst in ((ana, "ana"), (olga, None), (olga, "ben")):
         local, remote = place.curator.budget("visits", analyst), client.budget("visits", analyst)
         assert (remote.cap, remote.name, remote.is_enforced) == (local.cap, local.name, local.is_enforced)
+        assert remote.epsilon_min == local.epsilon_min
         assert (remote.spent(), remote.remaining()) == (local.spent(), local.remaining())
     remote = ana.budget("visits", "ana")
     before = remote.spent().epsilon
@@ -133,7 +134,7 @@ def test_a_lost_response_is_asked_for_again_and_charged_once(
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_a_question_that_died_after_its_charge_is_finished_with_its_key_and_charged_once(
+def test_a_question_that_failed_after_its_charge_is_not_run_again_with_its_key_and_charged_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, is_lost: bool
 ) -> None:
     sql = f"SELECT COUNT(*) AS n FROM visits WHERE age > {34 + is_lost}"
@@ -154,14 +155,13 @@ def test_a_question_that_died_after_its_charge_is_finished_with_its_key_and_char
     monkeypatch.setattr(DuckDBEngine, "run", dies)
     monkeypatch.setattr(place.http, "send", losing)
     ana = place.client("ana", sleep=lambda _: None)
-    if is_lost:
-        assert ana.sql(sql, 0.5).rows, "sent again by itself, with the key of the first time"
-    else:
-        with pytest.raises(errors.EngineFailed):
-            ana.sql(sql, 0.5, key="friday")
-        assert ana.sql(sql, 0.5, key="friday").rows
+    with pytest.raises(errors.AlreadySettled if is_lost else errors.EngineFailed):  # sent again by itself if it is lost
+        ana.sql(sql, 0.5, key=f"friday {is_lost}")
+    with pytest.raises(errors.AlreadySettled, match="take a new key"):
+        ana.sql(sql, 0.5, key=f"friday {is_lost}")
     assert failures == [503]
     assert len(reserved(place)) == charged + 1
+    assert ana.sql(sql, 0.5).rows
 
 
 def reserved(place: Place) -> list[Any]:
@@ -360,6 +360,17 @@ def test_budgets_are_made_and_doubtful_ones_are_warned_of(olga: Client, place: P
         olga.set_budget("others", 1.0)
     with pytest.raises(InvalidInput):
         olga.add_analyst("ana", {})
+
+
+def test_a_budget_says_what_a_release_costs_at_least(olga: Client, place: Place) -> None:
+    assert olga.set_budget("usual", 3.0).epsilon_min == pytest.approx(0.0003)
+    budget = olga.set_budget("dear", 3.0, epsilon_min=0.5)
+    assert budget.epsilon_min == olga.budget("dear").state().epsilon_min == 0.5
+    assert place.curator.budget("dear").epsilon_min == 0.5
+    assert "a release costs at least epsilon 0.5" in str(olga.budget("dear").report())
+    for wrong in (-1.0, 4.0):
+        with pytest.raises(InvalidInput):
+            olga.set_budget("wrong", 3.0, epsilon_min=wrong)
 
 
 def test_the_ledger_is_read_verified_and_copied(place: Place, tmp_path: Path) -> None:

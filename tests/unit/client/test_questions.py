@@ -68,7 +68,6 @@ def test_every_argument_of_a_question_reaches_the_server() -> None:
                 "floor": [3, True],
             },
             "other": True,
-            "timeout_s": 30,
             "level": 0.9,
             "wait_s": 0.5,
         }

@@ -41,6 +41,7 @@ LINES = Table(
     "lines",
     (Column("visit_id", Kind.INTEGER), Column("price", Kind.REAL)),
     Unit("patient_id", (ForeignKey("visit_id", "visits", "id"),)),
+    dataset="clinic",
 )
 REGIONS = Table("regions", (Column("code", Kind.TEXT),))
 

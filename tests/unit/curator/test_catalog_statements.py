@@ -54,7 +54,7 @@ def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path, text: str, sentenc
     ("line", "sentence"),
     [
         ('untt = "id"', ", line 4: nothing is called 'untt' here; is unit meant?"),
-        ("zzz = 1", ", line 4: nothing is called 'zzz' here; what can stand here is source, format, unit, public"),
+        ("zzz = 1", ", line 4: nothing is called 'zzz' here; what can stand here is source, format, csv, unit, public"),
         (
             "public = true",
             ', line 4: write unit = "COLUMN" for the column whose values visits protects, or public = true',

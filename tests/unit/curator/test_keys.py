@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.curator.road import Road
-from tacit.privacy.errors import AlreadySettled, KeyReused
+from tacit.privacy.errors import KeyReused
 
 TRIES = 50
 COUNT = "SELECT COUNT(*) AS n FROM visits WHERE age < {}"
@@ -38,7 +37,7 @@ def add(curator: tacit.Curator, data: pd.DataFrame) -> None:
 @pytest.fixture
 def runs(curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the engine was asked to run."""
-    engine, found = curator._opened(("duckdb", "")), []
+    engine, found = curator.engines.engine(("duckdb", "")), []
     run = engine.run
 
     def noted(*arguments: Any, **settings: Any) -> Any:
@@ -75,20 +74,6 @@ def test_a_key_does_not_buy_a_run_on_changed_data(curator: tacit.Curator, runs: 
     assert not runs
 
 
-def test_a_key_whose_answer_was_not_kept_is_not_run_again(
-    curator: tacit.Curator, runs: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rows were changed during the run, so its answer left and belongs to no version of the data."""
-    versions = iter(["before", "after", *["before"] * 10])
-    monkeypatch.setattr("tacit.curator.road._version", lambda _engine, _plan: next(versions))
-    curator.sql(COUNT.format(50), epsilon=2.0, key="k")
-    runs.clear()
-    for _ in range(3):
-        with pytest.raises(AlreadySettled, match="take a new key"):
-            curator.sql(COUNT.format(50), epsilon=2.0, key="k")
-    assert not runs
-
-
 def test_a_run_that_ends_second_shows_the_answer_of_the_first_though_both_are_equal(
     curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,16 +98,16 @@ def test_a_key_that_was_settled_meanwhile_gives_the_kept_answer(
     curator: tacit.Curator, runs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody with the same key answers between the look at what was released and the reservation."""
-    asked, reserve = COUNT.format(50), Road._reserve
+    asked, reserve = COUNT.format(50), curator.ledger.reserve
     found: list[Any] = []
 
-    def overtaken(*arguments: Any) -> Any:
+    def overtaken(*arguments: Any, **named: Any) -> Any:
         if not found:
             found.append(None)
             found.append(curator.sql(asked, epsilon=1.0, key="k").rows)
-        return reserve(*arguments)
+        return reserve(*arguments, **named)
 
-    monkeypatch.setattr(Road, "_reserve", overtaken)
+    monkeypatch.setattr(curator.ledger, "reserve", overtaken)
     release = curator.sql(asked, epsilon=1.0, key="k")
     assert (release.rows, release.cost.epsilon) == (found[1], 0.0)
     assert len(runs) == 1

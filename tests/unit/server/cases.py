@@ -130,7 +130,7 @@ def _tables(world: World, _who: str, method: str, path: str, what: str) -> Call:
     if method == "GET":
         return Call(method, path.format(name=what), None, what)
     place, _, name = what.partition(" ")
-    if method == "DELETE":
+    if method == "DELETE" or path.endswith("/refresh"):
         name = world.table(name)
         return Call(method, path.format(name=name), None, name)
     is_new = place == "on"

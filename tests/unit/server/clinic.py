@@ -104,7 +104,7 @@ def fill(curator: tacit.Curator, rows: int = ROWS) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # it is a large budget, so that tests do not exhaust it
         for dataset in ("visits", "secret"):
-            curator.set_budget(dataset, EPSILON, 1e-6)
+            curator.set_budget(dataset, EPSILON, 1e-6, epsilon_min=0)
     for name in PEOPLE:  # a cap lets nobody do anything; it is what those who may ask are charged
         curator.add_analyst(name, {one: tacit.Budget(CAP, 1e-7) for one in ("visits", "secret")})
 

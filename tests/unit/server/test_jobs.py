@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Iterator[Clinic]:
 @pytest.fixture
 def slow(place: Clinic, monkeypatch: pytest.MonkeyPatch) -> Clinic:
     """A place whose engine takes its time, and can be stopped."""
-    engine = place.curator._opened(("duckdb", ""))
+    engine = place.curator.engines.engine(("duckdb", ""))
     run, stopped = engine.run, set()
     cancel = place.curator.cancel
 

@@ -32,8 +32,8 @@ def plan(folder: Path, rows: int, sql: str) -> Plan:
     with tacit.Curator(folder) as curator:
         frame = pd.DataFrame({"patient": range(rows), "age": [row % 90 for row in range(rows)]})
         for name in ("visits", "stays"):
-            curator.add_table(name, frame, unit="patient", columns={"age": tacit.Bounds(0, 90)})
-            curator.set_budget(name, epsilon=1.0)
+            curator.add_table(name, frame, unit="patient", columns={"age": tacit.Bounds(0, 90)}, dataset="clinic")
+        curator.set_budget("clinic", epsilon=1.0)
         return curator.road().plan(Asked(sql, Target(epsilon=0.1), Settings()))
 
 

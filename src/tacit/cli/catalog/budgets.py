@@ -11,7 +11,7 @@ from tacit.privacy.figures import at_least, at_most, exactly
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, Scope
 
-BAR_WIDTH: Final = 24
+BAR_WIDTH: Final = 16
 FULL, EMPTY = "█", "░"
 
 
@@ -31,7 +31,7 @@ def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, header_style="bold")
-    for name in ("budget", "", "ε spent", "ε left", "of ε", "δ", "filter"):
+    for name in ("budget", "", "ε spent", "ε left", "of ε", "ε min", "δ", "filter"):
         table.add_column(name, justify="right" if name[:1] in "εoδ" and name else "left", no_wrap=True)
     for row in budgets:
         filled, style = _bar(row)
@@ -56,6 +56,7 @@ def _object(ledger: Ledger, scope: Scope) -> dict[str, Any]:
         "filter": budget.cap.filter,
         "relation": budget.cap.relation.value,
         "epsilon": budget.cap.epsilon,
+        "epsilon_min": budget.epsilon_min,
         "delta": budget.cap.delta,
         "epsilon_spent": spent.epsilon if math.isfinite(spent.epsilon) else None,
         "epsilon_left": left.epsilon,
@@ -66,7 +67,8 @@ def _object(ledger: Ledger, scope: Scope) -> dict[str, Any]:
 
 def _figures(row: dict[str, Any]) -> tuple[str, ...]:
     spent = "∞" if row["epsilon_spent"] is None else at_most(row["epsilon_spent"], 4)
-    return spent, at_least(row["epsilon_left"], 4), exactly(row["epsilon"]), exactly(row["delta"]), row["filter"]
+    left, least = at_least(row["epsilon_left"], 4), at_most(row["epsilon_min"], 4)
+    return spent, left, exactly(row["epsilon"]), least, exactly(row["delta"]), row["filter"]
 
 
 def _bar(row: dict[str, Any]) -> tuple[int, str]:

@@ -51,6 +51,12 @@ def command() -> None:
 )
 @click.option("--per-epoch", is_flag=True, help="The budget holds for each epoch of the data instead of for all time.")
 @click.option(
+    "--epsilon-min",
+    type=float,
+    help="The least epsilon that an answer costs, so that nobody buys many that are nearly free; a ten-thousandth of "
+    "the budget's unless it is said.",
+)
+@click.option(
     "--units", type=click.IntRange(1), help="How many people the data hold, if that is public; delta is weighed by it."
 )
 @click.pass_obj
@@ -63,12 +69,14 @@ def set_(screen: Screen, /, folder: Path, dataset: str, relation: str, **setting
       tacit budget set clinic --epsilon 3 --delta 1e-7
     """
     from tacit.cli.catalog.budgets import budget_objects
+    from tacit.privacy.figures import at_most
     from tacit.privacy.relations import Relation
 
     with opened_curator(folder) as curator:
         curator.set_budget(dataset, relation=Relation(relation), **settings)
         facts = next(row for row in budget_objects(curator.ledger, dataset) if row["kind"] == "dataset")
-    said(screen, f"{dataset} has a budget of ε {facts['epsilon']:g}, δ {facts['delta']:g} ({facts['filter']})", facts)
+    sentence = f"{dataset} has a budget of ε {facts['epsilon']:g}, δ {facts['delta']:g} ({facts['filter']})"
+    said(screen, f"{sentence}; an answer costs at least ε {at_most(facts['epsilon_min'], 4)}", facts)
     hinted(screen, _hints(folder, dataset))
 
 
@@ -107,8 +115,8 @@ def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: floa
 def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAt | None) -> None:
     """Show what is spent and what is left, of one data set or of all.
 
-    ε left is what one more answer may cost at most. Where costs are added up as rho, what is spent and what is left do
-    not make up the whole.
+    ε min is what an answer costs at least, and ε left what one more may cost at most. Where costs are added up as rho,
+    what is spent and what is left do not make up the whole.
     """
     from tacit.cli.catalog.budgets import show_budgets
 

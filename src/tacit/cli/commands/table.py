@@ -134,10 +134,11 @@ def add(
     table = draft.table()
     if epsilon is not None:
         _check_budget(folder, table, epsilon, delta)
-    catalog.add(table, rows, replace=replace)
-    if epsilon is not None:
-        with opened_curator(folder) as curator:
+    with opened_curator(folder) as curator:
+        table = curator.register(table, rows, replace=replace)
+        if epsilon is not None:
             curator.set_budget(table.dataset, epsilon, delta)
+    catalog.reload()
     is_new_budget = epsilon is None and table.is_private and table.dataset not in known
     _show_added(screen, catalog, draft, is_new_budget=is_new_budget)
 
@@ -250,8 +251,9 @@ def edit(
     draft = Draft.of(catalog.schema.table(name))
     rows = _changed_source(catalog, name, source, options["format"])
     draft.take(options, catalog)
-    catalog.add(draft.table(), rows, replace=True)
-    table = catalog.schema.table(name)
+    with opened_curator(folder) as curator:
+        table = curator.register(draft.table(), rows, replace=True)
+    catalog.reload()
     hints = table_hints(table)
     facts = {**table_object(catalog, table), "hints": hints}
     said(screen, f"changed {shown(table.name)}: {len(table.columns)} columns; protects {protects(table)}", facts)
@@ -307,6 +309,25 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
             count = len(catalog.tables)
             screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
             return
+
+
+@command.command()
+@in_folder
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.pass_obj
+def refresh(screen: Screen, folder: Path, names: tuple[str, ...]) -> None:
+    """Look at the rows of tables again, or of all.
+
+    Questions are about the rows of the last refresh: rows that were changed since are not in any answer. Tables that
+    share their units by foreign keys are refreshed together. Where rows cannot be used, nothing changes.
+    """
+    require_folder(folder)
+    with opened_curator(folder) as curator:
+        changed = curator.refresh(*names)
+    from tacit.cli.catalog.views import shown
+
+    named = ", ".join(shown(one) for one in changed)
+    said(screen, f"the rows of {named} have changed" if changed else "no rows have changed", {"changed": changed})
 
 
 @command.command()

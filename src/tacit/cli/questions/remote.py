@@ -110,6 +110,7 @@ def _object(budget: BudgetState) -> dict[str, Any]:
         "filter": budget.cap.filter,
         "relation": budget.cap.relation.value,
         "epsilon": budget.cap.epsilon,
+        "epsilon_min": budget.epsilon_min,
         "delta": budget.cap.delta,
         "epsilon_spent": budget.spent.epsilon if math.isfinite(budget.spent.epsilon) else None,
         "epsilon_left": budget.remaining.epsilon,

@@ -76,7 +76,7 @@ class EachRow(RegisteredTable):
     """A file each row of which is a person: rows are numbered when the first statistic is answered, and not before."""
 
     def __init__(self, table: Table, budget: Budget, numbered: Callable[[], RegisteredTable]) -> None:
-        self.table = replace(table, limits=ONE_ROW)  # holds by itself: no two rows have one number
+        self.table = table
         self._budget, self._numbered = budget, numbered
 
     @property
@@ -86,9 +86,7 @@ class EachRow(RegisteredTable):
 
     def answered(self, plan: Plan, asked: Asked, per_unit: int) -> Answer:
         """Answer a plan about rows."""
-        table = self._numbered()
-        table.table = replace(table.table, limits=ONE_ROW)
-        found = table.answered(plan, asked, per_unit)
+        found = self._numbered().answered(plan, asked, per_unit)
         words = protected(self.budget, per_unit, by_unit=False)
         return Answer(found.plan, found.noisy, found.cost, found.permit, words)
 
@@ -183,7 +181,7 @@ def opened_budget(folder: Path, where: Where) -> Iterator[Curator]:
     """Open an empty folder with a budget for one question about a file."""
     (folder / "catalog.toml").touch()
     with opened_curator(folder) as curator:
-        curator.set_budget(_name(where.table), where.funding.cap, where.funding.delta)
+        curator.set_budget(_name(where.table), where.funding.cap, where.funding.delta, epsilon_min=0)
         yield curator
 
 
@@ -198,7 +196,7 @@ def _source(where: Where) -> Source:
     if any((where.folder / name).exists() for name in ("catalog.toml", "ledger.sqlite")):
         catalog = opened_catalog(where.folder)
         for table in catalog.tables.values():
-            if catalog.source(table.name) == source:
+            if replace(catalog.source(table.name), csv=()) == source:
                 raise NotAllowed(
                     f"{where.table} is the table {table.name} of this folder, and its budget pays",
                     accepted=f"tacit stats ... {shlex.quote(table.name)}, without --unit",
@@ -214,7 +212,7 @@ def _registered(
     """State the file as a table of the folder, with the columns that are asked about and no others."""
     name = _name(where.table)
     if unit is not None:
-        curator.catalog.add(table_of(name, columns, unit=unit), source)
+        curator.register(table_of(name, columns, unit=unit), source)
         return Place(curator, curator.table(name))
     number = "row"
     while number in {one.name.lower() for one in columns}:
@@ -225,10 +223,11 @@ def _registered(
 
         as_declared = table_of(name, columns, unit=None, public=True)
         rows = numbered(source, as_declared, number, curator.folder / "rows.parquet")
-        curator.catalog.add(table, rows)
+        curator.register(table, rows)
         return curator.table(name)
 
-    table = table_of(name, [Described(number, Kind.INTEGER, "BIGINT"), *columns], unit=number)
+    numbers = Described(number, Kind.INTEGER, "BIGINT")
+    table = table_of(name, [numbers, *columns], unit=number, limits=ONE_ROW)  # no two rows have one number
     return Place(curator, EachRow(table, curator.budget(name), numbered_rows), each_row=True)
 
 

@@ -43,6 +43,7 @@ def create(who: Who, asked: BudgetAsked) -> Any:
             order=asked.order,
             relation=Relation(asked.relation),
             per_epoch=asked.per_epoch,
+            epsilon_min=asked.epsilon_min,
             units=asked.units,
         )
     return _document(budget) | {"warnings": [str(one.message) for one in found]}
@@ -128,6 +129,7 @@ def _document(budget: LedgerBudget) -> dict[str, Any]:
         "cap": budget.cap.to_dict(),
         "spent": cost_to_dict(budget.spent()),
         "remaining": cost_to_dict(budget.remaining()),
+        "epsilon_min": budget.epsilon_min,
         "is_enforced": budget.is_enforced,
         "warnings": [],
     }

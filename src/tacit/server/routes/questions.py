@@ -25,7 +25,7 @@ Key = Annotated[
     Header(
         alias="Idempotency-Key",
         min_length=1,
-        max_length=200,
+        max_length=180,
         pattern=r"^[ -~]+$",
         description="The same key with the same question on the same data is charged once.",
     ),
@@ -77,11 +77,10 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
         server.metrics.released.labels("no").inc()
         return kept
     limits = server.settings.limits
-    timeout_s = min(question.timeout_s or limits.question_s, limits.question_s)
     wait_s = limits.wait_s if question.wait_s is None else min(question.wait_s, limits.wait_s)
 
     def work() -> Document:
-        return _answered(server, planned, question.level, timeout_s)
+        return _answered(server, planned, question.level)
 
     found = await server.jobs.answered(who.name, work, class_of(planned.plan, server.settings.timing_class_s), wait_s)
     if isinstance(found, str):
@@ -100,8 +99,8 @@ def _planned(
     return planned, None if kept is None else _response(request, kept)
 
 
-def _answered(server: Server, planned: Planned, level: float, timeout_s: float) -> Document:
-    release = planned.release(timeout_s)
+def _answered(server: Server, planned: Planned, level: float) -> Document:
+    release = planned.release(server.settings.limits.question_s)
     document = release_document(release, level, planned.remaining(), server.settings.limits.rows)
     server.releases.keep(planned.caller.name, document)
     return document

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from tacit import stats
 from tacit.accounting.bounds import Cost
 from tacit.ledger.permits import cost_to_dict
-from tacit.privacy.errors import InvalidInput, TooWide, WrongType
+from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
 from tacit.server.asking import remaining
 from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
@@ -27,8 +27,8 @@ router = APIRouter(prefix="/v1", tags=["statistics"])
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     name: getattr(stats, name) for name in stats.__all__ if inspect.isfunction(getattr(stats, name))
 }
-COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst"}
-"""What callers can say of any statistic; who pays, and whose rows they are, is not theirs to say."""
+COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "timeout_s"}
+"""What callers can say of any statistic; not who pays, whose rows they are, and how long it may run."""
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 WORK: Final = 4
 """How many units of work one statistic counts as for its class of time."""
@@ -79,7 +79,7 @@ def _planned(who: Caller, statistic: StatisticAsked) -> Callable[[], dict[str, A
     if analyst is not None:
         arguments["analyst"] = analyst
     limits = who.server.settings.limits
-    arguments["timeout_s"] = min(float(arguments.get("timeout_s") or limits.question_s), limits.question_s)
+    arguments["timeout_s"] = limits.question_s
 
     def work() -> dict[str, Any]:
         answer = function(**arguments)
@@ -93,9 +93,6 @@ def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> Non
         is_needed = one.default is one.empty and one.kind in _NAMED
         if is_needed and name not in statistic.arguments:
             raise InvalidInput(f"{statistic.function} needs its argument {name}", name=name)
-    timeout_s = statistic.arguments.get("timeout_s")
-    if timeout_s is not None and (isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float)):
-        raise WrongType("timeout_s is a number of seconds", name="timeout_s")
 
 
 def _read(who: Caller, value: Any, datasets: dict[str, None]) -> Any:

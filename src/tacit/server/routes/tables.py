@@ -16,7 +16,7 @@ from tacit.privacy.units import ForeignKey, Unit
 from tacit.server.access import Action, Resource
 from tacit.server.asking import limits_of
 from tacit.server.documents import ColumnAsked, TableAsked, UnitAsked
-from tacit.server.listings import TableGiven
+from tacit.server.listings import RefreshGiven, TableGiven
 from tacit.server.place import Caller, Who, of_table
 from tacit.server.wire import read, written
 
@@ -64,6 +64,13 @@ def add(who: Who, asked: TableAsked) -> Any:
             replace=asked.replace,
         )
     return _document(table)
+
+
+@router.post("/{name}/refresh", response_model=RefreshGiven)
+def refresh(who: Who, name: str) -> Any:
+    """Look at the rows of a table again, and of those that share its units by foreign keys."""
+    table = who.table(name, Action.CATALOG_WRITE)
+    return {"changed": who.server.curator.refresh(table.name)}
 
 
 @router.delete("/{name}", status_code=204)
