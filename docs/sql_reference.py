@@ -252,6 +252,10 @@ def _limits() -> Iterator[tuple[str, str]]:
     yield "rows of a unit that are joined, of a table without rows_per_unit", f"{row_limits.JOINED_ROWS_PER_UNIT}"
     yield "joined rows of a unit", f"{row_limits.JOINED_ROWS_MAX:,}"
     yield "rows that may become of one stored row by joins and unions", f"{row_limits.AMPLIFICATION_MAX:,}"
+    yield (
+        f"steps that a question takes for a unit with {row_limits.STORED_ROWS} stored rows, and characters that it sorts",
+        f"{row_limits.WORK_MAX:,} and {row_limits.HELD_CHARACTERS_MAX:,}",
+    )
     yield "rows of a public table whose number is not stated", f"{row_limits.PUBLIC_ROWS:,}"
     yield "groups of a unit that are counted, unless somebody says otherwise", f"{bound.GROUPS_PER_UNIT}"
     yield "rows of a unit in a group that are counted, unless somebody says otherwise", f"{bound.ROWS_PER_GROUP}"

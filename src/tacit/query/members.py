@@ -21,7 +21,7 @@ from tacit.query.conditions import condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Relation, Scope, project
-from tacit.query.row_limits import compared_rows, require_few_pairs
+from tacit.query.row_limits import compared_rows, require_few_pairs, unit_rows
 from tacit.query.scalars import Bind
 
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_")
@@ -35,6 +35,11 @@ class Resolves(Protocol):
     @property
     def text(self) -> Text:
         """The query as it was written."""
+        ...
+
+    @property
+    def unit_rows(self) -> list[int]:
+        """How many rows a unit has at most in each scope of the query, pairs of compared rows included."""
         ...
 
     def ctes(self, query: exp.Query, outer: Mapping[str, Relation]) -> Mapping[str, Relation]:
@@ -120,6 +125,7 @@ def exists(resolver: Resolves, node: exp.Exists, scope: Scope, ctes: Mapping[str
         keys = [pair[0] for pair in ties if pair is not None]
         inner, conditions = _compared(resolver, inner, scope, parts, known, keys)
         require_few_pairs(scope, inner, text.place(node))
+        resolver.unit_rows.append(unit_rows(scope) * compared_rows(inner))
     trees = [one.tree for one in conditions]
     if inner.unit is not None:
         trees.append(_same_unit(inner.unit, scope))

@@ -38,7 +38,8 @@ from tacit.query.price import LEVEL, Choice, Items, Price, Target, Tariff, price
 from tacit.query.question import Question, ask
 from tacit.query.ranked import Ranked, ranked
 from tacit.query.rewrite import Grouping
-from tacit.query.scalars import disjunction, literal, scalar
+from tacit.query.row_limits import require_little_work
+from tacit.query.scalars import disjunction, literal, scalar, trees
 from tacit.query.scalars.trees import depth
 from tacit.query.whole_numbers import require_exact
 
@@ -187,6 +188,16 @@ class Plan:
         return math.prod(len(domain.values) for domain in self.domains)
 
     @property
+    def work(self) -> int:
+        """How many steps the statements take for one unit at most (`row_limits`)."""
+        return self.question.unit_rows * self.steps
+
+    @property
+    def steps(self) -> int:
+        """How many steps the statements take for one row."""
+        return sum(trees.work(statement.tree) for statement in (*self.learning, *self.statements))
+
+    @property
     def canonical(self) -> str:
         """A digest of the plan: equal for questions that release the same, however they were written."""
         if not self._canonical:  # statements are slow to write, and a plan may be asked for often
@@ -231,6 +242,7 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
 def _require_runnable(plan: Plan) -> None:
     """Raise unless the statements are exact and can be written, and the noise can be drawn."""
     require_exact(plan.measures, plan.bounding)
+    require_little_work(plan.steps, plan.question.unit_rows)
     _require_shallow([statement.tree for statement in (*plan.learning, *plan.statements)])
     try:
         for noise in (*plan.price.noises, *(one.noise for one in plan.price.bounds)):

@@ -25,6 +25,7 @@ from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, guarded, only, parse, rows_named, written
 from tacit.query.relations import Aliases, Scope
 from tacit.query.resolve import NO_CTES, Resolver, require_short, require_small
+from tacit.query.row_limits import require_room
 from tacit.query.scalars import Bind, literal, scalar
 
 AGGREGATES_MAX: Final = 100
@@ -72,6 +73,8 @@ class Question:
     """The budgets of the private ones among them, all of which pay."""
     cuts: tuple[str, ...] = ()
     """What of each unit is left out before anything is counted, in sentences."""
+    unit_rows: int = 1
+    """How many rows a unit has at most in any scope of the question (`row_limits.unit_rows`)."""
 
     @property
     def columns(self) -> list[str]:
@@ -139,12 +142,14 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     values = list(_values(question))
     require_small("the question", scope.tree, *(value.tree for value in values))
     require_short("the question", values)
+    require_room(scope, values)
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
         question,
         tables=frozenset(table.name for table in tables),
         datasets=frozenset(table.dataset for table in tables if table.is_private),
         cuts=tuple(resolver.cuts),
+        unit_rows=max(resolver.unit_rows),
     )
 
 

@@ -18,7 +18,7 @@ from tacit.engines.declared import ends
 from tacit.engines.protocol import ROWS
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
-from tacit.privacy.tables import Column, Kind, Schema, Table
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import joins, members, row_limits
 from tacit.query.conditions import condition, no_value
@@ -26,7 +26,7 @@ from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
 from tacit.query.scalars import Bind, scalar
-from tacit.query.scalars.trees import COLUMN_SIZE, expanded, sized
+from tacit.query.scalars.trees import CHARACTERS_READ, COLUMN_SIZE, expanded, standing_for, weighed
 
 Ctes = Mapping[str, Relation]
 RELATION_MAX: Final = 20_000
@@ -56,6 +56,8 @@ class Resolver:
     """Every name that the query has, in lower case; None if it may mean any column (SELECT *)."""
     cuts: dict[str, None] = field(default_factory=dict)
     """What of each unit is left out by limits on joined rows, in sentences."""
+    unit_rows: list[int] = field(default_factory=list)
+    """How many rows a unit has at most in each scope of the query (`row_limits.unit_rows`)."""
 
     def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
         """Return the common table expressions that are in sight inside a query."""
@@ -92,6 +94,7 @@ class Resolver:
             only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
             joining = joins.Joining(join, where, lambda one: self.binder(one, ctes), self.limited, self.text)
             scope = joins.joined(scope, self._item(join.this, ctes), joining)
+        self.unit_rows.append(row_limits.unit_rows(scope))
         return row_limits.require_few(scope, self.text.place(clause))  # engines reorder joins, so at the end
 
     def limited(self, scope: Scope, what: str = "joined", keys: Sequence[Expression] = ()) -> Scope:
@@ -184,6 +187,7 @@ class Resolver:
         distinct = query.args.get("distinct")
         if distinct is not None:
             only(distinct, (), self.text)
+            row_limits.require_room(scope, fields, self.text.place(query))
             if scope.unit is not None and not any(field.unit for field in fields):
                 raise MixesUnits(
                     "DISTINCT in a subquery mixes units",
@@ -401,7 +405,8 @@ def declared_value(column: Column, reference: exp.Column) -> Expression:
     if isinstance(column.facts, Bounds) and (limits := ends(column)) is not None:
         range_ = Range.of(*limits)
     listed = column.facts.values if isinstance(column.facts, Categories) else None
-    return Expression(reference, column.kind, range_, nullable=column.nullable, listed=listed)
+    tree = weighed(reference, TEXT_LENGTH_MAX // CHARACTERS_READ) if column.kind is Kind.TEXT else reference
+    return Expression(tree, column.kind, range_, nullable=column.nullable, listed=listed)
 
 
 def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
@@ -412,8 +417,7 @@ def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -
     for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
         if shown.lower() in fields:
             raise NotInCatalog(f"a subquery has two columns called {shown}; give one of them another name", name=shown)
-        own = sized(exp.column(f"c{index}", table=alias), max(expanded(value.tree), COLUMN_SIZE))
-        fields[shown.lower()] = replace(value, tree=own)
+        fields[shown.lower()] = replace(value, tree=standing_for(exp.column(f"c{index}", table=alias), value.tree))
     unit = unit_of(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
     units = frozenset(names[index].lower() for index in relation.units)

@@ -18,13 +18,19 @@ limited (`Scope.most`). Both are worked out here and in `joins`:
 A key is the target of a foreign key, or what a table is `identified_by`. A question is refused whose fan_out passes
 AMPLIFICATION_MAX, or in which a join of private tables passes JOINED_ROWS_MAX.
 
+Rows are not work by themselves: a hundred conditions on long texts cost a thousand times as much as a sum. So the
+product is bounded as well: the rows that become of STORED_ROWS stored ones, times the steps that the question takes
+for one row (`trees.work`), by WORK_MAX; and times the characters of the texts that are grouped, sorted or told apart,
+which engines hold in memory, by HELD_CHARACTERS_MAX. A server lets the work choose the class of time in which an answer
+leaves, so that a unit with no more stored rows than that does not make it late. One with more adds work in proportion.
+
 Which rows of a unit are kept is decided by a hash of the row with a secret salt, equal hashes by the values: a function
 of the set of the unit's own rows, so that the promise of `relations` holds and sensitivities stay what they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -32,9 +38,10 @@ from sqlglot import exp
 
 from tacit.engines.protocol import ROWS, UNIT
 from tacit.privacy.errors import Place, TooWide
+from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
 from tacit.query.relations import Scope, project, unit_of
-from tacit.query.scalars.trees import COLUMN_SIZE, expanded, sized
+from tacit.query.scalars.trees import standing_for
 
 SALT: Final = "salt"
 JOINED_ROWS_PER_UNIT: int = 64
@@ -46,6 +53,18 @@ public table of an unknown number of rows has 10,000; two of those, or four join
 
 JOINED_ROWS_MAX: Final = 2**20
 """How many joined rows one unit has at most: an engine goes through so many in some hundredths of a second."""
+
+STORED_ROWS: Final = 64
+"""How many rows in storage the work of a unit is bounded for."""
+
+WORK_MAX: Final = 2**30
+"""How many steps a question takes at most for one unit. A step takes an engine up to 10 nanoseconds."""
+
+HELD_CHARACTERS_MAX: Final = 2**28
+"""How many characters of one unit are grouped, sorted or told apart at most: a quarter to one gigabyte."""
+
+PUBLIC_CHARACTERS: Final = 256
+"""How long the texts of a public table are taken to be."""
 
 PUBLIC_ROWS: Final = 10_000
 """How many rows a public table is taken to have whose number is not stated."""
@@ -73,6 +92,41 @@ def require_few_joined(scope: Scope, place: Place | None) -> Scope:
             place=place,
         )
     return scope
+
+
+def unit_rows(scope: Scope) -> int:
+    """Return how many rows a unit has in a scope at most, if it has no more than STORED_ROWS in storage."""
+    rows = scope.fan_out * STORED_ROWS
+    return rows if scope.most is None else min(rows, scope.most)
+
+
+def require_little_work(steps: int, rows: int) -> None:
+    """Raise TooWide if a question takes too many steps for one unit, of so many for each of its rows."""
+    if steps * rows > WORK_MAX:
+        raise TooWide(
+            f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
+            f"{WORK_MAX:,} in all",
+            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_INSTEAD}",
+        )
+
+
+def require_room(scope: Scope, values: Iterable[Expression], place: Place | None = None) -> None:
+    """Raise TooWide if the texts of one unit that are grouped, sorted or told apart could take too much memory."""
+    characters = unit_rows(scope) * sum(_characters(scope, one) for one in values if one.kind is Kind.TEXT)
+    if scope.unit is not None and characters > HELD_CHARACTERS_MAX:
+        raise TooWide(
+            f"the texts of one unit could have {characters:,} characters together, and at most {HELD_CHARACTERS_MAX:,} "
+            "are grouped or sorted",
+            accepted=f"cut them with LEFT; {_INSTEAD}",
+            place=place,
+        )
+
+
+def _characters(scope: Scope, value: Expression) -> int:
+    """Return how many characters are counted for a text; of public tables nobody makes them longer than they are."""
+    public = {one.alias for one in scope.sources if one.table is not None and not one.table.is_private}
+    is_public = all(column.table in public for column in value.tree.find_all(exp.Column))
+    return min(value.length, PUBLIC_CHARACTERS) if is_public else value.length
 
 
 _INSTEAD: Final = (
@@ -108,10 +162,11 @@ def limited(scope: Scope, alias: str, names: frozenset[str] | None, keys: Sequen
         [(name, value) for name, value in source.fields.items() if names is None or name in names | source.units]
         for source in scope.sources
     ]
+    require_room(scope, [value for fields in kept for _, value in fields])
     values = [value.tree for fields in kept for _, value in fields]
     tree = _first_rows(scope, values, [exp.column(f"c{values.index(key.tree)}") for key in keys])
     renamed = {
-        value.sql(dialect="duckdb"): sized(exp.column(f"c{index}", table=alias), max(expanded(value), COLUMN_SIZE))
+        value.sql(dialect="duckdb"): standing_for(exp.column(f"c{index}", table=alias), value)
         for index, value in reversed(list(enumerate(values)))
     }
     sources = tuple(

@@ -23,6 +23,7 @@ from tacit.query.expressions import EXACT_MAX, Expression, Range
 from tacit.query.parse import DISTANCE_MAX, Text, called, only
 from tacit.query.relations import Relation, Scope
 from tacit.query.resolve import Ctes, Resolver
+from tacit.query.row_limits import require_room
 from tacit.query.scalars import Bind, converted, scalar, steps
 from tacit.query.scalars.trees import is_constant
 
@@ -294,7 +295,9 @@ def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression
     if needs_ties:
         if not order:
             raise NotSQL(f"{called(function)} needs ORDER BY in its window", place=text.place(node))
-        order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
+        fields = [field for source in scope.sources for field in source.fields.values()]
+        require_room(scope, fields, text.place(node))
+        order += [exp.Ordered(this=field.tree.copy()) for field in fields]
     units = [scope.unit.copy()] if scope.unit is not None else []
     keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]
     return replace(value, tree=_over(value.tree, keys, order))

@@ -15,8 +15,12 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass
+from typing import Final
 
 from tacit.query import Plan
+
+STEP_S: Final = 1e-8
+"""How long a step of `Plan.work` takes an engine at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +50,16 @@ class Clock:
 def class_of(plan: Plan, first_s: float) -> float:
     """Return the seconds of a plan's class: the first one, doubled until it holds what the engine is asked to do.
 
-    One unit of work for each statement and each table that it reads; none of it depends on a row.
+    One class for each statement and each table that it reads, and twice the time that one unit may add; none of it
+    depends on a row.
     """
-    return doubled(len((*plan.learning, *plan.statements)) * max(1, len(plan.tables)), first_s)
+    statements = len((*plan.learning, *plan.statements)) * max(1, len(plan.tables))
+    return doubled(max(statements, 2 * plan.work * STEP_S / first_s), first_s)
 
 
-def doubled(work: int, first_s: float) -> float:
-    """Return the first class, doubled until it holds so many units of work."""
-    return first_s * 2.0 ** max(0, math.ceil(math.log2(max(1, work))))
+def doubled(times: float, first_s: float) -> float:
+    """Return the first class, doubled until it holds so many of itself."""
+    return first_s * 2.0 ** max(0, math.ceil(math.log2(max(1.0, times))))
 
 
 def padded_s(elapsed_s: float, class_s: float) -> float:

@@ -57,25 +57,30 @@ def converted(expression: Expression, kind: Kind) -> Expression:
     return cast(expression)
 
 
+def _read(a: Expression, kind: Kind) -> Tree:
+    """Return a text read as another kind, each character of it a step."""
+    return trees.weighed(trees.try_cast(a.tree, kind), a.length)
+
+
 def _text_to_integer(a: Expression) -> Expression:
     if is_known(a) and _WHOLE.fullmatch(str(value_of(a))):
         return literal(int(str(value_of(a))))
-    return made(trees.try_cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True, makes_null=True)
+    return made(_read(a, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_real(a: Expression) -> Expression:
-    return made(trees.not_nan(trees.try_cast(a.tree, Kind.REAL)), Kind.REAL, (a,), nullable=True, makes_null=True)
+    return made(trees.not_nan(_read(a, Kind.REAL)), Kind.REAL, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_boolean(a: Expression) -> Expression:
-    return made(trees.try_cast(a.tree, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True, makes_null=True)
+    return made(_read(a, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_temporal(kind: Kind) -> Callable[[Expression], Expression]:
     def cast(a: Expression) -> Expression:
         if is_known(a):
             return converted(moment(str(value_of(a))), kind)
-        read = trees.try_cast(a.tree, kind)
+        read = _read(a, kind)
         inside = exp.And(
             this=trees.binary(exp.GTE, read, trees.constant(_EARLIEST[kind])),
             expression=trees.binary(exp.LTE, read, trees.constant(_LATEST[kind])),

@@ -1,8 +1,10 @@
 """Functions of texts: their case, length, parts, and what they look like.
 
 Promise: a result is never longer than the texts that it is made of, its `length` says so in characters, and patterns
-are known and simple, so that no row takes much longer than another. Engines change the case of letters one by one, so
-that UPPER and LOWER keep lengths. Results over known texts are listed where every engine agrees, which is in ASCII.
+are known and simple, so that no row takes much longer than another; functions that look at each character are weighed
+by the length of their texts (`trees.weighed`), so that `row_limits` can bound the work of one unit. Engines change the
+case of letters one by one, so that UPPER and LOWER keep lengths. Results over known texts are listed where every engine
+agrees, which is in ASCII.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from tacit.query.scalars.constants import TEXT_MAX, is_known, is_null, literal, 
 from tacit.query.scalars.facts import made, of_kind, whole_literal
 from tacit.query.scalars.logic import negate
 from tacit.query.scalars.rule import Bind, Rule
-from tacit.query.scalars.trees import Tree
+from tacit.query.scalars.trees import CHARACTERS_COPIED, Tree
 
 WILDCARDS_MAX: Final = 4
 _DOMAIN_MAX: Final = 10_000
 
 
 def _mapped(
-    a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree], most: int | None = None
+    a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree], steps: int, most: int | None = None
 ) -> Expression:
     """Return a function of one text, folded and listed where that is certain; `most` limits its length further."""
     if is_null(a):
@@ -38,7 +40,7 @@ def _mapped(
     if is_known(a) and domain is not None:
         return literal(domain[0])
     length = a.length if most is None else min(a.length, most)
-    return made(build(a.tree), Kind.TEXT, (a,), domain=domain, length=length)
+    return made(trees.weighed(build(a.tree), steps), Kind.TEXT, (a,), domain=domain, length=length)
 
 
 def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str]) -> tuple[Constant, ...] | None:
@@ -50,7 +52,7 @@ def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str])
 def _simple(kind: type[Tree], name: str, function: Callable[[str], str]) -> Rule:
     def build(node: Tree, bind: Bind) -> Expression:
         a = of_kind(bind(node.this), Kind.TEXT, name)
-        return _mapped(a, function, lambda tree: trees.call(kind, tree))
+        return _mapped(a, function, lambda tree: trees.call(kind, tree), a.length)
 
     return Rule(build, (name,), ("this",))
 
@@ -65,7 +67,8 @@ def trim(node: Tree, bind: Bind) -> Expression:
     side = str(node.args.get("position") or "").upper()
     strip: dict[str, Callable[[str], str]] = {"LEADING": lambda t: t.lstrip(" "), "TRAILING": lambda t: t.rstrip(" ")}
     options = {"position": side} if side in strip else {}
-    return _mapped(a, strip.get(side, lambda t: t.strip(" ")), lambda tree: trees.call(exp.Trim, tree, **options))
+    function = strip.get(side, lambda t: t.strip(" "))
+    return _mapped(a, function, lambda tree: trees.call(exp.Trim, tree, **options), a.length)
 
 
 def substring(node: Tree, bind: Bind) -> Expression:
@@ -77,6 +80,7 @@ def substring(node: Tree, bind: Bind) -> Expression:
             a,
             lambda text: text[start - 1 :],
             lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start)),
+            a.length // CHARACTERS_COPIED,
             max(a.length - start + 1, 0),
         )
     length = whole_literal(bind(node.args["length"]), "SUBSTRING has a known length", 0, TEXT_MAX)
@@ -84,6 +88,7 @@ def substring(node: Tree, bind: Bind) -> Expression:
         a,
         lambda text: text[start - 1 : start - 1 + length],
         lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start), length=trees.constant(length)),
+        min(a.length, start + length) // CHARACTERS_COPIED,
         length,
     )
 
@@ -96,6 +101,7 @@ def left(node: Tree, bind: Bind) -> Expression:
         a,
         lambda text: text[:count],
         lambda tree: trees.call(exp.Substring, tree, start=trees.constant(1), length=trees.constant(count)),
+        min(a.length, count) // CHARACTERS_COPIED,
         count,
     )
 
@@ -108,6 +114,7 @@ def right(node: Tree, bind: Bind) -> Expression:
         a,
         lambda text: text[len(text) - min(count, len(text)) :],
         lambda tree: trees.call(exp.Right, tree, expression=trees.constant(count)),
+        a.length // CHARACTERS_COPIED,
         count,
     )
 
@@ -121,7 +128,8 @@ def length(node: Tree, bind: Bind) -> Expression:
     if is_known(a) and lengths:
         return literal(lengths[0])
     range_ = Range.of(min(lengths), max(lengths)) if lengths else Range.of(0, a.length)
-    return made(trees.call(exp.Length, a.tree), Kind.INTEGER, (a,), range=range_)
+    counted = trees.weighed(trees.call(exp.Length, a.tree), a.length // CHARACTERS_COPIED)
+    return made(counted, Kind.INTEGER, (a,), range=range_)
 
 
 def position(node: Tree, bind: Bind) -> Expression:
@@ -129,7 +137,7 @@ def position(node: Tree, bind: Bind) -> Expression:
     a, b = of_kind(bind(node.this), Kind.TEXT, "STRPOS"), of_kind(bind(node.args["substr"]), Kind.TEXT, "STRPOS")
     if is_null(a) or is_null(b):
         return null(Kind.INTEGER)
-    tree = trees.call(exp.StrPosition, a.tree, substr=b.tree.copy())
+    tree = trees.weighed(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), a.length)
     return made(tree, Kind.INTEGER, (a, b), range=Range.of(0, max(a.length, 1)))  # '' begins at 1 in any text
 
 
@@ -142,9 +150,8 @@ def joined(a: Expression, b: Expression) -> Expression:
     domain = None
     if a.domain is not None and b.domain is not None and len(a.domain) * len(b.domain) <= _DOMAIN_MAX:
         domain = tuple(dict.fromkeys(f"{x}{y}" for x in a.domain for y in b.domain))
-    return made(
-        exp.DPipe(this=_piece(a.tree), expression=trees.operand(b.tree), safe=True), Kind.TEXT, (a, b), domain=domain
-    )
+    tree = exp.DPipe(this=_piece(a.tree), expression=trees.operand(b.tree), safe=True)
+    return made(trees.weighed(tree, (a.length + b.length) // CHARACTERS_COPIED), Kind.TEXT, (a, b), domain=domain)
 
 
 def _piece(tree: Tree) -> Tree:
@@ -183,7 +190,7 @@ def like(node: Tree, bind: Bind) -> Expression:
         matches = compare(exp.EQ, a, literal(pattern))
     else:
         tree = kind(this=trees.operand(a.tree), expression=trees.constant(pattern))
-        matches = made(tree, Kind.BOOLEAN, (a,))
+        matches = made(trees.weighed(tree, a.length), Kind.BOOLEAN, (a,))
     return negate(matches) if node.args.get("negate") else matches
 
 
@@ -199,9 +206,10 @@ def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
             return null(Kind.BOOLEAN)
         part = str(value_of(b)) if is_known(b) else None
         if part is None or any(sign in part for sign in "%_\\") or part == "":
-            return made(trees.call(kind, a.tree, expression=b.tree.copy()), Kind.BOOLEAN, (a, b))
-        pattern = trees.constant(f"{before}{part}{after}")
-        return made(exp.Like(this=trees.operand(a.tree), expression=pattern), Kind.BOOLEAN, (a, b))
+            searched = trees.call(kind, a.tree, expression=b.tree.copy())
+        else:
+            searched = exp.Like(this=trees.operand(a.tree), expression=trees.constant(f"{before}{part}{after}"))
+        return made(trees.weighed(searched, a.length), Kind.BOOLEAN, (a, b))
 
     return Rule(build, (name,))
 

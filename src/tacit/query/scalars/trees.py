@@ -31,6 +31,7 @@ TYPES: Final = {
 
 _MARK: Final = "tacit"
 _SIZE: Final = "size"
+_WORK: Final = "work"
 _GUARD: Final = "not NaN"
 _CLAMP: Final = "clamped"
 _CLAMP_REAL: Final = "clamped real"
@@ -234,6 +235,40 @@ def _size(node: exp.Expr) -> int:
     return int(known.get(_SIZE, 1)) if known else 1
 
 
+def work(tree: exp.Expr) -> int:
+    """Return how many steps a query or value takes for one row, with the columns of subqueries written out.
+
+    A node is one step, and so is a list of constants, which is looked up; text functions have been `weighed` by the
+    length of their texts. What rows are ordered by is compared SORT_STEPS times.
+    """
+    total, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, times = waiting.pop()
+        known = node._meta
+        total += times * (int(known.get(_WORK, 1)) if known else 1)
+        if isinstance(node, exp.Ordered):
+            times *= SORT_STEPS
+        listed = isinstance(node, exp.In) and node.args.get("query") is None
+        waiting += [(child, times) for child in ([node.this] if listed else node.iter_expressions())]
+    return total
+
+
+CHARACTERS_READ: Final = 64
+"""How many characters of a text are hashed, compared or handed on in one step."""
+
+CHARACTERS_COPIED: Final = 8
+"""How many characters of a text are copied or counted in one step; looked at one by one, each is a step."""
+
+SORT_STEPS: Final = 20
+"""How many times a row is compared when it is sorted among the rows of a unit, of which there are at most 2^20."""
+
+
+def weighed(tree: Tree, steps: int) -> Tree:
+    """Return a tree whose outermost node takes so many steps besides its own; copies keep the number."""
+    tree.meta[_WORK] = 1 + steps
+    return tree
+
+
 def depth(tree: exp.Expr) -> int:
     """Return how many levels a query or value has."""
     level, levels = [tree], 0
@@ -246,9 +281,11 @@ COLUMN_SIZE: Final = 3
 """How many nodes a plain column of a table has: itself, its name, and the name of its table."""
 
 
-def sized(column: exp.Column, size: int) -> exp.Column:
-    """Return a column of a subquery that stands for a value of so many nodes; copies keep the number."""
-    column.meta[_SIZE] = size - COLUMN_SIZE + 1  # its name and that of its table are counted beside it
+def standing_for(column: exp.Column, value: Tree) -> exp.Column:
+    """Return a column of a subquery with the size and the work of the value that it stands for; copies keep them."""
+    beside = COLUMN_SIZE - 1  # its name and that of its table are counted by themselves
+    column.meta[_SIZE] = max(expanded(value), COLUMN_SIZE) - beside
+    column.meta[_WORK] = max(work(value), COLUMN_SIZE) - beside
     return column
 
 

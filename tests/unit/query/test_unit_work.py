@@ -1,0 +1,146 @@
+"""Time and memory as oracles: rows, texts and conditions are each within their limits, and their product is not.
+
+Whoever asks chooses the unit (`WHERE uid = 1`), so without it nothing is computed, and with it everything is.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tacit.privacy.bounds import Bounds
+from tacit.privacy.errors import TooWide
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
+from tacit.privacy.units import Unit
+from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.query.row_limits import STORED_ROWS, WORK_MAX
+from tacit.query.scalars import trees
+from tacit.server.timing import class_of
+from tests.support.memory_engine import MemoryEngine, named
+
+COLUMNS = (
+    Column("uid", Kind.INTEGER, nullable=False),
+    Column("s", Kind.TEXT),
+    Column("n", Kind.INTEGER, Bounds(0, 100)),
+)
+PEOPLE = Table("people", COLUMNS, Unit("uid"), dataset="d")
+NOTES = Table("notes", COLUMNS, Unit("uid"), dataset="d")
+MANY = Table("many", COLUMNS, Unit("uid"), Limits(rows_per_unit=100_000), dataset="d")
+CODES = Table("codes", (Column("code", Kind.INTEGER), Column("name", Kind.TEXT)), rows=10_000)
+FEW = Table("few", (Column("code", Kind.INTEGER), Column("name", Kind.TEXT)), rows=20)
+SCHEMA = Schema([PEOPLE, NOTES, MANY, CODES, FEW])
+TIME_MAX_S = 20.0
+
+
+def costly(text: str, times: int = 60) -> str:
+    """Return conditions on a text, none of which is true."""
+    return " OR ".join(f"UPPER({text} || '{number}') LIKE '%Q{number}%Z%'" for number in range(times))
+
+
+def planned(sql: str) -> Plan:
+    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), Settings())
+
+
+def engine() -> MemoryEngine:
+    """Return an engine in which unit 1 has as many rows as its work is bounded for, with the longest texts."""
+    held = MemoryEngine()
+    for table in (PEOPLE, NOTES, MANY):
+        held.connection.execute(
+            f"CREATE TABLE {named(table)} AS SELECT u AS uid, repeat('ü', {TEXT_LENGTH_MAX - 5}) || n AS s, "
+            f"n % 100 AS n, u AS _unit, CAST({STORED_ROWS} AS BIGINT) AS _rows FROM "
+            f"(SELECT 1 AS u, n FROM range({STORED_ROWS}) AS r(n))"
+        )
+    for public in (CODES, FEW):
+        held.connection.execute(
+            f"CREATE TABLE {named(public)} AS SELECT n AS code, 'code ' || n AS name FROM range({public.rows}) AS r(n)"
+        )
+    held.connection.execute("SET memory_limit = '2GB'")
+    return held
+
+
+def run(plan: Plan) -> None:
+    held = engine()
+    for statement in plan.statements:
+        held.run(statement.sql(), {"salt": 1} if statement.is_salted else None)
+
+
+REFUSED = [
+    f"SELECT COUNT(*) FROM people CROSS JOIN codes WHERE uid = 1 AND ({costly('s || name', 3)})",
+    f"SELECT COUNT(*) FROM people CROSS JOIN codes WHERE uid = 1 AND ({costly('s || name')})",
+    "SELECT COUNT(*) FROM people CROSS JOIN codes WHERE STRPOS(LOWER(s), name) > 0",
+    "SELECT COUNT(DISTINCT s || name) FROM people CROSS JOIN codes",
+    "SELECT COUNT(DISTINCT p.s || q.s) FROM people p JOIN notes q ON p.uid = q.uid JOIN notes r ON r.uid = q.uid",
+    "SELECT COUNT(*) FROM (SELECT p.uid, ROW_NUMBER() OVER (PARTITION BY p.uid ORDER BY p.s) AS k FROM people p "
+    "CROSS JOIN codes) AS t WHERE k < 3",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT uid, s, name FROM people CROSS JOIN codes) AS t",
+    "SELECT COUNT(*) FROM people v WHERE EXISTS (SELECT 1 FROM codes c WHERE c.code = v.n AND "
+    f"({costly('v.s || c.name')}))",
+]
+ACCEPTED = [
+    f"SELECT COUNT(*) FROM people WHERE uid = 1 AND ({costly('s')})",
+    f"SELECT COUNT(*) FROM people CROSS JOIN few WHERE uid = 1 AND ({costly('s || name', 12)})",
+    "SELECT COUNT(*), SUM(n), AVG(n) FROM people JOIN codes ON n = code",
+    "SELECT COUNT(*) FROM people CROSS JOIN codes WHERE uid = 1 AND LEFT(s, 3) = name",
+    "SELECT COUNT(*) FROM people CROSS JOIN codes WHERE uid = 1 AND s < name",
+    "SELECT COUNT(*) FROM people CROSS JOIN few WHERE STRPOS(LOWER(s), name) > 0",
+    "SELECT COUNT(DISTINCT s || name) FROM people CROSS JOIN few",
+    "SELECT SUM(p.n) FROM people p JOIN notes q ON p.uid = q.uid WHERE p.s <> q.s AND q.s LIKE '%x%y%'",
+    "SELECT COUNT(*) FROM (SELECT uid, ROW_NUMBER() OVER (PARTITION BY uid ORDER BY s) AS k FROM people) AS t "
+    "WHERE k < 3",
+    f"SELECT COUNT(*) FROM many WHERE {costly('s')}",
+]
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_a_product_of_rows_texts_and_conditions_that_is_too_large_is_refused_with_a_way_out(sql: str) -> None:
+    with pytest.raises(TooWide, match="LEFT"):
+        planned(sql)
+
+
+@pytest.mark.parametrize("sql", ACCEPTED)
+def test_what_is_accepted_runs_within_bounds_for_a_unit_with_the_longest_texts(sql: str) -> None:
+    plan = planned(sql)
+    assert plan.work <= WORK_MAX
+    begun = time.monotonic()
+    run(plan)
+    assert time.monotonic() - begun < TIME_MAX_S
+
+
+@pytest.mark.parametrize("value", ["UPPER(s)", "LOWER(s)", "TRIM(s)", "CAST(s AS DATE)", "CAST(s AS BIGINT)"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_functions_that_look_at_each_character_are_weighed_in_subqueries_too(value: str, depth: int) -> None:
+    rows = f"SELECT uid, n, {value} AS x FROM people"
+    for _ in range(depth):
+        rows = f"SELECT uid, n, x FROM ({rows}) AS t"
+    plain, weighed = (planned(f"SELECT COUNT({one}) FROM ({rows}) AS t").steps for one in ("n", "x"))
+    assert weighed - plain >= TEXT_LENGTH_MAX
+
+
+@pytest.mark.parametrize("value", ["s LIKE '%a%'", "s ILIKE 'a_'", "STRPOS(s, 'a') > 1", "CONTAINS(s, '%')"])
+def test_searches_are_weighed_by_the_length_of_the_text(value: str) -> None:
+    short = value.replace("s", "LEFT(s, 10)", 1) if not value.startswith("S") else "STRPOS(LEFT(s, 10), 'a') > 1"
+    short = "CONTAINS(LEFT(s, 10), '%')" if value.startswith("C") else short
+    long, cut = (planned(f"SELECT COUNT(*) FROM people WHERE {one}").steps for one in (value, short))
+    assert long >= TEXT_LENGTH_MAX > 2 * cut
+
+
+def test_what_rows_are_ordered_by_is_compared_many_times() -> None:
+    tree = planned("SELECT COUNT(*) FROM people").statements[0].tree
+    ordered = tree.order_by("m0", copy=True)
+    assert trees.work(ordered) - trees.work(tree) >= trees.SORT_STEPS
+
+
+def test_lists_of_public_values_are_one_step() -> None:
+    few, many = (
+        planned(f"SELECT COUNT(*) FROM people WHERE n IN ({', '.join(map(str, range(most)))})").steps
+        for most in (3, 90)
+    )
+    assert few == many
+
+
+def test_the_work_of_one_unit_chooses_the_class_of_time() -> None:
+    cheap = planned("SELECT COUNT(*) FROM people")
+    dear = planned(f"SELECT COUNT(*) FROM people CROSS JOIN few WHERE {costly('s || name', 12)}")
+    assert class_of(cheap, 0.1) == 0.1
+    assert class_of(dear, 0.1) >= dear.work * 1e-8 > 1
