@@ -109,16 +109,20 @@ class Road:
         for statement in (*plan.learning, *plan.statements):  # what the engine cannot say is refused at no charge
             statement.sql(bound.engine.write)
 
+        fresh: dict[bytes, Noisy] = {}  # spares reading it again, unless another answer was kept before
+
         def work() -> bytes:
             noisy = run(plan, bound.engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
-            return noisy.to_bytes()
+            written = noisy.to_bytes()
+            fresh[written] = noisy
+            return written
 
         purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
         charge = Charge(self._dataset(plan.question), plan.event, plan.canonical, asked.analyst, purpose, asked.key)
         answer, permit = release(self.ledger, self.engines, bound, charge, work, is_simulated=source.simulated)
         if permit is None:
             return self.shown(plan, answer)
-        return Release(plan, Noisy.from_bytes(answer), cost, (permit,))
+        return Release(plan, fresh.get(answer) or Noisy.from_bytes(answer), cost, (permit,))
 
     def _dataset(self, question: Question) -> str:
         """Return the data set that a question is about; tables of several are not asked about together.
