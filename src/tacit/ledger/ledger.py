@@ -25,6 +25,7 @@ from typing import Final
 from tacit.accounting.bounds import Cost
 from tacit.ledger import admission, definitions, requests, texts
 from tacit.ledger.admission import Ask, Quote
+from tacit.ledger.answer_size import ANSWER_BYTES_MAX
 from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap, smallest_price
@@ -42,7 +43,6 @@ from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.relations import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
-ANSWER_BYTES_MAX: Final = 64 * 2**20
 CAPS_SEEN_MAX: Final = 10_000
 CHARGED_MAX: Final = 1_000
 """How many analysts and groups, or epochs, one release can be charged to."""

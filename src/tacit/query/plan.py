@@ -21,6 +21,7 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.engines.dialects import duckdb
+from tacit.ledger.answer_size import require_keepable
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.events import Event
@@ -28,6 +29,7 @@ from tacit.privacy.numbers import truth_value
 from tacit.privacy.tables import Kind, Limits, Schema
 from tacit.query import postprocess, rewrite, sets
 from tacit.query.aggregates import RANKED
+from tacit.query.answer_size import answer_bytes, group_bytes
 from tacit.query.bound import Bounding, bound
 from tacit.query.expressions import Constant, Expression, Range
 from tacit.query.keys import Domain, domains
@@ -198,6 +200,11 @@ class Plan:
         return sum(trees.work(statement.tree) for statement in (*self.learning, *self.statements))
 
     @property
+    def group_bytes(self) -> int:
+        """How many bytes the released numbers of a group take at most."""
+        return group_bytes(len(self.measures), self.choices)
+
+    @property
     def canonical(self) -> str:
         """A digest of the plan: equal for questions that release the same, however they were written."""
         if not self._canonical:  # statements are slow to write, and a plan may be asked for often
@@ -240,9 +247,12 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
 
 
 def _require_runnable(plan: Plan) -> None:
-    """Raise unless the statements are exact and can be written, and the noise can be drawn."""
+    """Raise unless the statements are exact and can be written, the noise can be drawn, and the answer be kept."""
     require_exact(plan.measures, plan.bounding)
     require_little_work(plan.steps, plan.question.unit_rows)
+    if plan.domains is not None:
+        sets = plan.question.sets if plan.sets_apart else (tuple(range(len(plan.domains))),)
+        require_keepable(answer_bytes(plan.domains, sets, plan.group_bytes))
     _require_shallow([statement.tree for statement in (*plan.learning, *plan.statements)])
     try:
         for noise in (*plan.price.noises, *(one.noise for one in plan.price.bounds)):

@@ -128,7 +128,7 @@ class Release:
     @property
     def card(self) -> str:
         """What was released, in plain language."""
-        return card(self._plan, self.cost, simulated=self.simulated)
+        return card(self._plan, self.cost, simulated=self.simulated, is_cut=self._noisy.is_cut)
 
     def explain(self, write: Write = duckdb) -> list[Line]:
         """Return what was done, pass by pass."""
@@ -180,7 +180,7 @@ def rows_html(
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(card)}</p>"
 
 
-def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
+def card(plan: Plan, cost: Cost, *, simulated: bool = False, is_cut: bool = False) -> str:
     """Return in plain language what an answer protects, how, and what it cost."""
     sentences = [
         f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed; between "
@@ -195,6 +195,8 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False) -> str:
     if plan.domains is None and plan.price.selection is not None:
         shown = plan.price.selection.threshold
         sentences.append(f"Groups are shown from about {shown:,} units on, because their keys are not public.")
+    if is_cut:
+        sentences.append("More groups could be shown than an answer holds: it ends with the last key that fits.")
     if plan.left_out:
         sentences.append(
             f"Rows in which {' or '.join(plan.left_out)} is missing are left out: that is no listed group."

@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.protocol import Columns, Engine, Progress
+from tacit.ledger.answer_size import fitting
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.tables import Kind
+from tacit.query.answer_size import key_bytes, written
 from tacit.query.expressions import Range
 from tacit.query.learn import learnt
 from tacit.query.plan import Plan, Statement
@@ -45,6 +47,8 @@ class Noisy:
     """Whether the noise can be replayed, so that nobody is protected."""
     ranges: tuple[Range, ...] = ()
     """The bounds that were learnt."""
+    is_cut: bool = False
+    """Whether more groups passed the selection than an answer can hold: the first in order of their keys are there."""
 
     @property
     def groups(self) -> int:
@@ -54,25 +58,27 @@ class Noisy:
 
     def to_bytes(self) -> bytes:
         """Return a written form, to be kept as a released answer."""
-        written = {
-            "keys": [[_written(value) for value in column] for column in self.keys],
+        record = {
+            "keys": [[written(value) for value in column] for column in self.keys],
             "measures": [column.tolist() for column in self.measures],
-            "choices": [[_written(value) for value in column] for column in self.choices],
+            "choices": [[written(value) for value in column] for column in self.choices],
             "simulated": self.simulated,
             "ranges": [[str(one.lower), str(one.upper)] for one in self.ranges],
+            "cut": self.is_cut,
         }
-        return json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
 
     @classmethod
-    def from_bytes(cls, written: bytes) -> Noisy:
+    def from_bytes(cls, kept: bytes) -> Noisy:
         """Read the written form back."""
-        record = json.loads(written)
+        record = json.loads(kept)
         return cls(
             tuple([_read(value) for value in column] for column in record["keys"]),
             tuple(np.array(column, dtype=np.int64) for column in record["measures"]),
             tuple([_read(value) for value in column] for column in record["choices"]),
             record["simulated"],
             tuple(Range(Fraction(low), Fraction(high)) for low, high in record["ranges"]),
+            record.get("cut", False),
         )
 
 
@@ -110,7 +116,7 @@ def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> No
     """Add noise to the results of a plan's statements."""
     if plan.sets_apart:
         return _released_sets(plan, found, source)
-    places, keys = _groups(plan, found, source)
+    places, keys, is_cut = _groups(plan, found, source)
     measures: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * len(plan.measures)
     choices: list[list[Any]] = [[]] * len(plan.choices)
     for statement, columns in zip(plan.statements, found, strict=True):
@@ -122,7 +128,7 @@ def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> No
             choices[statement.choice] = _chosen(plan, statement.choice, columns, at, places.count, source)
     released = tuple(measures)
     simulated = source.simulated or any(map(is_simulated, released))
-    return Noisy(keys, tuple(np.asarray(one) for one in released), tuple(choices), simulated)
+    return Noisy(keys, tuple(np.asarray(one) for one in released), tuple(choices), simulated, is_cut=is_cut)
 
 
 def _released_sets(plan: Plan, found: Sequence[Columns], source: Source) -> Noisy:
@@ -202,24 +208,27 @@ class _Public(_Places):
         return tuple(columns)
 
 
-def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Places, tuple[list[Any], ...]]:
-    """Return the groups that are shown: all public ones, or those that the selection lets pass."""
+def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Places, tuple[list[Any], ...], bool]:
+    """Return the groups that are shown: all public ones, or those that the selection lets pass, and whether some of
+    these were dropped because an answer has no room for them; which ones follows from those that passed."""
     if plan.domains is not None:
         public = _Public([domain.values for domain in plan.domains])
-        return public, public.keys()
+        return public, public.keys(), False
     assert plan.price.selection is not None
     names = [f"k{index}" for index in range(len(plan.question.keys))]
     columns = found[0]
     keys = list(_tuples(columns, names))
     mask = plan.price.selection.release(np.asarray(columns[UNITS], dtype=np.int64), source=source)
-    shown = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
+    passed = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
+    shown = passed[: fitting(key_bytes(key) + plan.group_bytes for key in passed)]
+    is_cut = len(shown) < len(passed)
     positions = {key: index for index, key in enumerate(shown)}
     columns_shown = tuple([key[at] for key in shown] for at in range(len(names)))
     if not plan.bounding.merges_rest:
-        return _Places(names, len(shown), positions), columns_shown
+        return _Places(names, len(shown), positions), columns_shown, is_cut
     for key, column in zip(plan.question.keys, columns_shown, strict=True):
         column.append(OTHER if key.kind is Kind.TEXT else None)
-    return _Places(names, len(shown) + 1, positions, rest=len(shown)), columns_shown
+    return _Places(names, len(shown) + 1, positions, rest=len(shown)), columns_shown, is_cut
 
 
 def _noisy(plan: Plan, index: int, values: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
@@ -259,12 +268,6 @@ def _length(columns: Columns) -> int:
 
 def _order(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
     return tuple((value is None, "" if value is None else value) for value in key)
-
-
-def _written(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return {"time": value.isoformat()}
-    return {"date": value.isoformat()} if isinstance(value, date) else value
 
 
 def _read(value: Any) -> Any:

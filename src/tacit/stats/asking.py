@@ -18,6 +18,7 @@ from typing import Any, Final, TypedDict
 import numpy as np
 
 from tacit.ledger import Budget
+from tacit.ledger.answer_size import require_keepable
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, WrongKind, WrongType
@@ -31,7 +32,7 @@ from tacit.stats.column_kinds import LEARN, declared_kind
 from tacit.stats.column_reader import MODULES
 from tacit.stats.funds import Funds
 from tacit.stats.learnt import PLACEHOLDER, Learnt, learning_funds
-from tacit.stats.plan import Plan
+from tacit.stats.plan import Plan, bytes_max
 from tacit.stats.rows import Cut, Scale
 
 
@@ -291,8 +292,9 @@ class Survey:
             raise NotBounded(
                 "this statistic does not learn its bounds", accepted="learn them first: tacit.stats.bounds"
             )
-        plan.rehearse(self.per_unit)
+        largest = plan.rehearse(self.per_unit)
         if self._table is not None:
+            require_keepable(bytes_max(largest))
             return self._table.answered(plan, self._asked, self.per_unit)
         rows = ArrayRows(self._arrays, self._unit, self.per_unit, source=self._source)
         stated: Any = self._asked.get("purpose")

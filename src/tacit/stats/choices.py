@@ -17,7 +17,7 @@ top_k        Values that enough units have (`mechanisms.KeySelection`: Desfontai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -26,6 +26,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.ledger.answer_size import INTEGER_BYTES, fitting, written_bytes
 from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMode
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.propose import StabilityTest
@@ -96,8 +97,9 @@ class LeadingMode(Plan):
     def picture(self) -> str:
         return "word"
 
-    def rehearse(self, per_unit: int) -> None:
+    def rehearse(self, per_unit: int) -> Noisy:
         self.mechanism.release(["a"], source=SeededSource(0))
+        return ()
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
@@ -197,12 +199,13 @@ class SelectedTop(Plan):
 
     def known(self, noisy: Noisy) -> Plan:
         values = tuple(read(one, self.kind) for one in np.asarray(noisy[0]).tolist())
-        return replace(self, chosen=_greatest(noisy[1], self.k), values=values)
+        return replace(self, chosen=_greatest(noisy[1], min(self.k, len(values))), values=values)
 
-    def rehearse(self, per_unit: int) -> None:
+    def rehearse(self, per_unit: int) -> Noisy:
         source = SeededSource(0)
         self.selection.release(np.ones(1, dtype=np.int64), source=source)
         self.noise.release(np.zeros(1, dtype=np.int64), source=source)
+        return ()
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
@@ -213,7 +216,14 @@ class SelectedTop(Plan):
         counts = np.zeros((1, 0), dtype=np.int64)
         if kept:
             counts = rows.sums([Term()], (Cut(self.column, tuple(kept)),), (self.column,))
-        return np.array([written(one) for one in kept], dtype=object), self.noise.release(counts[0], source=source)
+        return self._room(kept, self.noise.release(counts[0], source=source))
+
+    def _room(self, kept: Sequence[Any], noisy: NDArray[Any]) -> Noisy:
+        """Return the values with the greatest noisy counts and the counts of all, as many as an answer has room for."""
+        order = list(_greatest(noisy, len(kept)))
+        values = [written(kept[place]) for place in order[: self.k]]
+        count = fitting(INTEGER_BYTES + written_bytes(values[place : place + 1]) for place in range(len(order)))
+        return np.array(values[:count], dtype=object), noisy[order[:count]]
 
     def value(self, noisy: Noisy) -> Any:
         return np.maximum(np.asarray(noisy[1], dtype=np.int64), 0)[list(self.chosen)]

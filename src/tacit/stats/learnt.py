@@ -155,6 +155,10 @@ class Learnt(Plan):
         bounds = np.array(found, dtype=np.float64)
         return (marked(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
 
+    def rehearse(self, per_unit: int) -> Noisy:
+        bounds, *_ = super().rehearse(per_unit)
+        return bounds, *self.plan.rehearse(per_unit)
+
     def value(self, noisy: Noisy) -> Any:
         return self.plan.value(noisy[1:])
 

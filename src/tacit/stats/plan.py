@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.ledger.answer_size import INTEGER_BYTES, REAL_BYTES
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
@@ -76,9 +78,13 @@ class Plan(ABC):
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         """Return exact sums with noise; to be called when `event` has been charged."""
 
-    def rehearse(self, per_unit: int) -> None:
-        """Raise what `measure` would raise whatever the rows are, such as TooLarge for noise that is not sampled."""
-        self.measure(NoRows(per_unit), SeededSource(0))
+    def rehearse(self, per_unit: int) -> Noisy:
+        """Raise what `measure` would raise whatever the rows are, such as TooLarge for noise that is not sampled.
+
+        Return arrays at least as large as those that `measure` returns. Missing may be single texts, and lists of
+        selected values, which `measure` keeps small itself.
+        """
+        return self.measure(NoRows(per_unit), SeededSource(0))
 
     @abstractmethod
     def value(self, noisy: Noisy) -> Any:
@@ -177,7 +183,14 @@ def simulated_interval(
 
 def to_bytes(noisy: Noisy) -> bytes:
     """Return a written form, to be kept as a released answer."""
-    return json.dumps([np.asarray(one).tolist() for one in noisy], separators=(",", ":")).encode()
+    return json.dumps([np.asarray(one).tolist() for one in noisy], separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def bytes_max(noisy: Noisy) -> int:
+    """Return how many bytes numbers in arrays like these take at most in their written form."""
+    numbers = sum(one.size * (REAL_BYTES if one.dtype.kind == "f" else INTEGER_BYTES) for one in noisy)
+    lists = sum(math.prod(one.shape[:axis]) for one in noisy for axis in range(one.ndim))
+    return numbers + lists * len("[],")
 
 
 def from_bytes(written: bytes) -> Noisy:

@@ -187,17 +187,18 @@ class ChosenQuantiles(Quantiles):
         ]
         return marked(chosen) if source.simulated else chosen, self.noise.release(np.concatenate(around), source=source)
 
+    def rehearse(self, per_unit: int) -> Noisy:
+        chosen, _ = super().rehearse(per_unit)
+        bins = len(self.shares) * 2 * len(_steps(CELLS)) + 1  # also with more cells, where bounds are learnt
+        return chosen, np.zeros(len(chosen) * bins, dtype=np.int64)
+
     @property
     def _choices(self) -> list[tuple[Exponential, float]]:
         return list(zip(self.choices, self.shares, strict=True))
 
     def _edges(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges of bins around chosen cells, ever wider away from them: public, as the choice is."""
-        edges, reach = {0, self.cells.count}, 1
-        steps = [0]
-        while reach < self.cells.count:
-            steps.append(reach)
-            reach *= STRIDE
+        edges, steps = {0, self.cells.count}, _steps(self.cells.count)
         for place in chosen.tolist():
             edges |= {place - step for step in steps} | {place + 1 + step for step in steps}
         return np.array(sorted(edge for edge in edges if 0 <= edge <= self.cells.count), dtype=np.int64)
@@ -254,8 +255,9 @@ class SmoothQuantile(Plan):
     def lines(self) -> tuple[str, ...]:
         return ("Student noise fitted to the data; how much is secret, so no interval is known",)
 
-    def rehearse(self, per_unit: int) -> None:
+    def rehearse(self, per_unit: int) -> Noisy:
         self.mechanism.release(np.zeros(1), source=SeededSource(0))
+        return ()
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         if not isinstance(rows, ArrayRows):
@@ -415,6 +417,15 @@ def _smooth(values: Any, bounds: Any, by: Any, asked: Asked) -> Answer:
     mechanism = SmoothMedian(survey.funds.pure_noise, lower, upper, relation=survey.funds.relation)  # type: ignore[arg-type]
     label = f"median of {survey.name('value')}"
     return survey.answered(SmoothQuantile(label, survey.column("value"), kind is Kind.INTEGER, mechanism))
+
+
+def _steps(cells: int) -> list[int]:
+    """Return how far from a chosen cell the edges of bins lie."""
+    steps, reach = [0], 1
+    while reach < cells:
+        steps.append(reach)
+        reach *= STRIDE
+    return steps
 
 
 def _shares(qs: object) -> tuple[float, ...]:
