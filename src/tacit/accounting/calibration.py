@@ -13,8 +13,8 @@ from typing import Final
 
 from tacit.accounting.composition import WIDTH
 from tacit.accounting.conversions import mu_for
-from tacit.accounting.curves import epsilon, gaussian_mu_exactly
-from tacit.privacy.errors import OutOfRange
+from tacit.accounting.curves import check_supported, epsilon, gaussian_mu_exactly
+from tacit.privacy.errors import InvalidInput, OutOfRange, TacitError, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive
 
@@ -37,11 +37,30 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     target, at = float(positive("epsilon", epsilon)), float(not_negative("delta", delta))
     if at:
         inside_unit_interval("delta", delta)
-    cost = _Cost(make_event, at)
-    closed = _closed_form(make_event, target, at)
+    make = _guarded(make_event)
+    cost = _Cost(make, at)
+    closed = _closed_form(make, target, at)
     if closed is not None and target * (1 - WASTE) <= cost(closed, WIDTH) <= target:
         return closed
     return _search(cost, target)
+
+
+def _guarded(make_event: object) -> Callable[[float], Event]:
+    """Return the caller's function, whose failures then have a code."""
+    if not callable(make_event):
+        raise WrongType("make_event must be a function from a parameter to an event", name="make_event")
+
+    def make(parameter: float) -> Event:
+        try:
+            event: Event = make_event(parameter)
+        except TacitError:
+            raise
+        except Exception as error:
+            raise InvalidInput(f"make_event({parameter:g}) failed: {error!r}", name="make_event") from error
+        check_supported(event)
+        return event
+
+    return make
 
 
 def _closed_form(make_event: Callable[[float], Event], target: float, delta: float) -> float | None:

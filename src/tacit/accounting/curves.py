@@ -42,6 +42,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     `width` is how far apart the two ends may be, relatively, where a lattice decides it.
     """
     check_supported(event)
+    width = float(inside_unit_interval("width", width))
     if not_negative("delta", delta) == 0:
         exact = pure_epsilon(event)
         plan = Plan.of(event)

@@ -31,7 +31,7 @@ from tacit.accounting.pure import pure_epsilon
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import exact, inside_unit_interval
+from tacit.privacy.numbers import exact, inside_unit_interval, not_negative
 from tacit.privacy.relations import Relation
 
 CURVE_POINTS: Final = 49
@@ -209,7 +209,8 @@ class Meaning:
 
 def meaning(event: Event, delta: float) -> Meaning:
     """Say what an event is worth to an attacker, at a delta of at least 0."""
-    return Meaning(event, float(delta), epsilon_at(event, delta))
+    bound = epsilon_at(event, delta)
+    return Meaning(event, float(not_negative("delta", delta)), bound)
 
 
 def delta_warning(delta: float, units: int) -> str | None:

@@ -31,8 +31,10 @@ from tacit.client.values import number_document
 from tacit.client.wire import Wire
 from tacit.ledger import Budget
 from tacit.ledger.requests import Request
+from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
+from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits
 from tacit.privacy.units import Unit
@@ -265,8 +267,8 @@ class Client:
             "delta": number_document("delta", delta),
             "filter": filter,
             "order": number_document("order", order),
-            "relation": Relation(relation).value,
-            "per_epoch": bool(per_epoch),
+            "relation": Relation.of(relation).value,
+            "per_epoch": truth_value("per_epoch", per_epoch),
             "epsilon_min": number_document("epsilon_min", epsilon_min),
             "units": units,
         }
@@ -278,7 +280,7 @@ class Client:
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
         """Let an analyst, or a group, spend up to a cap on each of some data sets, one after another."""
-        if not budgets:
+        if not mapping("budgets", budgets, "a Budget for each data set"):
             raise EmptyInput("an analyst is added with a budget on at least one data set", name="budgets")
         for dataset, budget in budgets.items():
             if not isinstance(budget, Budget):
@@ -310,7 +312,8 @@ class Client:
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests for more budget that may be seen, the oldest first."""
-        document = self._wire.get("requests", query={"only_open": "true"} if only_open else None)
+        query = {"only_open": "true"} if truth_value("only_open", only_open) else None
+        document = self._wire.get("requests", query=query)
         with understood("the list of requests"):
             return [request_of(one) for one in document]
 
@@ -323,8 +326,8 @@ class Client:
 
     def decide(self, request: Request | str, granted: bool, note: str = "") -> Request:
         """Grant or decline a request of somebody else; granting raises her cap, never above the data set's."""
-        number = request if isinstance(request, str) else request.id
-        body = {"granted": bool(granted), "note": note}
+        number = request if isinstance(request, str) else instance("request", request, Request, "a Request").id
+        body = {"granted": truth_value("granted", granted), "note": note}
         return request_of(self._wire.post("requests", number, "decision", body=body))
 
     def releases(self, dataset: str | None = None, *, limit: int | None = None) -> list[dict[str, Any]]:
@@ -352,7 +355,7 @@ class Client:
         if isinstance(what, int) or what is None:
             self._asking.stop(what)
         else:
-            self._wire.delete("jobs", what if isinstance(what, str) else what.id)
+            self._wire.delete("jobs", what if isinstance(what, str) else instance("what", what, Job, "a job").id)
 
     def reservations(self) -> list[dict[str, Any]]:
         """Return permits that were never committed: runs under way, and runs that died."""

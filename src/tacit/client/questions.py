@@ -19,7 +19,9 @@ from tacit.client.release import RemotePreview, RemoteRelease
 from tacit.client.tables import limits_document
 from tacit.client.values import number_document, tagged
 from tacit.client.wire import Reply, Wire
-from tacit.privacy.bounds import Category
+from tacit.privacy import texts
+from tacit.privacy.arguments import mapping, require_progress
+from tacit.privacy.bounds import Categories, Category
 from tacit.privacy.errors import (
     Cancelled,
     InvalidInput,
@@ -29,7 +31,7 @@ from tacit.privacy.errors import (
     TimedOut,
     WrongType,
 )
-from tacit.privacy.numbers import level_of, positive
+from tacit.privacy.numbers import level_of, time_limit, truth_value
 from tacit.privacy.tables import Limits
 
 WAIT_S: Final = 2.0
@@ -67,12 +69,17 @@ def question_document(
     document: dict[str, Any] = {
         "sql": sql,
         **{name: number_document(name, value) for name, value in prices.items()},
-        "purpose": purpose or None,
+        "purpose": texts.note("purpose", purpose) or None,
         "limits": limits_document(limits) or None,
-        "keys": None if keys is None else {name: tagged(list(values)) for name, values in keys.items()},
-        "other": bool(other) or None,
+        "keys": None if keys is None else _keys_document(keys),
+        "other": truth_value("other", other) or None,
     }
     return {name: value for name, value in document.items() if value is not None}
+
+
+def _keys_document(keys: Mapping[str, Sequence[Category]]) -> dict[str, Any]:
+    stated = mapping("keys", keys, "a list of values for each key")
+    return {name: tagged(Categories(values).values) for name, values in stated.items()}
 
 
 class Asking:
@@ -112,12 +119,13 @@ class Asking:
         timeout_s: float | None = None,
     ) -> RemoteRelease:
         """Ask a question and return its answer, or raise; after `timeout_s` seconds it is waited for no longer."""
-        own = secrets.token_hex(16) if key is None else key
+        own = secrets.token_hex(16) if key is None else texts.key(key)
         if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
             raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
-        share = level_of(level)
+        share, deadline_s = level_of(level), self._deadline_s(timeout_s)
+        require_progress(progress)
         with self._under_way():
-            document = self._asked({**question, "level": share}, own, progress, self._deadline_s(timeout_s))
+            document = self._asked({**question, "level": share}, own, progress, deadline_s)
         return RemoteRelease(document, lambda other: self._again(question, own, other))
 
     def preview(self, question: Mapping[str, Any]) -> RemotePreview:
@@ -156,7 +164,8 @@ class Asking:
             return self._asked({**question, "level": level}, key, None)
 
     def _deadline_s(self, timeout_s: float | None) -> float | None:
-        return None if timeout_s is None else self._clock() + float(positive("timeout_s", timeout_s))
+        limit_s = time_limit(timeout_s)
+        return None if limit_s is None else self._clock() + limit_s
 
     def _asked(
         self, question: Mapping[str, Any], key: str, progress: Progress | None, deadline_s: float | None = None

@@ -13,9 +13,12 @@ from typing import Any, Final
 
 from tacit.client.failures import understood
 from tacit.client.values import cell_of, tagged
+from tacit.privacy import texts
+from tacit.privacy.arguments import by_name, instance, instances
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import WrongType
-from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.numbers import truth_value
+from tacit.privacy.tables import Column, Kind, Limits, Table, kind_named
 from tacit.privacy.units import ForeignKey, Unit
 
 LIMITS: Final = ("rows_per_unit", "groups_per_unit", "rows_per_group")
@@ -124,25 +127,27 @@ def registration(
             "a server reads rows from where they are: a path or an address of its own, never a frame that is sent",
             name="data",
         )
-    named = [identified_by] if isinstance(identified_by, str) else list(identified_by)
+    named = [identified_by] if isinstance(identified_by, str) else identified_by
     document: dict[str, Any] = {
-        "name": name,
+        "name": texts.name("name", name),
         "source": str(data),
         "unit": unit_document(unit),
-        "public": bool(public),
-        "columns": _columns_document(columns or {}, kinds or {}),
+        "public": truth_value("public", public),
+        "columns": _columns_document(by_name("columns", columns), by_name("kinds", kinds)),
         "limits": limits_document(limits),
-        "identified_by": named,
-        "dataset": dataset,
-        "format": format,
-        "replace": bool(replace),
+        "identified_by": list(instances("identified_by", named, str, "a list of names of columns")),
+        "dataset": instance("dataset", dataset, str, "a text"),
+        "format": None if format is None else instance("format", format, str, "the name of a format"),
+        "replace": truth_value("replace", replace),
     }
     return {key: value for key, value in document.items() if value not in (None, {}, [], "", False)}
 
 
 def limits_document(limits: Limits | None) -> dict[str, int]:
     """Return limits for the wire: those that are stated."""
-    stated = {name: getattr(limits, name) for name in LIMITS} if limits is not None else {}
+    if limits is None:
+        return {}
+    stated = {name: getattr(instance("limits", limits, Limits, "Limits"), name) for name in LIMITS}
     return {name: value for name, value in stated.items() if value is not None}
 
 
@@ -175,5 +180,5 @@ def _columns_document(columns: Mapping[str, Any], kinds: Mapping[str, Kind]) -> 
     """Return what is stated of columns for the wire: facts, kinds, or both."""
     stated = {name: facts_document(name, facts) for name, facts in columns.items()}
     for name, kind in kinds.items():
-        stated.setdefault(name, {}).update(kind=Kind(kind).value)
+        stated.setdefault(name, {}).update(kind=kind_named(kind).value)
     return stated

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from tacit.accounting.bounds import Cost
 from tacit.mechanisms.mechanism import Interval
-from tacit.privacy.errors import NotFinite, TooLarge, WrongType
+from tacit.privacy.errors import TooLarge, WrongType
+from tacit.privacy.numbers import exact
 from tacit.privacy.tables import Kind
 
 DEPTH_MAX: Final = 20
@@ -45,12 +46,7 @@ def number_document(name: str, value: object) -> int | float | None:
     """Return a number that a caller gave, for the wire; the server checks what it means."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise WrongType(f"{name} must be a number, not {type(value).__name__}", name=name, value=value)
-    number = float(value)
-    if not math.isfinite(number):
-        raise NotFinite(f"{name} must be a finite number, not {number}", name=name, value=value)
-    return number
+    return float(exact(name, value))
 
 
 def cell_of(value: Any, kind: Kind | None) -> Any:

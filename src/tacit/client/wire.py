@@ -34,8 +34,11 @@ from tacit.privacy.errors import (
     ServerUnreachable,
     TacitError,
     TooLarge,
+    WrongType,
 )
-from tacit.privacy.numbers import positive
+from tacit.privacy.numbers import seconds, whole
+from tacit.privacy.texts import path as path_of
+from tacit.privacy.texts import source_name
 
 ANSWER_BYTES_MAX: Final = 256 * 2**20
 RETRIES_MAX: Final = 20
@@ -85,10 +88,10 @@ class Wire:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url: Final = address(url)
-        self.timeout_s: Final = float(positive("timeout_s", timeout_s))
-        if not 0 <= retries <= RETRIES_MAX:
+        self.timeout_s: Final = seconds(timeout_s)
+        self.retries: Final = whole("retries", retries, at_least=0)
+        if self.retries > RETRIES_MAX:
             raise OutOfRange(f"retries is a number up to {RETRIES_MAX}", name="retries", value=retries)
-        self.retries: Final = retries
         self._token: Final = token
         self._clock, self._sleep = clock, sleep
         self._is_own: Final = http is None
@@ -183,8 +186,9 @@ class Wire:
         query: Mapping[str, object] | None,
         headers: Mapping[str, str],
     ) -> Iterator[httpx.Response]:
-        place = "".join(f"/{quote(part, safe='')}" for part in ("v1", *path))
-        wanted = {name: str(value) for name, value in (query or {}).items() if value is not None}
+        place = "".join(f"/{quote(source_name('a name', part), safe='')}" for part in ("v1", *path))
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        wanted = {name: source_name(name, str(value)) for name, value in given.items()}
         sent = {"Authorization": self._token.header, "Accept": "application/json", **headers}
         if content is not None:
             sent["Content-Type"] = "application/json"
@@ -287,9 +291,13 @@ def _read_all(answer: httpx.Response) -> bytes:
 
 
 def written(body: Any) -> bytes:
-    """Return a document as bytes; NaN and infinity, which JSON has not, are refused."""
+    """Return a document as bytes; what JSON has not, such as NaN and infinity, is refused."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except TypeError as error:
+        raise WrongType(f"an argument cannot be sent: {error}", name="arguments") from None
+    except UnicodeEncodeError:
+        raise InvalidInput("an argument must be a text that can be written as UTF-8", name="arguments") from None
     except ValueError:
         raise NotFinite("NaN and infinity cannot be sent; leave them out", name="arguments") from None
 
@@ -298,7 +306,7 @@ def address(url: object) -> str:
     """Return the address of a server without what is no part of it, or refuse it."""
     try:
         parsed = httpx.URL(str(url).rstrip("/"))
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, UnicodeEncodeError):
         parsed = httpx.URL("")
     if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
         raise InvalidInput(
@@ -339,7 +347,7 @@ def _trusted(verify: bool | str | Path) -> Any:
         return False
     import ssl
 
-    place = Path(verify)
+    place = path_of("verify", verify)
     try:
         if place.is_dir():
             return ssl.create_default_context(capath=str(place))

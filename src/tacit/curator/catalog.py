@@ -21,7 +21,7 @@ from tacit.curator.catalog_file import CatalogFile, Snapshot
 from tacit.curator.statements import Contents, check_units, check_way, in_dataset, ordered, read, through
 from tacit.curator.writing import HEADER, table_text, with_table, without_table
 from tacit.engines.protocol import Source
-from tacit.ledger import texts
+from tacit.privacy import texts
 from tacit.privacy.errors import CatalogInvalid, InvalidInput, NameTaken
 from tacit.privacy.facts import fitted
 from tacit.privacy.tables import Limits, Schema, Table

@@ -17,6 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
+from tacit.privacy import texts
+from tacit.privacy.arguments import instance, instances, mapping
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, WrongType
 from tacit.privacy.numbers import truth_value
@@ -44,10 +46,10 @@ class Curator:
 
     def __init__(self, folder: Path | str, *, store: Store | None = None) -> None:
         """Open the folder, and make it if it is missing."""
-        self.folder: Final = Path(folder)
+        self.folder: Final = texts.path("folder", folder)
         if store is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-        self.ledger: Final = Ledger.open(store or self.folder, anchor=self.folder / HEAD_FILE)
+        self.ledger: Final = Ledger.open(self.folder if store is None else store, anchor=self.folder / HEAD_FILE)
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._registry: EngineRegistry | None = None
@@ -102,6 +104,7 @@ class Curator:
         from tacit.engines.frames import frame_source, is_frame, remove_unused
 
         may_replace = truth_value("replace", replace)
+        texts.name("the name of a table", name)
         with self._lock:
             if is_frame(data):
                 source = frame_source(data, self.folder, name)
@@ -127,7 +130,10 @@ class Curator:
     def register(self, table: Table, source: Source, *, replace: bool = False) -> Table:
         """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was."""
         from tacit.curator.catalog import Catalog
+        from tacit.engines.protocol import Source
 
+        instance("table", table, Table, "a Table")
+        instance("source", source, Source, "a Source")
         with self._lock:
             catalog = self.catalog
             before = dict(catalog.tables), catalog.text
@@ -201,7 +207,7 @@ class Curator:
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
         """Let an analyst, or a group, spend up to a cap on each of some data sets."""
-        if not budgets:
+        if not mapping("budgets", budgets, "a Budget for each data set"):
             raise EmptyInput("an analyst is added with a budget on at least one data set", name="budgets")
         for dataset, budget in budgets.items():
             if not isinstance(budget, Budget):
@@ -288,7 +294,9 @@ class Curator:
         from tacit.curator.salt import salt_of
 
         schema = self.catalog.schema
-        visible = None if among is None else Schema(schema.table(name) for name in among)
+        visible = None
+        if among is not None:
+            visible = Schema(map(schema.table, instances("among", among, str, "a list of names of tables")))
         if self._plans is None:
             self._plans = Plans()
         return Road(schema, self.ledger, self.engines, salt_of(self.folder), self._plans, visible)
@@ -333,5 +341,5 @@ def _asked(
     from tacit.curator.road import Asked
     from tacit.query import Settings, Target
 
-    settings = Settings(limits or Limits(), keys, other)
+    settings = Settings(Limits() if limits is None else limits, keys, other)
     return Asked(sql, Target(epsilon, rho, error, delta), settings, analyst, purpose, key)

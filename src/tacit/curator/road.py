@@ -19,10 +19,13 @@ from tacit.engines.protocol import Progress
 from tacit.ledger import Ledger, Scope
 from tacit.ledger.accounts import Sum
 from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.privacy import texts
+from tacit.privacy.arguments import require_progress
 from tacit.privacy.errors import NotAllowed
+from tacit.privacy.numbers import time_limit
 from tacit.privacy.tables import Schema
 from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Target, Tariff, ask, plan_of, run
-from tacit.query.parse import named_tables
+from tacit.query.parse import Text, named_tables
 
 PURPOSE_MAX: Final = 500
 NOTHING: Final = Cost(0.0, 0.0, 0.0)
@@ -39,6 +42,10 @@ class Asked:
     purpose: str = ""
     key: str | None = None
     """The same key with the same question on the same data is charged once, however often it is asked."""
+
+    def __post_init__(self) -> None:
+        Text(self.sql)
+        texts.note("purpose", self.purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,8 @@ class Road:
 
         `source` is for simulations.
         """
+        limit_s = time_limit(timeout_s)
+        require_progress(progress)
         plan = plan or self.plan(asked)
         bound, cost = self.bound(plan), self._cost(plan, asked)
         for statement in (*plan.learning, *plan.statements):  # what the engine cannot say is refused at no charge
@@ -112,7 +121,7 @@ class Road:
         fresh: dict[bytes, Noisy] = {}  # spares reading it again, unless another answer was kept before
 
         def work() -> bytes:
-            noisy = run(plan, bound.engine, self.salt, timeout_s=timeout_s, progress=progress, source=source)
+            noisy = run(plan, bound.engine, self.salt, timeout_s=limit_s, progress=progress, source=source)
             written = noisy.to_bytes()
             fresh[written] = noisy
             return written

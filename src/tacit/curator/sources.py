@@ -25,6 +25,7 @@ from typing import Final
 
 from tacit.engines import addresses
 from tacit.engines.protocol import Described, Source
+from tacit.privacy.arguments import instance
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
 
 FORMS: Final = ("csv", "parquet", "duckdb", "postgres", "spark")
@@ -68,6 +69,8 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
             'write it to a file first, for example with .to_parquet("visits.parquet"), and name that',
             name="source",
         )
+    if format is not None:
+        instance("format", format, str, "the name of a format")
     text = os.fspath(data)
     if not isinstance(text, str) or not text:
         raise EmptyInput("a source is the path of a file, such as visits.parquet", name="source", value=data)

@@ -21,7 +21,7 @@ from tacit.curator import sources
 from tacit.curator.lines import line_of
 from tacit.engines.csv_form import CsvForm
 from tacit.engines.protocol import Source
-from tacit.ledger import texts
+from tacit.privacy import texts
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import CatalogInvalid, TacitError
 from tacit.privacy.facts import EXAMPLES, fitted

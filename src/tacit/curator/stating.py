@@ -10,6 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tacit.engines.protocol import Described
+from tacit.privacy.arguments import by_name, instance, instances
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, WrongType
 from tacit.privacy.facts import fitted
@@ -41,11 +42,12 @@ def table_of(
             "that it is about nobody" + ("" if unit is None else "; not both"),
             name="unit",
         )
-    if public and limits not in (None, Limits()):
+    owners = Limits() if limits is None else instance("limits", limits, Limits, "Limits")
+    if public and owners != Limits():
         raise InvalidInput(f"{name} is public: no unit in it can be limited; leave the limits out", name="limits")
     found = _Found(name, described)
-    stated = {found.named(column).name: facts for column, facts in (columns or {}).items()}
-    chosen = {found.named(column).name: kind for column, kind in (kinds or {}).items()}
+    stated = {found.named(column).name: facts for column, facts in by_name("columns", columns).items()}
+    chosen = {found.named(column).name: kind for column, kind in by_name("kinds", kinds).items()}
     usable = tuple(
         column for one in described if (column := _column(one, chosen.get(one.name), stated.get(one.name))) is not None
     )
@@ -57,10 +59,9 @@ def table_of(
     if unit is not None and not isinstance(unit, str | Unit):
         raise WrongType(f"a unit is the name of a column or a Unit, not {unit!r}", name="unit", value=unit)
     protected = None if unit is None else found.unit(Unit(unit) if isinstance(unit, str) else unit, names)
-    identifying = (identified_by,) if isinstance(identified_by, str) else identified_by
-    return Table(
-        name, usable, protected, limits or Limits(), tuple(found.usable(one, names) for one in identifying), dataset
-    )
+    named = (identified_by,) if isinstance(identified_by, str) else identified_by
+    identifying = instances("identified_by", named, str, "a list of names of columns")
+    return Table(name, usable, protected, owners, tuple(found.usable(one, names) for one in identifying), dataset)
 
 
 def left_out(described: Iterable[Described], kinds: Mapping[str, Kind] | None = None) -> list[Described]:

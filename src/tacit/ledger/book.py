@@ -26,9 +26,6 @@ from tacit.ledger.permits import Scope
 from tacit.ledger.stores import SqliteStore, Store, Transaction
 from tacit.ledger.stores.slots import run_in
 from tacit.ledger.stores.sqlite_file import new_file
-from tacit.ledger.texts import head as head_of
-from tacit.ledger.texts import name, note
-from tacit.ledger.texts import path as path_of
 from tacit.ledger.verification import (
     RECORDS_AT_ONCE,
     Verified,
@@ -43,6 +40,9 @@ from tacit.ledger.verification import (
 from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack, WrongType
 from tacit.privacy.numbers import truth_value, whole
+from tacit.privacy.texts import head as head_of
+from tacit.privacy.texts import name, note
+from tacit.privacy.texts import path as path_of
 
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""

@@ -25,11 +25,11 @@ from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.permits import Permit
 from tacit.ledger.refusals import not_priced, refusal
 from tacit.ledger.reports import Report, Tally
-from tacit.ledger.texts import name, note
 from tacit.privacy.errors import AlreadySettled, BudgetExceeded, UnknownName, WrongType
 from tacit.privacy.events import Event, exact_event, named_instead
 from tacit.privacy.numbers import whole
 from tacit.privacy.relations import Relation
+from tacit.privacy.texts import name, note
 
 
 class Budget:

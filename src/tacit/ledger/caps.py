@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from tacit.ledger.texts import exact_text
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, OutOfRange, TacitError
 from tacit.privacy.numbers import exact, not_negative, positive, rounded_down
 from tacit.privacy.relations import Relation
+from tacit.privacy.texts import exact_text
 
 FilterName: TypeAlias = Literal["pure", "zcdp", "renyi", "gdp"]
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from tacit.accounting.bounds import Cost
-from tacit.ledger import admission, definitions, requests, texts
+from tacit.ledger import admission, definitions, requests
 from tacit.ledger.admission import Ask, Quote
 from tacit.ledger.answer_size import ANSWER_BYTES_MAX
 from tacit.ledger.book import Book, Token, system_token
@@ -37,9 +37,10 @@ from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stores import Store
 from tacit.ledger.views import LedgerBudget
 from tacit.ledger.work import Clock, Work, system_clock
+from tacit.privacy import texts
 from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, UnknownName, WrongType
 from tacit.privacy.events import CompoundEvent, Event
-from tacit.privacy.numbers import truth_value, whole
+from tacit.privacy.numbers import exact, truth_value, whole
 from tacit.privacy.relations import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
@@ -197,40 +198,16 @@ class Ledger(Book):
         `plan` the event is charged step by step, and what is not run can be returned (`refund`).
         """
         bound_to = _bound_to(question, data_version)
-        (permit,) = self._reserve([_quote(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)])
-        return permit
-
-    def reserve_all(
-        self,
-        datasets: Sequence[str],
-        event: Event,
-        *,
-        analyst: str | Sequence[str] | None = None,
-        purpose: str = "",
-        key: str | None = None,
-        question: str | None = None,
-        data_version: str | None = None,
-    ) -> tuple[Permit, ...]:
-        """Charge an event that is about several data sets to each of them, or raise and charge none (see `reserve`)."""
-        bound_to = _bound_to(question, data_version)
-        names = _names("dataset", datasets)
-        return self._reserve([_quote(name, event, analyst, (), bound_to, purpose, key) for name in names])
-
-    def _reserve(self, quotes: Sequence[Quote]) -> tuple[Permit, ...]:
-        """Admit what was asked in one transaction."""
-        scopes = [scope for quote in quotes for scope in quote.ask.scopes]
+        quote = _quote(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)
+        scopes = quote.ask.scopes
         if not self._caps_seen.keys() >= set(scopes):
             self._see(self._change(lambda work: {row.scope: row.cap for row in work.known(scopes)}, scopes))
-        for quote in quotes:
-            for scope in quote.ask.scopes:
-                if (cap := self._caps_seen.get(scope)) is not None:
-                    quote.amounts(cap)  # found before the write lock is taken
-        permits = self._change(
-            lambda work: tuple(admission.reserve(work, quote, self._token) for quote in quotes), scopes
-        )
-        for quote in quotes:
-            self._see(quote.caps)
-        return permits
+        for scope in scopes:
+            if (cap := self._caps_seen.get(scope)) is not None:
+                quote.amounts(cap)  # found before the write lock is taken
+        permit = self._change(lambda work: admission.reserve(work, quote, self._token), scopes)
+        self._see(quote.caps)
+        return permit
 
     def _see(self, caps: Mapping[Scope, Cap]) -> None:
         """Remember which caps scopes were found to have."""
@@ -334,8 +311,8 @@ def _quote(
     plan: bool = False,
 ) -> Quote:
     """Check what somebody asks for."""
-    exact = measure(event).event
-    if isinstance(exact, CompoundEvent) and len(exact.to_json()) > EVENT_BYTES_MAX:
+    plain = measure(event).event
+    if isinstance(plain, CompoundEvent) and len(plain.to_json()) > EVENT_BYTES_MAX:
         raise TooLarge(
             f"an event takes at most {EVENT_BYTES_MAX:,} bytes here; use Repeated for equal parts", name="event"
         )
@@ -343,7 +320,7 @@ def _quote(
     return Quote(
         Ask(
             texts.name("dataset", dataset),
-            exact,
+            plain,
             _names("analyst", analysts),
             _names("epoch", (epochs,) if isinstance(epochs, str) else epochs),
             texts.note("purpose", purpose),
@@ -375,7 +352,7 @@ def _kept(cap: Cap) -> Cap:
 
 def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = None, order: object = None) -> Cap:
     """Return a cap that is counted as the whole is, unless it says otherwise."""
-    if filter is None and order is None and delta and whole.delta:
+    if filter is None and order is None and whole.delta and exact("delta", delta):
         filter, order = whole.filter, whole.order
     return _kept(Cap.of(epsilon, delta, filter=filter, order=order, relation=whole.relation))
 

@@ -16,10 +16,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger.amounts import Amounts
-from tacit.ledger.texts import exact_text
 from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, WrongType
 from tacit.privacy.events import Event
+from tacit.privacy.texts import exact_text
 
 ScopeKind: TypeAlias = Literal["dataset", "analyst", "epoch"]
 _KINDS: Final = ("dataset", "analyst", "epoch")

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, TypeAlias
 
-from tacit.privacy.errors import EmptyInput, NotFinite, OutOfRange, TooLarge, WrongType
+from tacit.privacy.errors import EmptyInput, InvalidInput, NotFinite, OutOfRange, TooLarge, WrongType
 from tacit.privacy.numbers import Real, exact
+from tacit.privacy.texts import is_unicode
 
 Category: TypeAlias = str | int | bool | date | None
 
@@ -53,7 +54,7 @@ class Categories:
 
     def __init__(self, values: Iterable[Category]) -> None:
         given: object = values
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
             what = "text" if isinstance(given, str) else type(given).__name__
             raise WrongType(f"categories are a list of values, not one {what}", name="categories", value=values)
         listed = tuple(values)
@@ -67,6 +68,10 @@ class Categories:
                     f"a category is a text, a whole number, a truth value or a date, not {type(value).__name__}",
                     name="categories",
                     value=value,
+                )
+            if isinstance(value, str) and not is_unicode(value):
+                raise InvalidInput(
+                    "a category must be a text that can be written as UTF-8", name="categories", value=value
                 )
         seen: set[tuple[type, Category]] = set()
         for value in listed:

@@ -81,8 +81,9 @@ class TacitError(Exception):
     exit_code: ClassVar[int] = 4
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message: Final = message
+        shown = message.encode("utf-8", "backslashreplace").decode()  # what it quotes may be no text that can be sent
+        super().__init__(shown)
+        self.message: Final = shown
 
 
 class InvalidInput(TacitError):

@@ -23,6 +23,8 @@ MAGNITUDE_MAX: Final = 2**1000
 MAGNITUDE_MIN: Final = Fraction(1, MAGNITUDE_MAX)
 LEVEL_MAX: Final = 1 - 2.0**-40
 DECIMAL_DIGITS_MAX: Final = 800
+TIME_LIMIT_MAX_S: Final = 1_000_000
+"""Eleven days; clocks and databases count in types that end somewhere above."""
 TINY: Final = math.ulp(0.0)
 """The least positive float: a cost that is positive is never rounded down to 0."""
 
@@ -124,6 +126,19 @@ def whole(name: str, value: object, *, at_least: int = 1) -> int:
     if number < at_least:
         raise OutOfRange(f"{name} must be at least {at_least}, and is {number}", name=name, value=value)
     return int(number)
+
+
+def seconds(value: object) -> float:
+    """Return `timeout_s` as seconds above zero that a clock can wait for."""
+    found = float(positive("timeout_s", value))
+    if found > TIME_LIMIT_MAX_S:
+        raise OutOfRange(f"timeout_s must be at most {TIME_LIMIT_MAX_S:,} seconds", name="timeout_s", value=value)
+    return found
+
+
+def time_limit(value: object) -> float | None:
+    """Return `timeout_s` as seconds above zero, or None for no limit."""
+    return None if value is None else seconds(value)
 
 
 def plain(number: Fraction) -> Real:

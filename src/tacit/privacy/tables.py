@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from tacit.privacy.arguments import instance, instances
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NameTaken, NotInCatalog, TooLarge, WrongType
 from tacit.privacy.numbers import truth_value, whole
+from tacit.privacy.texts import source_name
 from tacit.privacy.units import Unit
 
 COLUMNS_MAX: Final = 10_000
@@ -56,9 +58,8 @@ class Column:
     nullable: bool = True
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise EmptyInput("a column has a name", name="column")
-        object.__setattr__(self, "kind", _kind_named(self.kind))
+        source_name("the name of a column", self.name)
+        object.__setattr__(self, "kind", kind_named(self.kind))
         truth_value("nullable", self.nullable)
         if isinstance(self.facts, Bounds) and self.kind in (Kind.TEXT, Kind.BOOLEAN):
             raise WrongType(f"{self.name} is {self.kind}; bounds are for numbers, dates and times", name=self.name)
@@ -108,15 +109,18 @@ class Table:
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise EmptyInput("a table has a name", name="table")
+        source_name("the name of a table", self.name)
+        object.__setattr__(self, "columns", instances("columns", self.columns, Column, "a list of Column"))
         if not self.columns:
             raise EmptyInput(f"{self.name} has no column that can be asked about", name="columns")
         if len(self.columns) > COLUMNS_MAX:
             raise TooLarge(f"a table has at most {COLUMNS_MAX:,} columns", name="columns")
-        object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "identified_by", tuple(self.identified_by))
-        object.__setattr__(self, "dataset", self.dataset or self.name)
+        if self.unit is not None:
+            instance("unit", self.unit, Unit, "a Unit")
+        instance("limits", self.limits, Limits, "Limits")
+        identifying = instances("identified_by", self.identified_by, str, "a list of names of columns")
+        object.__setattr__(self, "identified_by", identifying)
+        object.__setattr__(self, "dataset", instance("dataset", self.dataset, str, "a text") or self.name)
         if self.rows is not None:
             if self.unit is not None:
                 raise InvalidInput(f"how many rows {self.name} has is private", name="rows", value=self.rows)
@@ -138,7 +142,7 @@ class Table:
     def column(self, name: str) -> Column:
         """Return a column by its name, in any case."""
         try:
-            return self._by_name[name.lower()]
+            return self._by_name[instance("column", name, str, "the name of a column").lower()]
         except KeyError:
             raise NotInCatalog(
                 f"{self.name} has no column {name}; it has {', '.join(column.name for column in self.columns)}",
@@ -156,15 +160,16 @@ class Schema:
     def table(self, name: str) -> Table:
         """Return a table by its name."""
         try:
-            return self.tables[name.lower()]
+            return self.tables[instance("table", name, str, "the name of a table").lower()]
         except KeyError:
             known = ", ".join(sorted(table.name for table in self.tables.values())) or "none yet"
             raise NotInCatalog(f"no table is called {name}; there is {known}", name="table", value=name) from None
 
 
-def _kind_named(value: object) -> Kind:
+def kind_named(value: object) -> Kind:
+    """Return the kind that a name stands for, or raise with the names there are."""
     try:
         return Kind(value)  # type: ignore[arg-type]
-    except ValueError:
+    except (ValueError, TypeError):
         names = ", ".join(kind.value for kind in Kind)
         raise InvalidInput(f"the kind of a column is one of {names}, not {value!r}", name="kind", value=value) from None

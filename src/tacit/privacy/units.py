@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.privacy.errors import EmptyInput
+from tacit.privacy.arguments import instances
+from tacit.privacy.texts import source_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class ForeignKey:
     target_column: str
 
     def __post_init__(self) -> None:
-        if not (self.column and self.target_table and self.target_column):
-            raise EmptyInput("a foreign key names its column, the table it leads to, and the column there", name="key")
+        for part in ("column", "target_table", "target_column"):
+            source_name(f"the {part} of a foreign key", getattr(self, part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class Unit:
     through: tuple[ForeignKey, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.column:
-            raise EmptyInput("a unit names the column that identifies whom the guarantee protects", name="unit")
+        source_name("the column that identifies whom the guarantee protects", self.column)
+        through = instances("through", self.through, ForeignKey, "a list of ForeignKey")
+        object.__setattr__(self, "through", through)
 
     @property
     def is_direct(self) -> bool:

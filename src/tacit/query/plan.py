@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from tacit.engines.dialects import duckdb
 from tacit.ledger.answer_size import require_keepable
+from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.events import Event
@@ -62,6 +63,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         truth_value("other", self.other)
+        instance("limits", self.limits, Limits, "Limits")
+        if self.keys is not None:
+            mapping("keys", self.keys, "a list of values for each key")
         if self.limits.rows_per_unit is not None:
             raise InvalidInput(
                 "rows_per_unit is set when a table is registered; "

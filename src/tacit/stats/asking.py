@@ -20,10 +20,11 @@ import numpy as np
 from tacit.ledger import Budget
 from tacit.ledger.answer_size import require_keepable
 from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.privacy import texts
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, WrongKind, WrongType
 from tacit.privacy.facts import fitted
-from tacit.privacy.numbers import whole
+from tacit.privacy.numbers import time_limit, whole
 from tacit.privacy.tables import Column as Declared
 from tacit.privacy.tables import Kind, Table
 from tacit.stats.answer import Answer
@@ -56,7 +57,7 @@ class Asked(TypedDict, total=False):
     analyst: str
     """For registered tables: who asks."""
     purpose: str
-    timeout_s: float
+    timeout_s: float | None
 
 
 class RegisteredTable(ABC):
@@ -99,12 +100,11 @@ class Survey:
         *,
         source: Source = SYSTEM,
     ) -> None:
-        _require_known(asked)
         if (first := next(iter(columns), None)) is not None and columns[first] is None:
             raise EmptyInput(f"this statistic needs its {first} values, and was given none", name=first)
         given = {name: one for name, one in columns.items() if one is not None}
         registered = [one for one in given.values() if isinstance(one, Column)]
-        self._asked, self._source = asked, source
+        self._asked, self._source = _checked(asked), source
         self._table: RegisteredTable | None = None
         self._declared: dict[str, Declared] = {}
         self._learning: dict[str, Bounds] = {}
@@ -297,9 +297,7 @@ class Survey:
             require_keepable(bytes_max(largest))
             return self._table.answered(plan, self._asked, self.per_unit)
         rows = ArrayRows(self._arrays, self._unit, self.per_unit, source=self._source)
-        stated: Any = self._asked.get("purpose")
-        is_stated = stated is not None and not (isinstance(stated, str) and not stated)
-        permit = self.budget.charge(plan.event, stated if is_stated else plan.label)
+        permit = self.budget.charge(plan.event, self._asked["purpose"] or plan.label)
         return Answer(plan, plan.measure(rows, self._source), permit.cost, permit, self.protected)
 
     @property
@@ -308,11 +306,17 @@ class Survey:
         return protected(self.budget, self.per_unit, by_unit=self._unit is not None)
 
 
-def _require_known(asked: Mapping[str, Any]) -> None:
-    """Refuse arguments that no statistic has: one that was misspelt, such as units=, would protect fewer rows."""
+def _checked(asked: Asked) -> Asked:
+    """Return what was asked with its purpose and its time limit in their usual forms, or refuse it.
+
+    Arguments that no statistic has are refused: one that was misspelt, such as units=, would protect fewer rows.
+    """
     for name in asked:
         if name not in Asked.__annotations__:
             raise InvalidInput(f"a statistic has no argument {name}", name=name)
+    stated = asked.get("purpose")
+    purpose = "" if stated is None else texts.note("purpose", stated)
+    return {**asked, "purpose": purpose, "timeout_s": time_limit(asked.get("timeout_s"))}
 
 
 def _declared(given: Mapping[str, Any], stated: object) -> dict[str, Kind]:

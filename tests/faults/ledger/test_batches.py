@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger import Ledger, SqliteStore
+from tacit.ledger import Cap, Ledger, Scope, SqliteStore
 from tacit.ledger.batches import BATCH_MAX, Batches, Change
 from tacit.privacy import events
 from tacit.privacy.errors import (
-    BudgetExceeded,
     LedgerBusy,
     LedgerCorrupt,
     LedgerFull,
     LedgerUnavailable,
     NotPermitted,
+    OutOfRange,
     TacitError,
 )
 
@@ -129,12 +129,13 @@ def test_a_change_that_raises_is_undone_alone_also_when_it_was_half_done(tmp_pat
         half = together(
             ledger,
             reserving(ledger),
-            lambda: ledger.reserve_all(["visits", "labs"], events.Laplace(0.1)),  # labs has only half of it
+            lambda: ledger.create_caps("bob", {"visits": Cap.of(0.1), "labs": Cap.of(0.1)}),  # labs has only half of it
             reserving(ledger, analyst="nobody"),
             reserving(ledger),
         )
-        assert isinstance(half[1], BudgetExceeded)
+        assert isinstance(half[1], OutOfRange)
         assert isinstance(half[2], NotPermitted)
+        assert Scope("visits", "analyst", "bob") not in ledger.scopes()
         assert ledger.budget("visits").spent().epsilon == pytest.approx(0.2)
         assert ledger.budget("labs").spent().epsilon == 0
         assert {one.permit.id for one in ledger.reservations()} == {half[0].id, half[3].id}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -18,12 +17,8 @@ from tacit.mechanisms import Laplace
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, LedgerUnavailable, MixedRelations, TacitError, UnknownEvent, WrongType
 from tacit.privacy.relations import Relation
+from tests.support.odd_arguments import public, uncoded
 
-WRONG: Final[tuple[Any, ...]] = (
-    None, True, 0, -5, 5, 2**70, 1.5, float("nan"), float("inf"),
-    "", "x", "a\0b", "\ud800", "²", b"", b"x", [], [5], ["x"], [None], {}, {"visits": 1.0}, {5: None}, set(), (),
-    object(), object, Cost(1.0, 0.0, 0.0), Cost("1", 0.0, 0.0), Cost(0.1, 0.0, -5), events.Laplace(0.1),  # type: ignore[arg-type]
-)  # fmt: skip
 ELSEWHERE: Final = {"close", "export_lines", "import_", "rows_of", "verify"}
 """What moves, checks or closes a whole ledger has tests of its own; the others are called by those that are tried."""
 
@@ -64,7 +59,6 @@ def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
         "requests": {"only_open": False},
         "reservations": {},
         "reserve": reserve | {"epochs": (), "plan": False},
-        "reserve_all": {name: value for name, value in reserve.items() if name != "dataset"} | {"datasets": ["visits"]},
         "row_of": {"scope": ledger.scopes()[0]},
         "scopes": {"dataset": "visits"},
     }
@@ -80,26 +74,6 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         ledger.verify(full=True)
 
 
-def public(kind: type) -> set[str]:
-    return {name for name, one in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
-
-
-def only_coded(call: Callable[..., Any], given: dict[str, Any]) -> list[str]:
-    """Return which wrong values of which argument end in an error without a code."""
-    bare = []
-    for name in given:
-        for wrong in WRONG:
-            try:
-                found = call(**given | {name: wrong})
-                if inspect.isgenerator(found):
-                    list(found)
-            except TacitError:
-                pass
-            except Exception as error:
-                bare.append(f"{call.__name__}({name}={wrong!r}): {type(error).__name__}: {error}")
-    return bare
-
-
 def test_every_method_of_a_ledger_is_tried(ledger: Ledger, tmp_path: Path) -> None:
     assert arguments(ledger, tmp_path).keys() == public(Ledger) - ELSEWHERE
 
@@ -109,7 +83,7 @@ def test_a_wrong_argument_of_a_ledger_is_an_error_of_the_tree(ledger: Ledger, tm
     bare = [
         sentence
         for name, given in arguments(ledger, tmp_path).items()
-        for sentence in only_coded(getattr(ledger, name), given)
+        for sentence in uncoded(getattr(ledger, name), given)
     ]
     assert not bare, "\n".join(bare)
 
@@ -131,15 +105,15 @@ def test_a_wrong_argument_of_a_budget_is_an_error_of_the_tree(ledger: Ledger, ki
         "warnings": {"units": 5},
     }
     assert given.keys() == public(kind)
-    bare = [sentence for name in given for sentence in only_coded(getattr(budget, name), given[name])]
+    bare = [sentence for name in given for sentence in uncoded(getattr(budget, name), given[name])]
     assert not bare, "\n".join(bare)
 
 
 def test_a_wrong_argument_of_a_new_budget_is_an_error_of_the_tree() -> None:
     cap = {"epsilon": 1.0, "delta": 1e-6, "filter": None, "order": None, "relation": "add-remove"}
-    bare = only_coded(Budget, cap) + only_coded(Cap.of, cap)
-    bare += only_coded(Cap.from_dict, {"record": Cap.of(1.0).to_dict()}) + only_coded(SqliteStore, {"folder": "f"})
-    bare += only_coded(Scope, {"dataset": "visits", "kind": "analyst", "name": "ana"})
+    bare = uncoded(Budget, cap) + uncoded(Cap.of, cap)
+    bare += uncoded(Cap.from_dict, {"record": Cap.of(1.0).to_dict()}) + uncoded(SqliteStore, {"folder": "f"})
+    bare += uncoded(Scope, {"dataset": "visits", "kind": "analyst", "name": "ana"})
     assert not bare, "\n".join(bare)
 
 

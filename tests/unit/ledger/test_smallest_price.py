@@ -27,7 +27,6 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def admissions(ledger: Ledger, event: events.Event) -> dict[str, Callable[[], Any]]:
     return {
         "reserve": lambda: ledger.reserve("visits", event),
-        "reserve_all": lambda: ledger.reserve_all(["visits"], event),
         "preview": lambda: ledger.preview("visits", event),
         "charge": lambda: ledger.budget("visits").charge(event),
         "budget's preview": lambda: ledger.budget("visits").preview(event),

@@ -12,13 +12,14 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Final
 
-from tacit.ledger import anchor, texts
+from tacit.ledger import anchor
 from tacit.ledger.permits import Scope
 from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
 from tacit.ledger.stores.slots import run_in
 from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
 from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, new_file
+from tacit.privacy import texts
 from tacit.privacy.errors import LedgerUnavailable
 
 __all__ = ["FILE_NAME", "PRAGMAS", "SqliteStore"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Final
 
-from tacit.ledger import texts
+from tacit.privacy import texts
 from tacit.privacy.errors import InvalidInput
 
 

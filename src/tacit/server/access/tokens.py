@@ -17,8 +17,8 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, Final, NoReturn
 
-from tacit.ledger import texts
 from tacit.ledger.permits import time_of
+from tacit.privacy import texts
 from tacit.privacy.errors import (
     InvalidInput,
     LedgerUnavailable,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tacit.ledger import texts
+from tacit.privacy import texts
 from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, WrongType
 
 

@@ -1,4 +1,4 @@
-"""Texts that people write into the ledger: names, purposes, reasons, notes; and the paths of its files.
+"""Texts that people write: names, purposes, reasons, notes; and the paths of files.
 
 They end up in records that are kept for good and on screens, so they are short and hold no control characters: nothing
 that ends a line, hides what follows, or writes from right to left where nobody expects it.
@@ -29,6 +29,22 @@ def name(what: str, value: object) -> str:
     return text
 
 
+def source_name(what: str, value: object) -> str:
+    """Return what a source calls a table or a column: any text that is not empty and that UTF-8 can write."""
+    if not isinstance(value, str):
+        raise WrongType(f"{what} must be a text, not {type(value).__name__}", name=what, value=value)
+    if not value:
+        raise EmptyInput(f"{what} must not be empty", name=what)
+    if not is_unicode(value):
+        raise InvalidInput(f"{what} must be a text that can be written as UTF-8", name=what, value=value)
+    return value
+
+
+def is_unicode(value: str) -> bool:
+    """Return whether a text holds no half of a pair of surrogates, which no file and no engine can hold."""
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def note(what: str, value: object, *, required: bool = False) -> str:
     """Return a sentence or two; `required` refuses an empty one."""
     text = _text(what, value, TEXT_LENGTH_MAX)
@@ -52,7 +68,7 @@ def plan(value: object) -> str:
     value = exact_text(value)
     if len(value) > PLAN_LENGTH_MAX:
         raise TooLarge(f"a plan takes at most {PLAN_LENGTH_MAX:,} characters, not {len(value):,}", name="plan")
-    if any(unicodedata.category(character) == "Cs" for character in value):
+    if not is_unicode(value):
         raise InvalidInput("a plan must be text that can be written as UTF-8", name="plan")
     return value
 
