@@ -32,9 +32,9 @@ from bench.tpch.schema import UNITS, schema
 from tacit import TacitError
 from tacit.accounting.bounds import Cost
 from tacit.engines import Columns
+from tacit.engines.protocol import SALT
 from tacit.privacy import Limits, Schema
 from tacit.query import Plan, Release, Settings, ask
-from tacit.query.row_limits import SALT
 from tacit.query.run import exact, release
 
 EPSILONS: Final = (0.1, 1.0, 10.0)

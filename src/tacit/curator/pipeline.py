@@ -24,12 +24,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from tacit.accounting.bounds import Cost
 from tacit.curator.engine_registry import Bound, EngineRegistry
 from tacit.ledger import Ledger, Permit
 from tacit.privacy.errors import AlreadySettled, Cancelled, CatalogChanged, EngineFailed, TacitError, TimedOut
 from tacit.privacy.events import Event
 
-FAILED: Final = (
+NOTHING: Final = Cost(0.0, 0.0, 0.0)
+"""What an answer costs that was released before."""
+RUN_FAILED: Final = (
     "the question could not be run to its end; what was charged stays charged, and the owner finds the reason in the "
     "ledger (tacit ledger show)"
 )
@@ -107,10 +110,10 @@ def _run(ledger: Ledger, engines: EngineRegistry, bound: Bound, permit: Permit, 
         failure = error
         reason = error.code
     except TacitError as error:
-        failure = EngineFailed(FAILED)
+        failure = EngineFailed(RUN_FAILED)
         reason = error.code
     except Exception as error:
-        failure = EngineFailed(FAILED)
+        failure = EngineFailed(RUN_FAILED)
         reason = type(error).__name__
         frames = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote a row
         _log.error("a charged run failed with %s\n%s", reason, frames)

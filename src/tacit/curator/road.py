@@ -13,7 +13,7 @@ from typing import Final
 
 from tacit.accounting.bounds import Cost
 from tacit.curator.engine_registry import Bound, EngineRegistry
-from tacit.curator.pipeline import Charge, release
+from tacit.curator.pipeline import NOTHING, Charge, release
 from tacit.curator.plans import Made, Plans, key_of
 from tacit.engines.protocol import Progress
 from tacit.ledger import Ledger, Scope
@@ -28,7 +28,6 @@ from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Targe
 from tacit.query.parse import Text, named_tables
 
 PURPOSE_MAX: Final = 500
-NOTHING: Final = Cost(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,9 @@ The same statistic of the same data is answered again from what was released, at
 from __future__ import annotations
 
 import hashlib
-from typing import Final
 
-from tacit.accounting.bounds import Cost
 from tacit.curator.engine_registry import EngineRegistry
-from tacit.curator.pipeline import Charge, release
+from tacit.curator.pipeline import NOTHING, Charge, release
 from tacit.ledger import Ledger, LedgerBudget
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Table
@@ -18,8 +16,6 @@ from tacit.stats.answer import Answer
 from tacit.stats.asking import Asked, RegisteredTable, protected
 from tacit.stats.plan import Plan, from_bytes, to_bytes
 from tacit.stats.tables import EngineRows
-
-NOTHING: Final = Cost(0.0, 0.0, 0.0)
 
 
 class CuratedTable(RegisteredTable):

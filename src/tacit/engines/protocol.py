@@ -25,6 +25,8 @@ from tacit.privacy.tables import Kind, Table
 SCHEMA: Final = "tacit_data"
 UNIT: Final = "_unit"
 ROWS: Final = "_rows"
+SALT: Final = "salt"
+"""The parameter of a statement that holds the secret by which the rows of a unit are chosen."""
 
 FAILED: Final = "the engine could not run the question to its end; what was charged stays charged"
 """The one sentence for whatever goes wrong while a statement runs: which of time, memory, disk or connection it was may

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from tacit.engines import declared as values
 from tacit.engines.names import quoted
-from tacit.engines.protocol import ROWS, UNIT
+from tacit.engines.protocol import ROWS, SALT, UNIT
 from tacit.privacy.errors import InvalidInput, NameTaken, NotInCatalog
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Table
 from tacit.privacy.units import Unit
@@ -110,12 +110,12 @@ def _uncut(column: Column, value: str) -> list[str]:
 
 
 def limited(table: Table, rows: str) -> str:
-    """Return the SELECT of at most `rows_per_unit` rows of each unit; the salt is the parameter `salt`."""
+    """Return the SELECT of at most `rows_per_unit` rows of each unit; the salt is the parameter SALT."""
     most = table.limits.rows_per_unit
     if most is None or table.unit is None:
         return rows
     names = [f"c{index}" for index in range(len(table.columns))]
-    order = ", ".join([f"hash({', '.join([UNIT, *names])}, $salt)", *names])
+    order = ", ".join([f"hash({', '.join([UNIT, *names])}, ${SALT})", *names])
     placed = f"SELECT *, row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}) AS place FROM ({rows}) AS w"
     return f"SELECT {', '.join([*names, UNIT])} FROM ({placed}) AS l WHERE place <= {most}"
 

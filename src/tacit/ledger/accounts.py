@@ -56,7 +56,7 @@ SLICES: Final = 1024
 
 RHO_MAX: Final = 2.0**40
 """More than any cap can hold; beyond it conversions lose their footing."""
-FAILED: Final = (ArithmeticError, ValueError, TacitError)
+FAILURES: Final = (ArithmeticError, ValueError, TacitError)
 """What arithmetic raises where it fails, as it may for parameters of absurd size."""
 
 
@@ -110,7 +110,7 @@ def _asked(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple
     """
     try:
         said = [measure(one) for one in _with_parts(event)]
-    except FAILED:
+    except FAILURES:
         return (math.inf,)
     return said[0] if all(number >= 0 for numbers in said for number in numbers) else (math.inf,)
 
@@ -240,7 +240,7 @@ def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
                 epsilon += count * Fraction(pure)
             else:
                 others.append(part if count == 1 else Repeated(part, count))
-    except FAILED:
+    except FAILURES:
         return (math.inf, 0.0), event
     rest = Composed(tuple(others)) if others else None
     return (rounded_up(epsilon), rounded_up(delta)), rest

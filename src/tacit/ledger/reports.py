@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.accounting import Meaning, epsilon, meaning
 from tacit.accounting.bounds import Bound, Cost
-from tacit.ledger.accounts import FAILED, Measured
+from tacit.ledger.accounts import FAILURES, Measured
 from tacit.ledger.amounts import at_least, up
 from tacit.ledger.caps import Cap
 from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated
@@ -137,5 +137,5 @@ def _attempted(compute: Callable[[], Computed]) -> Computed | None:
     try:
         with np.errstate(all="ignore"):
             return compute()
-    except FAILED:
+    except FAILURES:
         return None

@@ -70,7 +70,7 @@ class Question:
     tables: frozenset[str] = frozenset()
     """Every table that is read, also by a subquery in a condition."""
     datasets: frozenset[str] = frozenset()
-    """The budgets of the private ones among them, all of which pay."""
+    """The data sets of the private ones among them; a question about several is refused, and the one pays."""
     cuts: tuple[str, ...] = ()
     """What of each unit is left out before anything is counted, in sentences."""
     unit_rows: int = 1

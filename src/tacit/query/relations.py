@@ -140,6 +140,11 @@ def stored_of(alias: str) -> exp.Column:
     return exp.column(ROWS, table=alias)
 
 
+def selected_from(tree: exp.Query, alias: str) -> exp.Select:
+    """Return SELECT (nothing yet) FROM a subquery."""
+    return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
+
+
 def project(scope: Scope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:
     """Return SELECT values AS c0, c1, ..., unit AS _unit of a scope."""
     items = [exp.alias_(value.copy(), f"c{index}") for index, value in enumerate(values)]

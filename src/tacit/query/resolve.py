@@ -356,8 +356,12 @@ def base(table: Table, name: str, alias: str, schema: Schema) -> Scope:
 def _identifying(table: Table, fields: Mapping[str, Expression], schema: Schema) -> frozenset[frozenset[str]]:
     """Return the columns that identify rows of a table: targets of foreign keys, and what the owner states.
 
-    Engines check the targets, and what public tables are identified by. Of private tables it is taken on trust: it
-    decides about how much work a join is, never about noise.
+    Checked: engines count the targets and `identified_by`, of public and of private tables, over all rows whenever a
+    table is registered or refreshed, and refuse rows that share them. With `rows_per_unit` of 1 the unit identifies a
+    row because the engine shows no second one.
+    Trusted: that rows which stay in a database, or in files too large to be stored, share none until the next refresh.
+    What follows from it here is how many rows joins make of one unit, and so how much work it adds. The noise of a
+    join with a public table stands on that table's `identified_by` as well (`joins`).
     """
     targets = {
         step.target_column.lower()

@@ -19,7 +19,7 @@ from tacit.query.expressions import Expression
 from tacit.query.learn import Learnt
 from tacit.query.measures import How, Measure
 from tacit.query.ranked import WEIGHT, Ranked
-from tacit.query.relations import Scope
+from tacit.query.relations import Scope, selected_from
 from tacit.query.row_limits import ranked as _ranked
 from tacit.query.whole_numbers import SATURATION
 
@@ -52,7 +52,7 @@ class Grouping:
             items.insert(0, exp.alias_(self.scope.unit.copy(), "u"))
         if not items and not more:  # a SELECT has at least one item
             items.append(exp.alias_(exp.Literal.number(1), "one"))
-        inner = _from(self.scope.tree.select(*items, *more, copy=True), "r")
+        inner = selected_from(self.scope.tree.select(*items, *more, copy=True), "r")
         return inner.where(*(exp.column(f"k{index}").is_(exp.null()).not_() for index in self.listed))
 
 
@@ -118,9 +118,9 @@ def _parts(
     rows = grouping.rows(exp.alias_(grouping.scope.stored.copy(), "n"), *values.aliased)
     light = exp.LTE(this=exp.column("n"), expression=exp.Literal.number(few))
     heavy = exp.Is(this=exp.paren(light.copy()), expression=exp.true()).not_()
-    kept = _from(limited(grouping, pairs(rows.where(heavy))), "h").select(*_columns(*names, *_measured(parts)))
+    kept = selected_from(limited(grouping, pairs(rows.where(heavy))), "h").select(*_columns(*names, *_measured(parts)))
     if by_unit:
-        easy = _from(pairs(rows.where(light)), "l").select(*_columns(*names, *_measured(parts)))
+        easy = selected_from(pairs(rows.where(light)), "l").select(*_columns(*names, *_measured(parts)))
     else:
         easy = _summed(rows.where(light), names, whole)
     return exp.union(easy, kept, distinct=False)
@@ -168,8 +168,8 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     inner = inner.where(present).group_by(*_columns("u", *names, "cell"))
     within = [exp.column("u"), *map(exp.column, names)]
     all_rows = exp.Window(this=exp.Sum(this=exp.column("n")), partition_by=within)
-    counted = _from(inner, "n").select(*_columns("u", *names, "cell", "n"), exp.alias_(all_rows, "rows_all"))
-    kept = _from(limited(grouping, counted, dense=True), "c")
+    counted = selected_from(inner, "n").select(*_columns("u", *names, "cell", "n"), exp.alias_(all_rows, "rows_all"))
+    kept = selected_from(limited(grouping, counted, dense=True), "c")
     limit = exp.Literal.number(grouping.bounding.rows)
     product = exp.Mul(this=exp.Mul(this=_huge(exp.column("n")), expression=limit), expression=weight)
     scaled = exp.IntDiv(this=exp.paren(product), expression=exp.column("rows_all"))
@@ -237,7 +237,7 @@ def _different(name: str) -> exp.Expression:
 
 
 def _grouped(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
-    return _summed(_from(tree, "g"), names, sums)
+    return _summed(selected_from(tree, "g"), names, sums)
 
 
 def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
@@ -247,10 +247,6 @@ def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) 
 
 def _columns(*names: str) -> list[exp.Column]:
     return [exp.column(name) for name in names]
-
-
-def _from(tree: exp.Query, alias: str) -> exp.Select:
-    return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
 
 
 def _total(tree: exp.Expression, name: str) -> exp.Expr:

@@ -36,14 +36,13 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.protocol import ROWS, UNIT
+from tacit.engines.protocol import ROWS, SALT, UNIT
 from tacit.privacy.errors import Place, TooWide
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
-from tacit.query.relations import Scope, project, unit_of
+from tacit.query.relations import Scope, project, selected_from, unit_of
 from tacit.query.scalars.trees import standing_for
 
-SALT: Final = "salt"
 JOINED_ROWS_PER_UNIT: int = 64
 """How many rows of a unit are joined at most, of a side for which no limit was declared."""
 
@@ -238,9 +237,5 @@ def ranked(
         partition_by=[one.copy() for one in within],
         order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
     )
-    numbered = _from(tree, "p").select(exp.Star(), exp.alias_(window, name))
-    return _from(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)
-
-
-def _from(tree: exp.Query, alias: str) -> exp.Select:
-    return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
+    numbered = selected_from(tree, "p").select(exp.Star(), exp.alias_(window, name))
+    return selected_from(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines.protocol import Columns, Engine, Progress
+from tacit.engines.protocol import SALT, Columns, Engine, Progress
 from tacit.ledger.answer_size import fitting
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
@@ -29,7 +29,6 @@ from tacit.query.expressions import Range
 from tacit.query.learn import learnt
 from tacit.query.plan import Plan, Statement
 from tacit.query.rewrite import UNITS
-from tacit.query.row_limits import SALT
 from tacit.query.whole_numbers import group_sums
 
 OTHER: Final = "other"

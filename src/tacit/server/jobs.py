@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tacit.curator.pipeline import FAILED
+from tacit.curator.pipeline import RUN_FAILED
 from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut, UnknownName
 from tacit.server.database import Database
 from tacit.server.failures import document_of, unforeseen
@@ -204,7 +204,7 @@ def _begun(running: Running) -> Document:
     try:
         return running.work()
     except TimedOut:  # the limit is the server's, and nothing tells it apart from another failure
-        raise EngineFailed(FAILED) from None
+        raise EngineFailed(RUN_FAILED) from None
     finally:
         running.thread = None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,10 @@ from sqlglot import parse_one
 from sqlglot.expressions import Query
 
 from tacit.engines.names import literal, quoted
-from tacit.engines.protocol import SCHEMA, UNIT, Columns, Engine
+from tacit.engines.protocol import SALT, SCHEMA, UNIT, Columns, Engine
 from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import Kind, Table
 from tacit.stats.rows import EDGES_MAX, SATURATION, Cut, Scale, Term, saturated
-
-SALT: Final = "salt"
 
 
 class EngineRows:

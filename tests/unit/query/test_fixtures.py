@@ -16,9 +16,9 @@ import pytest
 
 from tacit.accounting.bounds import Cost
 from tacit.curator.catalog import Catalog
+from tacit.engines.protocol import SALT
 from tacit.privacy.tables import Schema
 from tacit.query import Noisy, Plan, Release, finish, run
-from tacit.query.row_limits import SALT
 from tests.support.memory_engine import MemoryEngine
 from tests.unit.query.fixtures import FOLDER, Case, cases, outcome, write
 from tests.unit.query.plain import answered, differences

@@ -18,7 +18,7 @@ from sqlglot import exp
 from tacit.engines.postgres import relations, sources
 from tacit.engines.postgres.connecting import Connections
 from tacit.engines.postgres.fingerprints import Fingerprints
-from tacit.engines.postgres.relations import SALT, Shown
+from tacit.engines.postgres.relations import TABLE_SALT, Shown
 from tacit.engines.postgres.running import Runs, answer
 from tacit.engines.postgres.sources import Found
 from tacit.engines.postgres.transactions import Transactions
@@ -172,7 +172,7 @@ class PostgresEngine:
             self._tables[made.table.name.lower()] = made
 
     def _answer(self, connection: Any, sql: str, parameters: Mapping[str, Any] | None = None) -> Columns:
-        return answer(connection, sql, {**(parameters or {}), SALT: self._salt})
+        return answer(connection, sql, {**(parameters or {}), TABLE_SALT: self._salt})
 
     def _refreshed(self, connection: Any, known: _Registered, parents: Sequence[_Registered]) -> _Registered:
         """Return a table as it is in the database now."""

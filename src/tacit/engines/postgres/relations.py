@@ -22,7 +22,7 @@ from tacit.engines.protocol import SCHEMA
 from tacit.privacy.tables import Table
 
 SOURCE: Final = "tacit_source"
-SALT: Final = "table_salt"
+TABLE_SALT: Final = "table_salt"
 """The parameter with the salt by which rows of a unit are chosen; a question has a salt of its own."""
 
 
@@ -72,7 +72,7 @@ def translated(sql: str, tables: Sequence[Table]) -> tuple[str, Columns]:
     tree = sqlglot.parse_one(sql, dialect="duckdb")
     assert isinstance(tree, exp.Query)
     for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):
-        node.replace(exp.Placeholder(this=SALT))
+        node.replace(exp.Placeholder(this=TABLE_SALT))
     known = {(SOURCE, source_name(one).lower()): base(one) for one in tables}
     text, columns, _ = written(tree, known)
     return text, columns

@@ -20,7 +20,7 @@ from tacit.engines.addresses import check_spark
 from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, spark, view_of
 from tacit.engines.dialects.spark.pieces import quoted as backquoted
 from tacit.engines.names import digest, quoted
-from tacit.engines.protocol import FAILED, ROWS, SCHEMA, UNIT, Columns, Described, Progress, Source
+from tacit.engines.protocol import FAILED, ROWS, SALT, SCHEMA, UNIT, Columns, Described, Progress, Source
 from tacit.engines.relations import check
 from tacit.engines.relations import place as place_of
 from tacit.engines.spark import sessions, sources
@@ -33,7 +33,6 @@ from tacit.privacy.tables import Kind, Table
 
 T = TypeVar("T")
 
-SALT: Final = "salt"
 _ATTEMPTS: Final = 3
 _INT64: Final = 2**63
 
