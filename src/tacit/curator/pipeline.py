@@ -10,8 +10,8 @@ What fails after the charge. Whether a run fails must tell as little as possible
    texts and numbers of rows per unit are bounded when the question is planned, so one unit adds a small, public amount
    of work. What is left are failures of the machine: no memory, no disk, no connection, time is up.
 2. All of them are one error, EngineFailed, with one sentence. The reason is noted in the ledger, for its owner. Only
-   what the caller decided itself is told apart: that it cancelled, and that the time limit it gave has passed (on a
-   server the owner sets time limits, and there that is EngineFailed as well).
+   what the caller decided itself is told apart: that it cancelled, and, over DuckDB, that the time limit it gave has
+   passed (on a server the owner sets time limits, and there that is EngineFailed as well).
 3. The charge stands, and is not good for another run: a key whose run failed or was cancelled is refused. A budget has
    a smallest price, so the bits that failures could tell are few and counted.
 """
