@@ -57,6 +57,28 @@ def check(table: Table, others: Mapping[str, Table]) -> None:
     _check_unclamped(here, here.column(table.unit.column))
 
 
+def not_registered(name: str) -> NotInCatalog:
+    """Return the error of a table that an engine does not know."""
+    return NotInCatalog(f"{name} is not registered with the engine; register it first", name="table", value=name)
+
+
+def not_unique(table: Table, parent: Table, column: str) -> InvalidInput:
+    """Return the error of a foreign key that leads to several rows."""
+    return InvalidInput(
+        f"{parent.name}.{column} is not unique, so a row of {table.name} would belong to several units; lead to a "
+        "column that identifies the rows",
+        name="unit",
+    )
+
+
+def not_identified(table: Table) -> InvalidInput:
+    """Return the error of a table two rows of which share what is said to identify them."""
+    return InvalidInput(
+        f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
+        name="identified_by",
+    )
+
+
 def _check_unclamped(table: Table, column: Column) -> None:
     """Refuse a key whose values are moved to bounds, dates to the years 1 to 9999: several would become one."""
     if (column.facts is not None or values.ends(column) is not None) and not _is_unit(table, column):

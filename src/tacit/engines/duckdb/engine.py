@@ -33,8 +33,8 @@ from tacit.engines.duckdb.running import Runs, answer
 from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
 from tacit.engines.names import digest, quoted
 from tacit.engines.protocol import Columns, Described, Progress, Source
-from tacit.engines.relations import check, place
-from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NotInCatalog, SourceMissing
+from tacit.engines.relations import check, not_identified, not_registered, not_unique, place
+from tacit.privacy.errors import Cancelled, EngineFailed, SourceMissing
 from tacit.privacy.tables import Table
 
 ROWS_STORED_MAX: Final = 30_000_000
@@ -182,9 +182,7 @@ class DuckDBEngine:
         try:
             return self._tables[name.lower()]
         except KeyError:
-            raise NotInCatalog(
-                f"{name} is not registered with the engine; register it first", name="table", value=name
-            ) from None
+            raise not_registered(name) from None
 
     def _building(self) -> Connection:
         if self._builder is None:
@@ -318,11 +316,7 @@ class DuckDBEngine:
             with opened(self._building(), whole.attached):
                 counted = self._work(lambda sql=sql: answer(self._building(), sql), parent.source)
             if counted["rows"][0] != counted["keys"][0]:
-                raise InvalidInput(
-                    f"{parent.table.name}.{step.target_column} is not unique, so a row of {table.name} would belong to "
-                    "several units; lead to a column that identifies the rows",
-                    name="unit",
-                )
+                raise not_unique(table, parent.table, step.target_column)
             self._store.mark(parent.table.name, fact)
 
     def _check_rows(self, table: Table, source: Source, rows: Shown) -> None:
@@ -345,10 +339,7 @@ class DuckDBEngine:
         with opened(self._building(), rows.attached):
             counted = self._work(lambda: answer(self._building(), sql), source)
         if counted["n"][0]:
-            raise InvalidInput(
-                f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
-                name="identified_by",
-            )
+            raise not_identified(table)
 
     def _fill(self, table: Table, rows: Shown, source: Source, aside: str) -> None:
         """Store the rows of a table in an empty database file."""

@@ -23,9 +23,8 @@ from tacit.engines.postgres.running import Runs, answer
 from tacit.engines.postgres.sources import Found
 from tacit.engines.postgres.transactions import Transactions
 from tacit.engines.protocol import Columns, Described, Progress, Source
-from tacit.engines.relations import check, place
+from tacit.engines.relations import check, not_identified, not_registered, not_unique, place
 from tacit.engines.statement_errors import with_uniform_errors
-from tacit.privacy.errors import InvalidInput, NotInCatalog
 from tacit.privacy.tables import Table
 
 UNICODE_CASE_SINCE: Final = 170_000
@@ -161,7 +160,7 @@ class PostgresEngine:
         with self._lock:
             known = self._tables.get(name.lower())
         if known is None:
-            raise NotInCatalog(f"{name} is not registered with the engine; register it first", name="table", value=name)
+            raise not_registered(name)
         return known
 
     def _parents(self, table: Table) -> list[_Registered]:
@@ -201,20 +200,13 @@ class PostgresEngine:
             )
             counted = self._over(connection, parent, rows)
             if counted["n"][0] != counted["m"][0]:
-                raise InvalidInput(
-                    f"{parent.table.name}.{step.target_column} is not unique, so a row of {table.name} would belong to "
-                    "several units; lead to a column that identifies the rows",
-                    name="unit",
-                )
+                raise not_unique(table, parent.table, step.target_column)
         if not table.identified_by:
             return
         keys = ", ".join(f"c{place(table, name)}" for name in table.identified_by)
         rows = f"SELECT {keys} FROM ({relations.declared(table)}) AS d GROUP BY {keys} HAVING COUNT(*) > 1"
         if self._over(connection, known, f"SELECT COUNT(*) AS n FROM ({rows}) AS e")["n"][0]:
-            raise InvalidInput(
-                f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
-                name="identified_by",
-            )
+            raise not_identified(table)
 
     def _over(self, connection: Any, known: _Registered, sql: str) -> Columns:
         """Run a query, in DuckDB's SQL, over the rows of a source."""

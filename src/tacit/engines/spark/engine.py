@@ -21,14 +21,14 @@ from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, spark, view
 from tacit.engines.dialects.spark.pieces import quoted as backquoted
 from tacit.engines.names import digest, quoted
 from tacit.engines.protocol import FAILED, ROWS, SALT, SCHEMA, UNIT, Columns, Described, Progress, Source
-from tacit.engines.relations import check
+from tacit.engines.relations import check, not_identified, not_registered, not_unique
 from tacit.engines.relations import place as place_of
 from tacit.engines.spark import sessions, sources
 from tacit.engines.spark.kinds import cast
 from tacit.engines.spark.running import Runs, answer
 from tacit.engines.spark.sessions import Session
 from tacit.engines.statement_errors import with_uniform_errors
-from tacit.privacy.errors import EngineFailed, InvalidInput, NoConnection, NotInCatalog, SourceMissing
+from tacit.privacy.errors import EngineFailed, NoConnection, SourceMissing
 from tacit.privacy.tables import Kind, Table
 
 T = TypeVar("T")
@@ -194,9 +194,7 @@ class SparkEngine:
         try:
             return self._tables[name.lower()]
         except KeyError:
-            raise NotInCatalog(
-                f"{name} is not registered with the engine; register it first", name="table", value=name
-            ) from None
+            raise not_registered(name) from None
 
     def _work(self, work: Any, source: Source) -> Any:
         """Do a part of a preparation, so that it can be cancelled."""
@@ -339,11 +337,7 @@ class SparkEngine:
             sql = f"SELECT count({key}) AS n, count(DISTINCT {key}) AS keys FROM {view}"
             counted = self._asked(sql, parent.source)
             if counted["n"][0] != counted["keys"][0]:
-                raise InvalidInput(
-                    f"{parent.table.name}.{step.target_column} is not unique, so a row of {table.name} would belong to "
-                    "several units; lead to a column that identifies the rows",
-                    name="unit",
-                )
+                raise not_unique(table, parent.table, step.target_column)
 
     def _check_identified(self, table: Table, source: Source) -> None:
         """Refuse a table two rows of which share what is said to identify them: joins would multiply rows."""
@@ -353,10 +347,7 @@ class SparkEngine:
         view = backquoted(view_of(table.name, ROWS_SCHEMA))
         sql = f"SELECT count(*) AS n FROM (SELECT {keys} FROM {view} GROUP BY {keys} HAVING count(*) > 1)"
         if self._asked(sql, source)["n"][0]:
-            raise InvalidInput(
-                f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
-                name="identified_by",
-            )
+            raise not_identified(table)
 
     def _asked(self, sql: str, source: Source) -> Columns:
         session, _ = self._connected()
