@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from tacit.client.failures import error_of, understood
@@ -20,8 +20,8 @@ from tacit.client.tables import limits_document
 from tacit.client.values import number_document, tagged
 from tacit.client.wire import Reply, Wire
 from tacit.privacy import texts
-from tacit.privacy.arguments import mapping, require_progress
-from tacit.privacy.bounds import Categories, Category
+from tacit.privacy.arguments import instances, mapping, require_progress
+from tacit.privacy.bounds import Category
 from tacit.privacy.errors import (
     Cancelled,
     InvalidInput,
@@ -79,7 +79,9 @@ def question_document(
 
 def _keys_document(keys: Mapping[str, Sequence[Category]]) -> dict[str, Any]:
     stated = mapping("keys", keys, "a list of values for each key")
-    return {name: tagged(Categories(values).values) for name, values in stated.items()}
+    return {
+        name: tagged(instances("keys", one, object, "a list of values for each key")) for name, one in stated.items()
+    }
 
 
 class Asking:
@@ -200,10 +202,13 @@ class Asking:
                 document = self._wire.get("jobs", job)
                 with understood("the job"):
                     state = document["state"]
-                    if state in ("waiting", "running") and progress is not None:
-                        progress(min(0.99, document["elapsed_s"] / max(document["expected_s"], 0.1)))
                 if state not in ("waiting", "running"):
                     return _ended(job, document)
+                if progress is not None:
+                    with understood("the job"):
+                        share = min(0.99, document["elapsed_s"] / max(document["expected_s"], 0.1))
+                    with suppress(Exception):  # to be told is a courtesy, and must not lose the answer
+                        progress(share)
                 if deadline_s is not None and self._clock() >= deadline_s:
                     raise TimedOut(
                         f"the question goes on at the server as the job {job}, and what was charged stays charged; ask "

@@ -215,6 +215,15 @@ def test_a_job_is_followed_until_it_is_done() -> None:
     assert shares == [0.25] * 3
 
 
+@pytest.mark.parametrize("error", [TypeError, KeyError, ZeroDivisionError])
+def test_a_progress_function_that_fails_does_not_lose_the_answer(error: type[Exception]) -> None:
+    def fail(_share: float) -> None:
+        raise error
+
+    served = Served(job_server(job("running"), job("done", release=RELEASE)))
+    assert served.client.sql(SQL, 0.5, progress=fail).rows[0]["n"] == 601
+
+
 def test_a_job_that_failed_raises_what_it_failed_with() -> None:
     error = json.loads(refused("T203", 422, {"accepted": "others"}).content)["error"]
     with pytest.raises(ShowsUnits) as caught:
