@@ -18,7 +18,7 @@ Durable, in a folder (SQLite) or in PostgreSQL:
 The rooms, from the inside out: `amounts` (exact integers), `caps`, `accounts` (one measure each), `filters` (the OR of
 them, with its proof), `budget`; `journal` (chained records), `rows` and `replay` (what records do), `stores` (SQLite,
 PostgreSQL), `work` (one transaction), `verification`, `anchor` (the head noted outside), `restoring`, `transfer`,
-`admission`, `definitions`, `requests`, `ledger`.
+`admission`, `answer_size`, `definitions`, `requests`, `ledger`.
 """
 
 from tacit.ledger.anchor import FILE_NAME as HEAD_FILE

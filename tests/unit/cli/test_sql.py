@@ -127,3 +127,14 @@ def test_a_folder_that_nobody_made_is_not_made_by_a_question(
     assert code == 2
     assert "tacit init" in err
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "1e300", "soon"])
+def test_a_time_limit_that_is_none_is_bad_use_and_charges_nothing(
+    clinic: str, capsys: pytest.CaptureFixture[str], seconds: str
+) -> None:
+    for words in (["sql", BY_SEX], ["stats", "mean", "visits", "age", "--rows-per-unit", "1"]):
+        code, out, err = asked(capsys, *words, "--epsilon", "1", "--folder", clinic, "--timeout", seconds)
+        assert (code, out) == (2, "")
+        assert "timeout" in err
+    assert asked(capsys, "budget", "show", "--folder", clinic)[1].split("\t")[1] == "0"
