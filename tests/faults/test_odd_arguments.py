@@ -24,6 +24,7 @@ from tacit.client import Client
 from tacit.curator import PrivacyWarning
 from tacit.privacy import events
 from tacit.privacy.tables import Column, Kind, Table
+from tacit.stats.asking import Asked
 from tests.support.odd_arguments import ODD, failure, odd_calls, public, uncoded
 
 COUNT: Final = "SELECT COUNT(*) AS n, SUM(age) AS s FROM visits WHERE age < {}"
@@ -177,6 +178,15 @@ def test_an_odd_argument_of_a_release_is_an_error_of_the_tree(curator: tacit.Cur
     release = curator.sql(COUNT.format(3), 1.0)
     bare = uncoded(release.intervals, {}) + uncoded(curator.table("visits").__getitem__, {"name": "age"})
     assert not bare, "\n".join(bare)
+
+
+@pytest.mark.parametrize("name", Asked.__annotations__)
+def test_an_odd_argument_of_a_statistic_of_a_table_changes_nothing(curator: tacit.Curator, name: str) -> None:
+    age = curator.table("visits")["age"]
+    for odd in ODD:
+        before, given = state(curator), {"epsilon": 1.0, name: odd}
+        if failure(lambda given=given: tacit.stats.mean(age, bounds=(0, next(FRESH)), **given)) is not None:
+            assert state(curator) == before, odd
 
 
 TIMES: Final = [0, -1, -0.0, float("nan"), float("inf"), "5", True, b"5", [5], 10**400, 1e300, object()]
