@@ -259,3 +259,36 @@ def test_every_method_of_a_client_is_tried() -> None:
 def test_an_odd_argument_of_a_client_is_an_error_of_the_tree(name: str) -> None:
     bare = uncoded(getattr(remote(), name), REMOTE[name])
     assert not bare, "\n".join(bare)
+
+
+PARTS: Final[dict[str, dict[str, dict[str, Any]]]] = {
+    "ledger": {
+        "export": {"path": "export"},
+        "history": {},
+        "records": {},
+        "reservations": {},
+        "verify": {},
+    },
+    "people": {
+        "add": {"name": "ana"},
+        "all": {},
+        "create_token": {},
+        "grant": {"name": "ana", "role": "analyst"},
+        "remove": {"name": "ana"},
+        "revoke_token": {"token": "t"},
+        "tokens": {},
+        "withdraw": {"name": "ana", "role": "analyst"},
+    },
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_odd_argument_of_a_part_of_a_client_is_an_error_of_the_tree(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = getattr(remote(), part)
+    assert PARTS[part].keys() == public(type(found))
+    bare = [sentence for name, given in PARTS[part].items() for sentence in uncoded(getattr(found, name), given)]
+    assert not bare, "\n".join(bare)
+    assert not list(tmp_path.iterdir())

@@ -10,6 +10,8 @@ from tacit.client.failures import understood
 from tacit.client.wire import Wire
 from tacit.ledger.stores.sqlite_file import new_file
 from tacit.privacy.errors import ServerUnreachable
+from tacit.privacy.numbers import truth_value
+from tacit.privacy.texts import path as path_of
 
 RECORDS_AT_ONCE: Final = 100
 LAST_LINE_MAX: Final = 4096
@@ -36,14 +38,14 @@ class RemoteLedger:
 
     def verify(self, *, full: bool = False) -> dict[str, Any]:
         """Check that the journal is whole and that the tables say what it says, or raise LedgerCorrupt."""
-        return dict(self._wire.get("ledger", "verify", query={"full": _truth(full)}))
+        return dict(self._wire.get("ledger", "verify", query={"full": _truth("full", full)}))
 
     def export(self, path: Path | str, *, answers: bool = False) -> Path:
         """Write the ledger as JSON lines to a new file, whole or not at all; owners may have the answers in it."""
-        target = Path(path)
+        target = path_of("path", path)
         with new_file(target) as aside:
             with aside.open("wb") as file:
-                self._wire.save("ledger", "export", query={"answers": _truth(answers)}, write=file.write)
+                self._wire.save("ledger", "export", query={"answers": _truth("answers", answers)}, write=file.write)
             if not _is_whole(aside):
                 raise ServerUnreachable(f"the export from {self._wire.url} was cut off; try again")
         return target
@@ -55,8 +57,8 @@ class RemoteLedger:
             return [dict(one) for one in document]
 
 
-def _truth(value: bool) -> str:
-    return "true" if value else "false"
+def _truth(name: str, value: bool) -> str:
+    return "true" if truth_value(name, value) else "false"
 
 
 def _is_whole(path: Path) -> bool:
