@@ -32,7 +32,8 @@ def mapping(name: str, value: Mapping[str, T], words: str) -> Mapping[str, T]:
     given: object = value
     if not isinstance(given, Mapping):
         raise WrongType(f"{name} must be {words}, not {type(value).__name__}", name=name, value=value)
-    instances(name, tuple(value), str, words)
+    for key in value:
+        instance(f"a name in {name}", key, str, "a text")
     return value
 
 

@@ -83,14 +83,18 @@ def test_a_statement_about_a_table_that_means_nothing_is_refused(tmp_path: Path,
         ('unit = "id"', "", ', line 1: write unit = "COLUMN" for the column whose values visits protects'),
         ('unit = "id"', "public = false", ', line 1: write unit = "COLUMN" for the column whose values visits'),
         ('unit = "id"', "public = true\nrows_per_unit = 1", ", line 4: visits is public: no unit in it can be limited"),
-        ('unit = "id"', 'unit = ""', ", line 3: a unit names the column"),
+        ('unit = "id"', 'unit = ""', ", line 3: the column that identifies whom"),
         ('unit = "id"', "unit = 1", ', line 3: unit is a column, such as "patient_id"'),
         ('unit = "id"', 'unit = "ix"', ", line 1: visits has no column ix"),
         ('unit = "id"', "unit = { colum = 1 }", ", line 3: nothing is called 'colum' here; is column meant?"),
         ('unit = "id"', 'unit = { column = "p", through = 1 }', ", line 3: through is a list: the keys on the way"),
         ('unit = "id"', 'unit = { column = "p", through = [1] }', ", line 3: a step of through is { column ="),
         ('unit = "id"', 'unit = { column = "p", through = [{ tabel = "v" }] }', ", line 3: nothing is called 'tabel'"),
-        ('unit = "id"', 'unit = { column = "p", through = [{ table = "v" }] }', ", line 3: a foreign key names its"),
+        (
+            'unit = "id"',
+            'unit = { column = "p", through = [{ table = "v" }] }',
+            ", line 3: the column of a foreign key must not",
+        ),
         (
             'unit = "id"',
             'unit = { column = "p", through = [{ column = "id", table = "v", target = "x" }] }',
@@ -166,7 +170,7 @@ def test_two_columns_that_differ_in_case_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_column_without_a_name_is_refused(tmp_path: Path) -> None:
-    assert "a column has a name" in refusal(tmp_path, GOOD + '"" = { kind = "text" }\n')
+    assert "the name of a column must not be empty" in refusal(tmp_path, GOOD + '"" = { kind = "text" }\n')
 
 
 def test_a_file_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:

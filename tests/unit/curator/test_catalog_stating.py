@@ -69,7 +69,7 @@ def test_a_unit_can_lie_in_another_table() -> None:
         ({"unit": 5}, WrongType, "a unit is the name of a column or a Unit, not 5"),
         ({"unit": "age", "columns": {"agee": Bounds(0, 1)}}, NotInCatalog, "no column agee; is age meant"),
         ({"unit": "age", "columns": {"zzz": Bounds(0, 1)}}, NotInCatalog, "it has Patient_ID, age, sex, day, scan"),
-        ({"unit": "age", "columns": {1: Bounds(0, 1)}}, WrongType, "named by a text, not 1"),
+        ({"unit": "age", "columns": {1: Bounds(0, 1)}}, WrongType, "a name in columns must be a text"),
         ({"unit": "age", "columns": {"scan": Categories(["a"])}}, InvalidInput, "BLOB"),
         ({"unit": "age", "columns": {"age": (0, 120)}}, WrongType, "what is known of age is Bounds or Categories"),
         ({"unit": "age", "columns": {"age": Bounds(0, 1.5)}}, WrongType, "age is integer: its bounds are whole"),

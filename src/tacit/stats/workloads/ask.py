@@ -46,6 +46,11 @@ def workload(
     **asked: Unpack[Asked],
 ) -> WorkloadAnswer:
     """All queries of some workloads over columns, given by name or as a frame, for the least expected error."""
+    for one in workloads:
+        if not isinstance(one, Workload):
+            raise WrongType(
+                f"a workload is Ranges('age') and the like, not {type(one).__name__}", name="workload", value=one
+            )
     parts = flattened(workloads)
     if not parts:
         raise EmptyInput("there is nothing asked: name a workload, such as Ranges('age')", name="workload")
