@@ -253,7 +253,7 @@ def _limits() -> Iterator[tuple[str, str]]:
     yield "joined rows of a unit", f"{row_limits.JOINED_ROWS_MAX:,}"
     yield "rows that may become of one stored row by joins and unions", f"{row_limits.AMPLIFICATION_MAX:,}"
     yield (
-        f"steps that a question takes for a unit with {row_limits.STORED_ROWS} stored rows, and characters that it sorts",
+        f"steps for a unit with {row_limits.STORED_ROWS} stored rows, and characters of it that are grouped or sorted",
         f"{row_limits.WORK_MAX:,} and {row_limits.HELD_CHARACTERS_MAX:,}",
     )
     yield "rows of a public table whose number is not stated", f"{row_limits.PUBLIC_ROWS:,}"
