@@ -22,8 +22,9 @@ from tacit.privacy.events import Composed, Event, Exponential, Gaussian, Laplace
 SCRIPTS: Final = Path(__file__).parent / "peers"
 PEERS: Final = ("dp_accounting", "prv_accountant", "autodp", "opacus")
 EXCESS_GOAL: Final = 1.001
-WIDTH_GOAL: Final = 0.01
+WIDTH_GOAL: Final = 0.002
 SECONDS_GOAL: Final = 0.2
+MANY_SECONDS_GOAL: Final = 1.0
 CALIBRATION_SECONDS_GOAL: Final = 1.0
 WASTE_GOAL: Final = 1e-3
 TINY_DELTA: Final = 1e-30
@@ -89,6 +90,9 @@ def _speed(quick: bool) -> Iterator[Result]:
     event = Repeated(Sampled(rate, Gaussian(sigma)), count)
     seconds = [_seconds(lambda: accounting.epsilon(event, delta)) for _ in range(3 if quick else 9)]
     yield Result("one training's epsilon", statistics.median(seconds), "s", goal=SECONDS_GOAL)
+    many = Composed(tuple(Sampled(0.005 + 1e-5 * one, Gaussian(0.8 + 1e-3 * one)) for one in range(1000)))
+    seconds_of_many = _seconds(lambda: accounting.epsilon(many, 1e-6))
+    yield Result("epsilon of 1,000 steps, no two alike", seconds_of_many, "s", goal=MANY_SECONDS_GOAL)
 
 
 def _calibration(targets: tuple[tuple[float, float, float, int], ...]) -> Iterator[Result]:

@@ -22,7 +22,7 @@ WASTE: Final = 5e-4
 """How far below the target the answer may stay, relatively."""
 
 ROUGH: Final = 0.2
-FINE: Final = 0.02
+FINE: Final = 0.002
 """The widths of bounds while the parameter is bracketed and while it is sought; they are upper bounds all the same."""
 
 PARAMETER_MIN, PARAMETER_MAX = 1e-9, 1e12

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,11 +21,12 @@ from tacit.accounting.loss import (
     Curve,
     Focus,
     Lattice,
+    Sketch,
     focus_on_delta,
     focus_on_epsilon,
     on_lattice,
     rough_delta,
-    spread,
+    sharper_epsilon,
     total_variation,
     window,
 )
@@ -38,20 +39,26 @@ from tacit.privacy import events
 from tacit.privacy.events import Event
 
 Counted: TypeAlias = list[tuple[Pair, int]]
-Aim: TypeAlias = Callable[[Sequence[Lattice], float], Focus]
+Aim: TypeAlias = Callable[[Sketch], Focus]
 
 WAYS_MAX: Final = 64
 COUNT_MAX: Final = 2**46
 """How many parts a lattice can compose: the errors of the transform grow with them."""
 
-WIDTH: Final = 0.007
+WIDTH: Final = 0.001
 """How far apart the two bounds on epsilon may be, relatively, as far as the lattice decides it."""
 
 ETA_SHARE: Final = 1e-3
 """The lower bound's failure probability, as a share of delta."""
 
+TAIL_SHARE: Final = 1e-6
+"""How much is given away of what lies above all lattices, as a share of delta."""
+
 POINTS: Final = 1 << 20
 COARSE_POINTS: Final = 1 << 13
+CELLS: Final = 1 << 21
+"""Where lattices have more points than this all in all, bounds may be four times as far apart as was asked for."""
+
 COARSENED_MAX: Final = 5
 REFINED_MAX: Final = 5
 VAIN_MAX: Final = 3
@@ -82,7 +89,7 @@ class Plan:
         certain = attained(event)
         return cls(ways, (_ways(certain) or []) if certain is not None else [])
 
-    @property
+    @cached_property
     def is_exact(self) -> bool:
         """Whether every part's pair is that of a mechanism which the event describes."""
         return self._ways == self._attained_ways and all(is_exact(part) for way in self._ways for part in way)
@@ -219,33 +226,40 @@ def _epsilon(pairs: Counted, delta: float, width: float, enough: float = 0.0) ->
     The lattice starts coarse, and gets as fine as the distance between the two bounds asks for.
     """
     count = sum(number for _, number in pairs)
-    tail, eta = max(delta * 1e-7, TAIL_MIN) / count, delta * ETA_SHARE
-    step, some = _coarsest(pairs, tail), _some(pairs)
+    tail, eta = max(delta * TAIL_SHARE, TAIL_MIN) / count, delta * ETA_SHARE
+    spans = _spans(pairs, tail)
+    step, some = max(max(spans) / COARSE_POINTS, STEP_MIN), _some(pairs, spans)
     lattices = _lattices(some, step, tail)
     if some is pairs and total_variation(lattices, step) <= delta:
         return 0.0, 0.0
     aim: Aim = partial(focus_on_delta, delta=delta)
-    guess = aim(lattices, step).epsilon
-    fine = _fine(max(guess, spread(lattices, step) / 10), width, count, eta)
-    if guess < enough < math.inf and _is_enough(pairs, max(step, 4 * fine), tail, enough, delta):
-        return 0.0, enough
-    step = fine if 4 * fine > step else step
+    sketch = Sketch(lattices, step)
+    guess = aim(sketch)
+    fine = _fine(max(sharper_epsilon(sketch, guess), sketch.spread() / 10), guess.tilt, width, count, eta)
+    for coarser in (16, 4) if guess.epsilon < enough < math.inf else ():
+        if _is_enough(pairs, coarser * max(step / 4, fine), tail, enough, delta):
+            return 0.0, enough
+    coarsened = _coarsened(spans, fine)
+    step = coarsened * fine if 4 * coarsened * fine > step else step
     lower, upper, refocused = 0.0, math.inf, False
     for _ in range(REFINED_MAX):
-        curve = _curve(pairs, step, tail, aim)
+        curve, wide = _curve(pairs, step, tail, aim), coarsened**2 * width
         if curve is None:
             break
         found = curve.epsilon_upper(delta)
         stalled, upper = lower == 0 and 0.999 * upper < found < math.inf, min(upper, found)
         lower = max(lower, curve.epsilon_lower(delta, found, eta))
-        if upper in (0, math.inf) or upper <= (1 + 1.3 * width) * lower:
+        if upper in (0, math.inf) or upper <= (1 + 2 * wide) * lower:
             break
-        gentle = 10 / (width * upper)
-        if curve.shift(eta) < (upper - lower) / 4 and curve.focus.tilt > gentle:  # too steep below a great mass on top
+        gentle, gap = 10 / (width * upper), upper - lower
+        if 4 * min(curve.shift(eta), curve.lag) < gap and curve.focus.tilt > gentle:  # too steep below a mass on top
             there = _curve(pairs, curve.step, tail, _towards(upper, tilt_max=gentle))
             lower = max(lower, there.epsilon_lower(delta, upper, eta) if there is not None else 0.0)
-        wanted = min(max(width * upper / max(curve.shift(eta), STEP_MIN), 1 / 64), 1.0)
-        finer = max(curve.step * wanted, _finest(pairs, tail))
+        # what moves cost falls with the step or, as soon as a lower bound is found by `lag`, with its square
+        wanted = max(width * upper / max(curve.shift(eta), STEP_MIN), math.sqrt(width * upper / gap) if lower else 0.0)
+        wanted = min(max(wanted, 1 / 64), 1.0)
+        coarsened = _coarsened(spans, curve.step * wanted)
+        finer = max(coarsened * curve.step * wanted, max(spans) / POINTS, STEP_MIN)
         far_off = upper < 0.7 * curve.focus.epsilon  # the first focus is a Rényi bound, far off for few parts
         at_limit = curve.step > step and (refocused or not far_off)
         if stalled or at_limit or (not far_off and finer > 0.9 * step):
@@ -265,8 +279,8 @@ def _is_enough(pairs: Counted, step: float, tail: float, epsilon: float, delta: 
 def _towards(epsilon: float, *, tilt_max: float = math.inf) -> Aim:
     """Return how to find the tilt that is precise at `epsilon`, or a gentler one."""
 
-    def aim(lattices: Sequence[Lattice], step: float) -> Focus:
-        focus = focus_on_epsilon(lattices, step, epsilon)
+    def aim(sketch: Sketch) -> Focus:
+        focus = focus_on_epsilon(sketch, epsilon)
         return focus._replace(tilt=min(focus.tilt, tilt_max))
 
     return aim
@@ -280,7 +294,7 @@ def _delta(pairs: Counted, epsilon: float) -> tuple[float, float]:
     if upper == 0:
         return 0.0, 0.0
     eta = upper * ETA_SHARE
-    return max(0.0, curve.delta(epsilon + curve.shift(eta), upper=False) - eta), upper
+    return curve.delta_lower(epsilon, eta), upper
 
 
 def _deltas(pairs: Counted, epsilons: Sequence[float]) -> list[float]:
@@ -304,12 +318,16 @@ def _curve_at(pairs: Counted, epsilon: float) -> Curve | None:
     """Return the curve that is precise at `epsilon`, or None where its lattice would have too many points."""
     count = sum(number for _, number in pairs)
     tail = TAIL_MIN / count
-    coarse = _coarsest(pairs, tail)
-    rough = _lattices(_some(pairs), coarse, tail)
-    expected = max(rough_delta(rough, coarse, focus_on_epsilon(rough, coarse, epsilon)), TAIL_MIN)
-    tail = min(max(expected * 1e-7, TAIL_MIN), 1e-24) / count
-    fine = _fine(max(epsilon, spread(rough, coarse) / 10), WIDTH / 2, count, expected * ETA_SHARE)
-    return _curve(pairs, max(fine, _finest(pairs, tail)), tail, _towards(epsilon))
+    spans = _spans(pairs, tail)
+    coarse = max(max(spans) / COARSE_POINTS, STEP_MIN)
+    sketch = Sketch(_lattices(_some(pairs, spans), coarse, tail), coarse)
+    focus = focus_on_epsilon(sketch, epsilon)
+    expected = max(rough_delta(sketch, focus), TAIL_MIN)
+    tail = min(max(expected * TAIL_SHARE, TAIL_MIN), 1e-24) / count
+    wide, eta = max(epsilon, sketch.spread() / 10), expected * ETA_SHARE
+    fine = max(_fine(wide, focus.tilt, WIDTH / 16, count, eta), _fine(wide, math.inf, 4 * WIDTH, count, eta))
+    step = max(_coarsened(spans, fine) * fine, max(spans) / POINTS) if expected > TAIL_MIN else coarse
+    return _curve(pairs, step, tail, _towards(epsilon))
 
 
 def _curve(pairs: Counted, step: float, tail: float, aim: Aim) -> Curve | None:
@@ -319,36 +337,41 @@ def _curve(pairs: Counted, step: float, tail: float, aim: Aim) -> Curve | None:
     """
     for _ in range(COARSENED_MAX):
         lattices = _lattices(pairs, step, tail)
-        focus = aim(lattices, step)
-        within = window(lattices, step, focus)
+        sketch = Sketch(lattices, step)
+        focus = aim(sketch)
+        within = window(lattices, step, focus, sketch)
         if within.high - within.low <= POINTS * step:
             return Curve(lattices, step, focus, within)
         step = 1.1 * (within.high - within.low) / POINTS
     return None
 
 
-def _some(pairs: Counted) -> Counted:
-    """Return all pairs, or some of many in place of all, to choose a step by; nothing is promised from it."""
-    every = -(-len(pairs) // SOME_PAIRS)
-    return [(pair, count * every) for pair, count in pairs[::every]] if every > 1 else pairs
+def _some(pairs: Counted, spans: Sequence[float]) -> Counted:
+    """Return all pairs, or the widest and some of the others in place of all; nothing is promised from it."""
+    if len(pairs) <= 2 * SOME_PAIRS:
+        return pairs
+    order = sorted(range(len(pairs)), key=lambda at: -spans[at])
+    every = len(pairs) // SOME_PAIRS
+    others = [(pairs[at][0], pairs[at][1] * every) for at in order[every + every // 2 :: every]]
+    return [pairs[at] for at in order[:every]] + others
 
 
 def _lattices(pairs: Counted, step: float, tail: float) -> list[Lattice]:
     return [on_lattice(pair, step, tail, count) for pair, count in pairs]
 
 
-def _fine(epsilon: float, width: float, count: int, eta: float) -> float:
-    """Return a step for which moves to the lattice lead no further than `width` of epsilon."""
-    return max(width * epsilon / max(math.sqrt(count * -math.log(eta) / 2), 8.0), STEP_MIN)
+def _fine(epsilon: float, tilt: float, width: float, count: int, eta: float) -> float:
+    """Return a step for which moves to the lattice cost about `width` of epsilon or less (`Curve.shift`, `lag`)."""
+    by_shift = width * epsilon / max(math.sqrt(count * -math.log(eta) / 2), 8.0)
+    return max(by_shift, math.sqrt(width * epsilon / (count * (1 + tilt))), STEP_MIN)
 
 
-def _coarsest(pairs: Counted, tail: float) -> float:
-    return max(_widest(pairs, tail) / COARSE_POINTS, STEP_MIN)
+def _coarsened(spans: Sequence[float], step: float) -> float:
+    """Return a factor for a step by which lattices have no more than CELLS points, as far as 2 does."""
+    return min(max(sum(spans) / (CELLS * step), 1.0), 2.0)
 
 
-def _finest(pairs: Counted, tail: float) -> float:
-    return max(_widest(pairs, tail) / POINTS, STEP_MIN)
-
-
-def _widest(pairs: Counted, tail: float) -> float:
-    return max(high - low for low, high in (pair.span(tail) for pair, _ in pairs))
+def _spans(pairs: Counted, tail: float) -> list[float]:
+    """Return how far apart the losses are between which all but `tail` of each pair's mass lies."""
+    ends = (pair.span(tail) for pair, _ in pairs)
+    return [high - low for low, high in ends]

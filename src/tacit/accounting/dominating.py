@@ -55,8 +55,7 @@ def upper_pair(event: Event, *, addition: bool, otherwise: Finder = lambda _: No
         return found if found is not None else upper_pair(inner, addition=False)
 
     pair = _pair(event, base, addition=addition, lower=False)
-    epsilon = pure_epsilon(event)
-    if pair is None and math.isfinite(epsilon):
+    if pair is None and math.isfinite(epsilon := pure_epsilon(event)):
         pair = pure_pair(epsilon)
     return pair if pair is not None and _is_within_reach(pair) else None
 

@@ -11,6 +11,21 @@ the mean h (1 - e^-x) / (1 - e^-h) - x, between 0 and h^2 (1 + h) / 8. With N = 
 than h N / 3 + sqrt((h N / 3)^2 + 2 n v N) (Bernstein), which is less where losses are small against h. So the true
 delta at epsilon is at least the lattice's at epsilon plus the lesser of the two, less eta.
 
+A second lower bound is short by h^2 and not by h (`Curve._before_moves`). Given all losses, whose sum is S, the moves'
+sum D is independent two-point moves, so D = m + D' with m in [0, d], d = n h^2 (1 + h) / 8, and E e^(l D') <=
+e^(l^2 t^2 / 2) for every l, t = h sqrt(n) / 2 (Hoeffding's lemma). Let f(x) = max(0, 1 - e^(epsilon - x)), so that
+delta(epsilon) = E_P f of the loss, and T = S + d, so that the true delta at epsilon - d is E f(T). As f rises, the
+lattice's delta at epsilon is at most E f(T + D'). With x = T - epsilon:
+- for x <= 0, f(T) = 0 and f(T + D') <= max(0, D' - |x|);
+- for x > 0, f(y) = 1 - e^(epsilon - y) + max(0, e^(epsilon - y) - 1), of which the first part is concave: Jensen's
+  inequality leaves E f(T + D') - f(T) <= E max(0, e^(-D' - x) - 1).
+For l > 1 both max(0, u) and max(0, e^u - 1) are at most e^(l u) / (e (l - 1)), by their greatest ratio to e^(l u). So
+given S, moves add at most c e^(-l |x|), c = e^(l^2 t^2 / 2 - 1) / (l - 1). The law of T is not known, but that of the
+lattice's loss Y is, and E e^(-l |Y - epsilon|) >= E e^(-l |x|) e^(-l E[|Y - T| | S]) by Jensen, where the mean of
+|Y - T| = |D' + m - d| is at most t + d. With l = 1 / t: moves add at most e^(1/2 + l d) / (l - 1) times
+E e^(-l |Y - epsilon|), which is t^2 times the density of Y around epsilon, nearly.
+What doubts moved up besides adds no more than its mean, as the slope of f is at most 1.
+
 Precision: before transforming, masses are tilted by e^(tilt L), the tilt being the saddle point of the tail that is
 asked for, so that rounding errors are small against the wanted delta itself and not against 1. What lies outside the
 window that is kept is bounded by Chernoff's inequality and added to (or taken from) delta, as is the transform's error.
@@ -20,30 +35,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting.bisection import narrowed
 from tacit.accounting.pairs import Floats, Pair
-from tacit.accounting.special import irfft, next_fast_len, rfft
+from tacit.accounting.transforms import GATHERED_MIN, Tilted, composed
 
-Spectrum: TypeAlias = NDArray[np.complex128]
-
-TILTED_TAIL: Final = 1e-15
+TILTED_TAIL: Final = 1e-13
 """How much tilted mass may lie beyond each end of the window, for one part; as much as rounding errors for many."""
 
 TILT_MAX: Final = 2.0**36
 """The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
 
 EXPONENT_MAX: Final = 300.0
-GATHERED_MIN: Final = 32
-HALVED_MIN: Final = 16
+EXPONENT_KEPT: Final = 40.0
+SHARED_MAX: Final = 200.0
+"""How far apart the exponents of one table of powers may be; masses times the least of them are still normal floats."""
+
 POINTS_SUMMED: Final = 1 << 15
 """Curves of so many points are summed up anew at every step of a search."""
 
-SQUARED_MAX: Final = 1 << 12
 SKETCH_POINTS: Final = 512
 SKETCH_POINTS_MAX: Final = 1 << 15
 _DOUBT: Final = 2.0**-50
@@ -73,14 +87,14 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
     start, stop = math.floor(low / step), math.ceil(high / step) + 1
     edges = step * np.arange(start, stop + 1, dtype=np.float64)
     masses = np.zeros(len(edges))
-    p, q = pair.cells(edges)
+    p, q = pair.cells(np.concatenate([[-np.inf], edges, [np.inf]]))
+    below, above = float(p[0]), float(p[-1])
+    p, q = p[1:-1], q[1:-1]
     doubt = _DOUBT * np.minimum(np.cumsum(p), np.cumsum(p[::-1])[::-1])
     up = _upward(p, q * np.exp(np.clip(edges[:-1], -700, 700)), step, doubt)
     masses[:-1] += p - up
     masses[1:] += up
     spread_out = _dot(up, 1 - up / np.maximum(p, 1e-300))
-    below = float(pair.cells(np.array([-np.inf, edges[0]]))[0][0])
-    above = float(pair.cells(np.array([edges[-1], np.inf]))[0][0])
     losses, atoms = pair.atoms
     if losses.size:
         above += float(atoms[losses > edges[-1]].sum())
@@ -136,10 +150,10 @@ class Focus(NamedTuple):
 class Curve:
     """delta as a function of epsilon around a focus, from lattices composed once."""
 
-    def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus, within: Window | None = None) -> None:
+    def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus, within: Window) -> None:
         self.step, self.focus = step, focus
         self._count = sum(lattice.times for lattice in lattices)
-        low, high, log_moment = within or window(lattices, step, focus)
+        low, high, log_moment = within
         tilted, start = _power(lattices, step, focus.tilt, low, high)
         self._losses = step * (start + np.arange(len(tilted)))
         transforms = self._count * (2 if len(lattices) >= GATHERED_MIN else 1)  # a gathered one goes there and back
@@ -160,6 +174,8 @@ class Curve:
         self._below = sum(one.times * one.below for one in lattices)
         self._moved = sum(one.times * one.moved for one in lattices)
         self._variance = sum(one.times * one.variance for one in lattices)
+        self._drift = self._count * step**2 * (1 + step) / 8
+        self._deviation = step * math.sqrt(self._count) / 2
 
     @property
     def points(self) -> int:
@@ -168,17 +184,45 @@ class Curve:
 
     def shift(self, eta: float) -> float:
         """Return how far the moves to the lattice lead together, except with probability `eta`."""
-        drift = self._count * self.step**2 * (1 + self.step) / 8 + self._moved
+        drift = self._drift + self._moved
         nats = -math.log(eta)
         most = self.step * nats / 3
         bernstein = most + math.sqrt(most**2 + 2 * self._variance * nats)
         return drift + min(bernstein, self.step * math.sqrt(self._count * nats / 2))
 
+    @property
+    def lag(self) -> float:
+        """About how far below the upper bound on epsilon the lower one stays by `_before_moves`."""
+        return self._drift + 2 * math.exp(0.5) * (1 + self.focus.tilt) * self._deviation**2
+
+    def delta_lower(self, epsilon: float, eta: float) -> float:
+        """Return what the true delta at `epsilon` is at least, by either of the module's inequalities."""
+        shifted = self.delta(epsilon + self.shift(eta), upper=False) - eta
+        return max(0.0, shifted, self._before_moves(epsilon + self._drift, self.delta))
+
+    def _before_moves(self, epsilon: float, delta: Callable[..., float]) -> float:
+        """Return what the true delta is at least at `epsilon` less the drift: the lattice's less what moves added.
+
+        The weight e^(-rate |Y - epsilon|) falls faster than the tilt is undone, so errors of tilted masses count for
+        no more than at `epsilon` itself, and all masses further off than `reach` for e^-EXPONENT_KEPT of that.
+        """
+        tilt, rate = self.focus.tilt, 1 / max(self._deviation, 1e-300)
+        log_most = self._log_moment - tilt * (epsilon - self._blur)
+        if rate < max(2.0, 2 * tilt) or log_most > EXPONENT_MAX - EXPONENT_KEPT or self._slack > 1:
+            return 0.0
+        reach = EXPONENT_KEPT / (rate - tilt) + self._blur
+        first, last = np.searchsorted(self._losses, [epsilon - reach, epsilon + reach])
+        apart = np.maximum(np.abs(self._losses[first:last] - epsilon) - self._blur, 0.0)
+        inside = _dot(self._masses[first:last], np.exp(-rate * apart))
+        outside = (self._error + math.exp(-EXPONENT_KEPT)) * math.exp(log_most)
+        added = (inside + outside) * math.exp(0.5 + rate * self._drift + self._slack) / (rate - 1)
+        return delta(epsilon, upper=False) - added - 2 * self._moved
+
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
         return self._delta(epsilon, upper, self._finite)
 
-    def _nearly(self, epsilon: float, *, upper: bool) -> float:
+    def nearly(self, epsilon: float, *, upper: bool) -> float:
         """Return about the same sooner, to search by: differences of long sums lose digits."""
         return self._delta(epsilon, upper, self._finite if self.points <= POINTS_SUMMED else self._nearly_finite)
 
@@ -214,7 +258,7 @@ class Curve:
         most = max(self._largest + 2 * self._blur, 0.0)
         if self.delta(most, upper=True) > delta:
             return math.inf
-        _, high = narrowed(0.0, most, lambda epsilon: self._nearly(epsilon, upper=True) > delta, 1e-13)
+        _, high = narrowed(0.0, most, lambda epsilon: self.nearly(epsilon, upper=True) > delta, 1e-13)
         further = 1e-12
         while self.delta(high, upper=True) > delta and high < most:
             high, further = min(high * (1 + further), most), 10 * further
@@ -226,43 +270,50 @@ class Curve:
         Below the focus the error of the lower side grows, so the search goes back from `upper` no further than needed.
         """
         high = min(upper, max(self._largest, 0.0))
-        for part in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5):
-            low = high * (1 - part)
-            if self.delta(low, upper=False) >= delta + eta:
-                near, _ = narrowed(low, high, lambda at: self._nearly(at, upper=False) >= delta + eta, 1e-12)
-                found = near if self.delta(near, upper=False) >= delta + eta else low
-                return max(0.0, found - self.shift(eta))
-        return 0.0
+        by_shift = _last(high, lambda at, find: find(at, upper=False) >= delta + eta, self)
+        by_moves = _last(high, lambda at, find: self._before_moves(at, find) >= delta, self)
+        return max(0.0, by_shift - self.shift(eta), by_moves - self._drift)
 
 
-def focus_on_delta(lattices: Sequence[Lattice], step: float, delta: float) -> Focus:
+def _last(high: float, holds: Callable[[float, Callable[..., float]], bool], curve: Curve) -> float:
+    """Return about the last point up to `high` at which a comparison with delta holds, and does for certain; else 0."""
+    for part in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5):
+        low = high * (1 - part)
+        if holds(low, curve.delta):
+            near, _ = narrowed(low, high, lambda at: holds(at, curve.nearly), 1e-9)
+            return near if holds(near, curve.delta) else low
+    return 0.0
+
+
+def focus_on_delta(moments: Sketch, delta: float) -> Focus:
     """Return where the composed curve is about `delta`: the best Rényi bound and its order less one, nearly."""
-    moments = _Sketch(lattices, step)
 
     def epsilon_at(tilt: float) -> float:
         order = tilt + 1
         return moments.log_moment(tilt) / tilt + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / tilt
 
-    tilt = _valley(epsilon_at, _tilt_max(lattices, step))
+    tilt = _valley(epsilon_at, moments.tilt_max)
     return Focus(max(epsilon_at(tilt), 0.0), tilt)
 
 
-def focus_on_epsilon(lattices: Sequence[Lattice], step: float, epsilon: float) -> Focus:
+def sharper_epsilon(moments: Sketch, focus: Focus) -> float:
+    """Return about where delta is what the Rényi bound is at a focus, by the saddle point; nothing is promised from it.
+
+    With s the deviation under the tilt t, delta is about e^(K - t epsilon) / (t (t + 1) s sqrt(2 pi)), while the bound
+    has t^t / (t + 1)^(t + 1) in place of the second factor: nearly t s times as much.
+    """
+    return focus.epsilon - math.log(max(focus.tilt * moments.spread(focus.tilt), 1.0)) / focus.tilt
+
+
+def focus_on_epsilon(moments: Sketch, epsilon: float) -> Focus:
     """Return the tilt under which the composed curve is precise at `epsilon`."""
-    moments = _Sketch(lattices, step)
-    most = _tilt_max(lattices, step)
+    most = moments.tilt_max
     return Focus(epsilon, _valley(lambda tilt: _log_delta(moments.log_moment(tilt), tilt, epsilon), most))
 
 
-def _tilt_max(lattices: Sequence[Lattice], step: float) -> float:
-    smallest, largest = _ends(lattices, step)
-    return TILT_MAX / max(-smallest, largest, step)
-
-
-def rough_delta(lattices: Sequence[Lattice], step: float, focus: Focus) -> float:
+def rough_delta(moments: Sketch, focus: Focus) -> float:
     """Return about the Rényi bound on delta at a focus; nothing is promised from it."""
-    moment = _Sketch(lattices, step).log_moment(focus.tilt)
-    return math.exp(min(0.0, _log_delta(moment, focus.tilt, focus.epsilon)))
+    return math.exp(min(0.0, _log_delta(moments.log_moment(focus.tilt), focus.tilt, focus.epsilon)))
 
 
 def total_variation(lattices: Sequence[Lattice], step: float) -> float:
@@ -273,16 +324,6 @@ def total_variation(lattices: Sequence[Lattice], step: float) -> float:
         finite = _dot(one.masses, -np.expm1(-np.maximum(losses, 0.0)))
         total += one.times * (finite + one.infinite + one.given_away)
     return total * (1 + 1e-9)
-
-
-def spread(lattices: Sequence[Lattice], step: float) -> float:
-    """Return the standard deviation of the composed loss."""
-    total = 0.0
-    for one in lattices:
-        losses = step * (one.start + np.arange(len(one.masses)))
-        mean = _dot(one.masses, losses)
-        total += one.times * _dot(one.masses, (losses - mean) ** 2)
-    return math.sqrt(total)
 
 
 def _log_delta(log_moment: float, tilt: float, epsilon: float) -> float:
@@ -307,7 +348,7 @@ def _valley(function: Callable[[float], float], most: float) -> float:
     return math.exp((low + high) / 2)
 
 
-class _Sketch:
+class Sketch:
     """Lattices thinned out, least around a loss of 0, to choose a focus by; nothing is promised from it."""
 
     def __init__(self, lattices: Sequence[Lattice], step: float) -> None:
@@ -324,6 +365,8 @@ class _Sketch:
         self._logs, self._losses = np.concatenate(logs), np.concatenate(means)
         lengths = np.array([len(one) for one in logs])
         self._starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        smallest, largest = _ends(lattices, step)
+        self.tilt_max = TILT_MAX / max(-smallest, largest, step)
         self._owners, self._counts = np.repeat(np.arange(len(logs)), lengths), np.array(counts, dtype=np.float64)
 
     def log_moment(self, tilt: float) -> float:
@@ -333,43 +376,76 @@ class _Sketch:
         sums = np.add.reduceat(np.exp(powers - tops[self._owners]), self._starts)
         return _dot(self._counts, tops + np.log(sums))
 
+    def spread(self, tilt: float = 0.0) -> float:
+        """Return about the standard deviation of the composed loss under a tilt."""
+        powers = self._logs + tilt * self._losses
+        weights = np.exp(powers - np.maximum.reduceat(powers, self._starts)[self._owners])
+        weights /= np.add.reduceat(weights, self._starts)[self._owners]
+        means = np.add.reduceat(weights * self._losses, self._starts)
+        squares = weights * (self._losses - means[self._owners]) ** 2
+        return math.sqrt(_dot(self._counts, np.add.reduceat(squares, self._starts)))
+
 
 def _groups(one: Lattice, points: int) -> NDArray[np.int64]:
     """Return where groups of a lattice's points start: some evenly, some in proportion to the distance from 0."""
     length = len(one.masses)
     if length <= 2 * points:
         return np.arange(length)
-    ladder = np.geomspace(1, length, points // 2)
-    starts = np.concatenate([np.linspace(0, length - 1, points), ladder - one.start, -ladder - one.start, [-one.start]])
+    ladder = length ** (np.arange(points // 2) / (points // 2 - 1))
+    evenly = np.arange(points) * ((length - 1) / (points - 1))
+    starts = np.concatenate([evenly, ladder - one.start, -ladder - one.start, [-one.start]])
     inside = starts[(starts >= 0) & (starts < length)]
     return np.unique(np.append(inside, 0.0).astype(np.int64))
 
 
+class _Powers:
+    """e^(tilt L) for the losses of some lattices, divided by the greatest of them.
+
+    Lattices of one step share their losses, so a table serves all, unless its ends are too far apart for a float.
+    """
+
+    def __init__(self, lattices: Sequence[Lattice], step: float, tilt: float) -> None:
+        self._scale = tilt * step
+        self._first = min(one.start for one in lattices)
+        points = max(one.start + len(one.masses) for one in lattices) - self._first
+        shared = len(lattices) > 1 and abs(self._scale) * points < SHARED_MAX and points <= _cells(lattices)
+        self._table = self._of(self._first, points)[0] if shared else None
+
+    def __call__(self, one: Lattice) -> tuple[Floats, float]:
+        """Return the powers of one lattice, and the logarithm of what they were divided by."""
+        if self._table is None:
+            return self._of(one.start, len(one.masses))
+        offset = one.start - self._first
+        ends = self._scale * self._first, self._scale * (self._first + len(self._table) - 1)
+        return self._table[offset : offset + len(one.masses)], max(ends)
+
+    def _of(self, start: int, points: int) -> tuple[Floats, float]:
+        powers = self._scale * (start + np.arange(points, dtype=np.float64))
+        top = float(max(powers[0], powers[-1]))
+        powers -= top
+        return np.exp(powers, out=powers), top
+
+
+def _cells(lattices: Sequence[Lattice]) -> int:
+    return sum(len(one.masses) for one in lattices)
+
+
 def _log_moment(lattices: Sequence[Lattice], step: float, tilt: float) -> float:
     """Return the logarithm of the mean of e^(tilt L) of the composed loss on the lattice."""
-    total = 0.0
+    total, powers_of = 0.0, _Powers(lattices, step, tilt)
     for one in lattices:
-        powers, top = _powers(one, step, tilt)
-        total += one.times * (top + math.log(_dot(np.exp(powers), one.masses)))
+        powers, top = powers_of(one)
+        total += one.times * (top + math.log(_dot(powers, one.masses)))
     return total
 
 
-def _powers(one: Lattice, step: float, tilt: float) -> tuple[Floats, float]:
-    """Return tilt times each loss, less their greatest, and that."""
-    powers = tilt * step * (one.start + np.arange(len(one.masses), dtype=np.float64))
-    top = float(max(powers[0], powers[-1]))
-    powers -= top
-    return powers, top
-
-
-def window(lattices: Sequence[Lattice], step: float, focus: Focus) -> Window:
+def window(lattices: Sequence[Lattice], step: float, focus: Focus, sketch: Sketch) -> Window:
     """Return what has to be kept around a focus.
 
     Chernoff's inequality, at exponents that are best for the sketch and hold for the lattice; the focus is inside.
     """
-    sketch, nats = _Sketch(lattices, step), -math.log(_tilted_tail(lattices))
+    nats, most = -math.log(_tilted_tail(lattices)), sketch.tilt_max
     near = sketch.log_moment(focus.tilt)
-    most = _tilt_max(lattices, step)
     up = _valley(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta, most)
     down = _valley(lambda theta: (sketch.log_moment(focus.tilt - theta) - near + nats) / theta, most)
     value = _log_moment(lattices, step, focus.tilt)
@@ -393,89 +469,11 @@ def _ends(lattices: Sequence[Lattice], step: float) -> tuple[float, float]:
 def _power(lattices: Sequence[Lattice], step: float, tilt: float, low: float, high: float) -> tuple[Floats, int]:
     """Return the tilted masses of the composed loss within a window, and the index of the first."""
     start = math.floor(low / step)
-    length = next_fast_len(math.ceil(high / step) - start + 2, real=True)
-    spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
-    origin = 0
-    for tilted, first, times in _gathered([_tilted(one, step, tilt) for one in lattices], length // 4):
-        folded = np.bincount(np.arange(len(tilted)) % length, tilted, length) if len(tilted) > length else tilted
-        spectrum *= _raised(rfft(folded, length), times)
-        origin += times * first
-    masses = np.maximum(irfft(spectrum, length), 0.0)
-    return np.roll(masses, (origin - start) % length), start
+    powers_of = _Powers(lattices, step, tilt)
+    tilted = [_tilted(one, powers_of(one)[0]) for one in lattices]
+    return composed(tilted, start, math.ceil(high / step) - start + 2), start
 
 
-class Tilted(NamedTuple):
-    """A lattice's tilted masses, which add up to 1, the index of the first, and how many times it is composed."""
-
-    masses: Floats
-    start: int
-    times: int
-
-
-def _tilted(one: Lattice, step: float, tilt: float) -> Tilted:
-    powers = tilt * step * (one.start + np.arange(len(one.masses)))
-    tilted = one.masses * np.exp(powers - powers.max())
+def _tilted(one: Lattice, powers: Floats) -> Tilted:
+    tilted = one.masses * powers
     return Tilted(tilted / tilted.sum(), one.start, one.times)
-
-
-def _gathered(lattices: Sequence[Tilted], longest: int) -> list[Tilted]:
-    """Return lattices of which many short ones are composed beforehand, by shorter transforms.
-
-    A lattice that is composed n times is one for each binary digit of n; those of one digit are composed once and all
-    of them raised to its power.
-    """
-    if len(lattices) < GATHERED_MIN:
-        return list(lattices)
-    gathered = [one for one in lattices if len(one.masses) > longest // 2]
-    digits: dict[int, list[Tilted]] = {}
-    for one in lattices:
-        if len(one.masses) <= longest // 2:
-            for place in range(one.times.bit_length()):
-                if one.times >> place & 1:
-                    digits.setdefault(1 << place, []).append(one)
-    for times, members in digits.items():
-        group, length = list[Tilted](), 1
-        for one in members:
-            if length + len(one.masses) - 1 > longest:
-                gathered.append(_composed(group, length, times))
-                group, length = [], 1
-            group.append(one)
-            length += len(one.masses) - 1
-        gathered.append(_composed(group, length, times))
-    return gathered
-
-
-def _composed(group: Sequence[Tilted], length: int, times: int) -> Tilted:
-    """Return lattices that are composed once each as one of so many points, itself composed so many times.
-
-    More than a few are halved first, as the transforms of halves are shorter. All in all that is one transform more for
-    each lattice at most: two for every half, which has at least half of HALVED_MIN, and none for a lattice alone.
-    """
-    if len(group) == 1:
-        return group[0]._replace(times=times)
-    if len(group) > HALVED_MIN:
-        middle = len(group) // 2
-        halves = group[:middle], group[middle:]
-        group = [_composed(half, 1 + sum(len(one.masses) - 1 for one in half), 1) for half in halves]
-    size = next_fast_len(length, real=True)
-    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-    for one in group:
-        spectrum *= rfft(one.masses, size)
-    masses = np.maximum(irfft(spectrum, size)[:length], 0.0)
-    return Tilted(masses, sum(one.start for one in group), times)
-
-
-def _raised(spectrum: Spectrum, times: int) -> Spectrum:
-    """Return a spectrum to a power: by squaring, or, where that would take longer, by its logarithm."""
-    if times <= SQUARED_MAX:
-        power, rest = spectrum, times - 1
-        square = spectrum
-        while rest:
-            power = power * square if rest & 1 else power
-            rest >>= 1
-            square = square * square if rest else square
-        return power
-    with np.errstate(divide="ignore", invalid="ignore"):
-        raised = np.asarray(np.exp(times * np.log(spectrum)))
-    raised[spectrum == 0] = 0
-    return raised

@@ -157,6 +157,8 @@ class AtomPair:
         last = len(losses) - 1
         low = losses[min(int(np.searchsorted(np.cumsum(masses), tail / 2)), last)]
         high = losses[max(last - int(np.searchsorted(np.cumsum(masses[::-1]), tail / 2)), 0)]
+        if low > high:  # all of it is less than `tail`
+            return float(losses[0]), float(losses[-1])
         return float(max(losses[0], min(low, -high))), float(high)  # what Q alone reaches stays inside
 
 
@@ -323,11 +325,10 @@ def lattice_pair(epsilon: float, steps: int) -> AtomPair:
 
 
 def normal_masses(edges: Floats) -> Floats:
-    """Return the standard normal mass between neighbouring edges, precise in both tails."""
+    """Return the standard normal mass between neighbouring edges, which rise, precise in both tails."""
     tails = np.asarray(ndtr(-np.abs(edges)))
-    below, above = tails[:-1], tails[1:]
-    upper = edges[:-1] > 0
-    masses: Floats = np.where(upper, below - above, above - below)
-    across = ~upper & (edges[1:] > 0)
-    masses[across] = 1 - below[across] - above[across]
+    masses: Floats = np.abs(np.diff(tails))
+    across = int(np.searchsorted(edges, 0.0, side="right")) - 1
+    if 0 <= across < len(masses):
+        masses[across] = 1 - tails[across] - tails[across + 1]
     return masses

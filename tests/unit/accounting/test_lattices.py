@@ -77,6 +77,10 @@ def directly(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
     return lattice.start * times + np.arange(len(masses)), masses
 
 
+def curve_at(lattice: Lattice, step: float, focus: Focus) -> Curve:
+    return Curve([lattice], step, focus, loss.window([lattice], step, focus, loss.Sketch([lattice], step)))
+
+
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-13, 1e-20])
 @pytest.mark.parametrize(
     ("pair", "points", "times"),
@@ -95,8 +99,8 @@ def test_the_transform_is_as_good_as_multiplying_out(pair: Pair, points: int, ti
     low, high = pair.span(tail)
     step = (high - low) / points
     lattice = loss.on_lattice(pair, step, tail, times)
-    focus = loss.focus_on_delta([lattice], step, delta)
-    curve = Curve([lattice], step, focus)
+    focus = loss.focus_on_delta(loss.Sketch([lattice], step), delta)
+    curve = curve_at(lattice, step, focus)
     indices, masses = directly(lattice)
     losses = np.longdouble(step) * indices
     lost = -math.expm1(times * math.log1p(-lattice.infinite))
@@ -112,7 +116,7 @@ def test_a_tilt_that_does_not_fit_costs_precision_but_never_soundness(tilt: floa
     indices, masses = directly(lattice)
     losses = np.longdouble(0.002) * indices
     for focus in (Focus(0.1, tilt), Focus(1.0, tilt), Focus(50.0, tilt)):
-        curve = Curve([lattice], 0.002, focus)
+        curve = curve_at(lattice, 0.002, focus)
         for epsilon in (0.0, 0.05, 0.4, 1.0, 2.5):
             exact = float((masses * np.maximum(-np.expm1(epsilon - losses), 0)).sum())
             assert curve.delta(epsilon, upper=False) <= exact <= curve.delta(epsilon, upper=True)
@@ -146,6 +150,6 @@ def test_a_composed_lattice_keeps_to_its_limit_of_points(times: int, monkeypatch
 def test_an_outcome_that_only_one_law_has_is_given_away_however_often_it_is_composed() -> None:
     pair = AtomPair((-0.1, 0.1), (0.45, 0.45), only_p=0.1, only_q=0.1)
     lattice = loss.on_lattice(pair, 0.01, 1e-9, 3)
-    curve = Curve([lattice], 0.01, Focus(0.1, 1.0))
+    curve = curve_at(lattice, 0.01, Focus(0.1, 1.0))
     assert curve.delta(5.0, upper=False) == pytest.approx(1 - 0.9**3)
     assert curve.delta(5.0, upper=True) == pytest.approx(1 - 0.9**3)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tacit.accounting import epsilon
+from tacit.accounting import composition, epsilon, loss
+from tacit.accounting.pairs import Pair
 from tacit.accounting.parts import LISTED_MIN, attained, parts
 from tacit.accounting.pure import pure_epsilon
 from tacit.privacy import events
@@ -43,3 +44,19 @@ def test_what_is_only_bounded_is_left_out_of_a_long_list_too() -> None:
 def test_a_long_list_costs_what_its_repetition_costs() -> None:
     listed = Composed((events.Laplace(0.01),) * 1000)
     assert epsilon(listed, 1e-6) == epsilon(Repeated(events.Laplace(0.01), 1000), 1e-6)
+
+
+def test_many_different_samples_take_few_points_and_their_ends_stay_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are what the time goes into: two lattices of the limit, and a half for what is tried out beforehand."""
+    points: list[int] = []
+
+    def counted(pair: Pair, step: float, tail: float, count: int) -> loss.Lattice:
+        made = loss.on_lattice(pair, step, tail, count)
+        points.append(len(made.masses))
+        return made
+
+    monkeypatch.setattr(composition, "on_lattice", counted)
+    steps = (events.Sampled(0.005 + 2e-5 * one, events.Gaussian(0.8 + 2e-3 * one)) for one in range(500))
+    bound = epsilon(Composed(tuple(steps)), 1e-6)
+    assert bound.upper < 1.008 * bound.lower
+    assert sum(points) < 2.5 * composition.CELLS

@@ -91,6 +91,9 @@ PLANTED: dict[str, list[tuple[object, str, object]]] = {
     "one split for all choices": [(dominating, "BoundedRangePair", lambda size: dominating._middle_split(size))],
     "choices at half their range": [(dominating, "BoundedRangePair", lambda size: BoundedRangePair(size / 2))],
     "a lower end without the moves": [(Curve, "shift", lambda self, eta: 0.0)],
+    "a lower end that keeps what moves added": [
+        (Curve, "_before_moves", lambda self, epsilon, delta: delta(epsilon, upper=False))
+    ],
     "the exchanged pair as its own witness": [
         (dominating, "SampledPair", lambda rate, base, _: ExchangedPair(rate, base))
     ],
