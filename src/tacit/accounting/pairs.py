@@ -174,6 +174,8 @@ class SampledPair:
     @property
     def atoms(self) -> Atoms:
         losses, masses = self.base.atoms
+        if not losses.size and not self.base.only_q:
+            return Atoms(NONE, NONE)
         mixed = self._mixed(losses)
         if self.addition:
             missing = np.full(int(self.base.only_q > 0), -math.log1p(-self.rate))
