@@ -33,7 +33,7 @@ from tacit.accounting.variation import total_variation
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, UnknownEvent
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative
+from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative, positive
 from tacit.privacy.relations import Relation
 
 ORDERS_SKIPPED: Final = 8
@@ -45,7 +45,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     `width` is how far apart the two ends may be, relatively, where a lattice decides it.
     """
     check_supported(event)
-    width = float(inside_unit_interval("width", width))
+    width = float(positive("width", width))
     if not_negative("delta", delta) == 0:
         exact = pure_epsilon(event)
         plan = Plan.of(event)
