@@ -6,7 +6,7 @@ exactly the types of their kinds (`Kind`): casts are total, what cannot be cast 
 more columns: `_unit`, which is never NULL, and `_rows`, how many rows of the relation the unit has, or NULL where the
 engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at most that
 many rows of each unit, chosen by a hash keyed with a secret salt. Columns that a table is `identified_by` are unique in
-it; registering one where they are not is refused.
+it; registering one where they are not is refused, and of public rows that come to share them later one is shown.
 
 Not here: noise (mechanisms), SQL of analysts (query). Engines see only SQL that tacit wrote.
 """

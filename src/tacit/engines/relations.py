@@ -6,6 +6,14 @@ unit, and never NULL. A row whose unit cannot be told is left out, also one whos
 limit, the rows of a unit that stay are chosen by a salted hash of the rows themselves: not by their order, and not by
 anything about other units.
 
+Keys are unique when rows are registered or refreshed; rows that are read live may break that afterwards. No promise
+about a unit rests on the keys of private tables. A key that leads to two units makes a row one row of each of them, and
+everything that bounds a unit (its limit, its number of rows, the sums of `query`) is computed after that join and by
+`_unit`. So a unit that repeats the key of another adds rows of its own and takes none away; leaving such rows out
+instead would let one unit remove those of another. A unit that repeats its own keys multiplies its own rows, which
+costs time. What a public table is `identified_by` does decide how often a private row is counted, so of public rows
+that share it one is shown (`identified`).
+
 Inside these statements columns are called c0, c1, ..., so that no declared name can collide with another word. They are
 DuckDB's SQL; `dialects` says how other engines write it. What precedes them, the cast of a source's own columns to the
 types of the kinds, is each engine's own.
@@ -142,10 +150,23 @@ def limited(table: Table, rows: str) -> str:
     return f"SELECT {', '.join([*names, UNIT])} FROM ({placed}) AS l WHERE place <= {most}"
 
 
+def identified(table: Table, rows: str) -> str:
+    """Return the SELECT of a public table's rows, of those that share what identifies them the first by its values."""
+    if table.is_private or not table.identified_by:
+        return rows
+    names = [f"c{index}" for index in range(len(table.columns))]
+    keys = [f"c{place(table, name)}" for name in table.identified_by]
+    order = ", ".join(name for name in names if name not in keys) or keys[0]
+    placed = (
+        f"SELECT *, row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place FROM ({rows}) AS w"
+    )
+    return f"SELECT {', '.join(names)} FROM ({placed}) AS l WHERE place = 1"
+
+
 def view(table: Table, rows: str) -> str:
     """Return the SELECT with declared names, over rows that are read anew for every question."""
     extra = f", {UNIT}, CAST(NULL AS BIGINT) AS {ROWS}" if table.is_private else ""
-    return f"SELECT {renamed(table)}{extra} FROM ({rows}) AS v"
+    return f"SELECT {renamed(table)}{extra} FROM ({identified(table, rows)}) AS v"
 
 
 def place(table: Table, name: str) -> int:

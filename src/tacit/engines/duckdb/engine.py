@@ -1,9 +1,9 @@
 """The engine: which tables are registered, from which files, in which version.
 
-Tables of up to `ROWS_STORED_MAX` rows, CSV files, views of a database, and tables with a limit on the rows of a unit
-are stored once (`prepared`); all others are read from their files for each question and never loaded. A stored table is
-used again by every process that registers it with the same fingerprint, whatever became of its files meanwhile;
-`refresh` looks at them again, by their sizes and times, and stores them anew if they have changed.
+Tables of up to `ROWS_STORED_MAX` rows, CSV files, views of a database, tables with a limit on the rows of a unit, and
+public tables with a key are stored once (`prepared`); all others are read from their files for each question and never
+loaded. A stored table is used again by every process that registers it with the same fingerprint, whatever became of
+its files meanwhile; `refresh` looks at them again, by their sizes and times, and stores them anew if they have changed.
 """
 
 from __future__ import annotations
@@ -389,7 +389,8 @@ class DuckDBEngine:
 
 
 def _is_to_be_stored(table: Table, found: Found) -> bool:
-    if found.source.form == "csv" or table.limits.rows_per_unit is not None:
+    is_identified = bool(table.identified_by) and not table.is_private  # one row a key, found once
+    if found.source.form == "csv" or table.limits.rows_per_unit is not None or is_identified:
         return True
     return found.rows is None or found.rows <= ROWS_STORED_MAX
 

@@ -79,7 +79,7 @@ def stored(table: Table, rows: str, salt: int) -> str:
     Rows of a unit that lie together make questions about units faster by a third.
     """
     if not table.is_private:
-        return f"SELECT {renamed(table)} FROM {rows}"
+        return f"SELECT {renamed(table)} FROM ({relations.identified(table, f'SELECT * FROM {rows}')})"
     names, limit = renamed(table, but=_doubled(table)), table.limits.rows_per_unit
     names += f"{', ' if names else ''}{UNIT}"
     counts = f"WITH n AS MATERIALIZED (SELECT {UNIT} AS u, COUNT(*) AS n FROM {rows} GROUP BY {UNIT}) "
