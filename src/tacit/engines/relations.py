@@ -14,6 +14,12 @@ instead would let one unit remove those of another. A unit that repeats its own 
 costs time. What a public table is `identified_by` does decide how often a private row is counted, so of public rows
 that share it one is shown (`identified`).
 
+The rows of a unit are the rows of the source as it shows them. Of a view that is what is meant only if each of its rows
+comes from one row of one table: a window, an aggregate, DISTINCT, LIMIT or a join lets the rows of one unit decide
+which rows another has, and then removing a unit is more than removing its rows. Engines look at the definition of a
+view that leads to a unit, and refuse what is not read row by row (`mixing_view`). Tables and materialized views hold
+rows: whoever makes one states by that whose they are.
+
 Inside these statements columns are called c0, c1, ..., so that no declared name can collide with another word. They are
 DuckDB's SQL; `dialects` says how other engines write it. What precedes them, the cast of a source's own columns to the
 types of the kinds, is each engine's own.
@@ -84,6 +90,17 @@ def not_identified(table: Table) -> InvalidInput:
     return InvalidInput(
         f"{', '.join(table.identified_by)} does not identify the rows of {table.name}: some share it",
         name="identified_by",
+    )
+
+
+def mixing_view(shown: str) -> InvalidInput:
+    """Return the refusal of a view that may let the rows of one unit decide about those of another."""
+    return InvalidInput(
+        f"{shown} is a view, or reads one, of which a row does not come from one row of one table, so that the rows of "
+        "one unit may decide about those of another; register the tables that it reads and join them in questions, or "
+        "make a table of its rows",
+        name="source",
+        value=shown,
     )
 
 

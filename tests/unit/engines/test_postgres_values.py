@@ -287,7 +287,7 @@ def test_what_may_fail_for_a_row_or_differ_each_time_is_refused_when_it_is_regis
     "made",
     [
         "CREATE VIEW {0}.t AS SELECT id, n FROM {0}.base WHERE s IN ('x', '1') AND n IS NOT NULL AND id <> 9",
-        "CREATE VIEW {0}.t AS SELECT b.id, coalesce(b.n, 0) AS n FROM {0}.base b JOIN {0}.base c ON b.id = c.id",
+        "CREATE VIEW {0}.t AS SELECT b.id, coalesce(b.n, 0) AS n FROM {0}.base b WHERE b.id <> 7",
         "CREATE VIEW {0}.t AS SELECT id, CASE WHEN s = 'x' THEN 1 ELSE n END AS n FROM {0}.base UNION ALL "
         "SELECT id, n FROM {0}.base WHERE id = 3",
         "CREATE MATERIALIZED VIEW {0}.t AS SELECT id, n + 1 AS n FROM {0}.base",

@@ -25,7 +25,9 @@ class Shown:
 
 
 def check_key(found: Found, table: Table, name: str) -> None:
-    """Refuse a unit or key whose values in the source the declared kind does not tell apart."""
+    """Refuse a unit or key whose values in the source the declared kind does not tell apart, or a mixing view."""
+    if not found.is_row_by_row:
+        raise relations.mixing_view(found.source.table)
     column = table.column(name)
     for scan in found.scans:
         type_name = scan.type(column) if column.name.lower() in scan.columns else ""

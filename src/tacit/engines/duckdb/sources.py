@@ -7,6 +7,7 @@ which may quote the data. A glob is resolved to its files, so that a file that c
 from __future__ import annotations
 
 import glob
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,13 @@ from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column
 
 FORMS: Final = ("csv", "parquet", "duckdb")
+ROW_BY_ROW: Final = frozenset(
+    {
+        *("PROJECTION", "FILTER", "SEQ_SCAN", "READ_PARQUET", "PARQUET_SCAN", "DUMMY_SCAN", "EXPRESSION_GET"),
+        *("UNION", "UNNEST", "ORDER_BY", "CTE", "CTE_SCAN"),
+    }
+)
+"""The operators of a view that makes each row from one row. How a CSV file is read depends on all its lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class Found:
     attached: tuple[str, ...] = ()
     rows: int | None = None
     """How many rows there are, where that is known without reading them."""
+    is_row_by_row: bool = True
+    """Whether each row comes from one row of one table; false of a view that joins, groups, orders or counts rows."""
 
     @property
     def forms(self) -> tuple[CsvForm, ...]:
@@ -160,7 +170,21 @@ def _database(connection: Connection, source: Source, path: str) -> Found:
             columns = _columns(connection, sql)
         except duckdb.Error:
             raise SourceMissing(f"{source.table} in {source.place} cannot be read; check that it works there") from None
-    return Found(source, (), (Scan(sql, columns),), (path,), rows)
+        is_row_by_row = rows is not None or _operators(connection, sql) <= ROW_BY_ROW
+    return Found(source, (), (Scan(sql, columns),), (path,), rows, is_row_by_row)
+
+
+def _operators(connection: Connection, sql: str) -> set[str]:
+    """Return the operators of the plan of a view, as DuckDB understands it before it rearranges anything."""
+    connection.execute("SET explain_output = 'all'")
+    told = connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {sql}").fetchall()
+    nodes = json.loads(next(text for name, text in told if name == "logical_plan"))
+    found = set()
+    while nodes:
+        node = nodes.pop()
+        found.add(str(node["name"]))
+        nodes += node["children"]
+    return found
 
 
 @contextmanager

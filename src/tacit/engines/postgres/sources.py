@@ -13,6 +13,7 @@ from tacit.engines.names import quoted
 from tacit.engines.postgres.kinds import cast, is_exact, kind_of
 from tacit.engines.postgres.views import check_readable
 from tacit.engines.protocol import Described, Source
+from tacit.engines.relations import mixing_view
 from tacit.privacy.errors import InvalidInput, NoAccess, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 
@@ -66,6 +67,8 @@ class Found:
     """The columns that an index of the database keeps unique, also over the tables that inherit from this one."""
     equal: frozenset[str] = frozenset()
     """The columns in which the database holds different texts to be equal: citext, and collations that say so."""
+    is_row_by_row: bool = True
+    """Whether each row comes from one row of one table; false of a view that joins tables or compares rows."""
 
     @property
     def described(self) -> list[Described]:
@@ -98,7 +101,9 @@ class Found:
         return known is not None and known[0].name in self.unique and known[1] in kept.get(column.kind, ())
 
     def check_key(self, table: Table, name: str) -> None:
-        """Refuse a unit or key whose values the declared kind does not tell apart, or the database does not."""
+        """Refuse a unit or key whose values the declared kind or the database does not tell apart, or a mixing view."""
+        if not self.is_row_by_row:
+            raise mixing_view(self.source.table)
         column = table.column(name)
         known = self.column(column.name)
         if known is None:
@@ -165,7 +170,7 @@ def find(connection: Any, source: Source) -> Found:
             f"policies of row-level security choose which rows of {source.table} this account sees, and may look at "
             "the rows of others to do so; use an account that sees all rows (BYPASSRLS), or a materialized view"
         )
-    check_readable(connection, oid, source.table)
+    is_row_by_row = check_readable(connection, oid, source.table)
     columns: dict[str, tuple[Described, str]] = {}
     equal = set()
     found = connection.execute(_COLUMNS, {"oid": oid}).fetchall()
@@ -175,7 +180,8 @@ def find(connection: Any, source: Source) -> Found:
         if type_name == "citext" or not tells_apart:
             equal.add(column)
     unique = frozenset(str(one) for (one,) in connection.execute(_UNIQUE, {"oid": oid}).fetchall())
-    return Found(source, oid, f"{quoted(schema)}.{quoted(name)}", relkind, columns, unique, frozenset(equal))
+    sql = f"{quoted(schema)}.{quoted(name)}"
+    return Found(source, oid, sql, relkind, columns, unique, frozenset(equal), is_row_by_row)
 
 
 def _candidates(written: str) -> list[tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""Views that can be read without failing for a row, and tables whose rows are all in this database.
+"""Views that can be read without failing for a row, which of them are read row by row, and tables whose rows are all
+in this database.
 
 A view is computed whenever it is read. Where its definition holds an expression that fails for some values (a division,
 a cast, a sum that overflows), one row makes every question fail, and whether that row is there is an exact bit; where
@@ -41,34 +42,47 @@ _AROUND: Final = (exp.From, exp.Join, exp.Subquery, exp.Union, exp.Exists, exp.I
 """Where a query stands that gives rows; elsewhere it gives a value, and fails if it has two rows."""
 
 
-def check_readable(connection: Any, oid: int, shown: str) -> None:
-    """Raise InvalidInput for a table of which a row may fail to be read; `shown` is what it is called."""
-    instead = "make a table or a materialized view of its rows"
+def check_readable(connection: Any, oid: int, shown: str) -> bool:
+    """Raise InvalidInput for a table of which a row may fail to be read; `shown` is what it is called.
+
+    Return whether each row comes from one row of one table (`engines.relations`).
+    """
+    instead, is_row_by_row = "make a table or a materialized view of its rows", True
     for relkind, definition, is_computed, is_itself in connection.execute(_RELATIONS, {"oid": oid}).fetchall():
         if relkind == "f":
             raise InvalidInput(
                 f"rows of {shown} are in a foreign table, which may fail for one of them; {instead}", name="source"
             )
-        if relkind == "v" and not _is_harmless(definition or ""):
-            raise InvalidInput(
-                f"{shown} is a view, or reads one, that computes something for each row, and may fail for one of them; "
-                f"{instead}, or leave columns, constants and comparisons in it only",
-                name="source",
-            )
+        if relkind == "v":
+            tree = _parsed(definition or "")
+            if tree is None or not all(_is_harmless_node(node) for node in tree.walk()):
+                raise InvalidInput(
+                    f"{shown} is a view, or reads one, that computes something for each row, and may fail for one of "
+                    f"them; {instead}, or leave columns, constants and comparisons in it only",
+                    name="source",
+                )
+            is_row_by_row &= not any(_mixes(node) for node in tree.walk())
         if is_computed and not is_itself:
             raise InvalidInput(
                 f"{shown} reads a table with columns that are computed when they are read, and may fail for a row; "
                 f"{instead}",
                 name="source",
             )
+    return is_row_by_row
 
 
-def _is_harmless(definition: str) -> bool:
+def _parsed(definition: str) -> exp.Expr | None:
     try:
-        tree = sqlglot.parse_one(definition, dialect="postgres")
+        return sqlglot.parse_one(definition, dialect="postgres")
     except sqlglot.ParseError:
-        return False
-    return all(_is_harmless_node(node) for node in tree.walk())
+        return None
+
+
+def _mixes(node: exp.Expr) -> bool:
+    """Return whether a node of a harmless definition lets one row decide about another."""
+    is_set = isinstance(node, exp.Union) and bool(node.args.get("distinct"))
+    is_subquery = isinstance(node, exp.In) and node.args.get("query") is not None
+    return is_set or is_subquery or isinstance(node, exp.Join | exp.Distinct | exp.Exists)
 
 
 def _is_harmless_node(node: exp.Expr) -> bool:

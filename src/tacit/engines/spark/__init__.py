@@ -4,6 +4,7 @@
     sessions    sessions of Spark: where they come from, how they are set, when they end
     java        the Java that a Spark of this process runs on
     sources     tables and files that Spark knows: their columns, and marks that change with their rows
+    views       views that are read row by row, without failing for one; all others are refused
     kinds       types of Spark, and casts that never fail
     running     one statement: its time limit, cancelling, progress, and its answer by columns
     failures    what went wrong, without a word of what Spark said

@@ -25,6 +25,8 @@ from tacit.engines.addresses import check_files, check_table
 from tacit.engines.dialects.spark.pieces import quoted
 from tacit.engines.names import digest
 from tacit.engines.protocol import Described, Source
+from tacit.engines.relations import mixing_view
+from tacit.engines.spark import views
 from tacit.engines.spark.kinds import is_binary, is_exact, kind_of
 from tacit.engines.spark.sessions import Session
 from tacit.privacy.errors import InvalidInput, SourceMissing
@@ -43,6 +45,8 @@ class Opened:
     source: Source
     frame: Any
     columns: tuple[Described, ...]
+    is_row_by_row: bool = True
+    """Whether each row comes from one row of one table, and can be read (`views`)."""
 
     def column(self, name: str) -> Described | None:
         """Return a column by its name, or the only one that has it in another case; None if there is none."""
@@ -56,7 +60,9 @@ class Opened:
         return alike[0] if alike else None
 
     def check_key(self, table: Table, name: str) -> None:
-        """Refuse a unit or key whose values the declared kind does not tell apart, or Spark does not."""
+        """Refuse a unit or key whose values the declared kind or Spark does not tell apart, or a mixing view."""
+        if not self.is_row_by_row:
+            raise mixing_view(self.source.table)
         column = table.column(name)
         found = self.column(column.name)
         if found is None or found.kind is None:
@@ -107,14 +113,17 @@ def check(source: Source) -> None:
 def opened(session: Session, source: Source) -> Opened:
     """Look at a source; Spark's errors go through."""
     check(source)
+    is_row_by_row = True
     if source.table.startswith(FILES):
         frame = session.read.parquet(source.table.removeprefix(FILES))
     else:
         name = _named(source.table) or ""
         session.catalog.refreshTable(name)
         frame = session.table(name)
+        is_row_by_row = views.is_row_by_row(session, name, frame)
     fields = [(field.name, _type(field)) for field in frame.schema.fields]
-    return Opened(source, frame, tuple(Described(name, kind_of(type_name), type_name) for name, type_name in fields))
+    columns = tuple(Described(name, kind_of(type_name), type_name) for name, type_name in fields)
+    return Opened(source, frame, columns, is_row_by_row)
 
 
 def _type(field: Any) -> str:
