@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from tacit.engines import DuckDBEngine, Source
 from tacit.engines.csv_form import CsvForm
+from tacit.engines.duckdb.recoding import Recoder
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
@@ -87,6 +89,59 @@ def test_a_row_changes_nothing_about_the_others(
         found = shown(engine)
         assert found >= ROWS
         assert {row[0] for row in found - ROWS} <= {9998, 9999}
+
+
+OTHER_ENCODINGS = {
+    "latin-1": [bytes([byte]) for byte in (*range(0x80, 0xA0), 0xFF)] + [b"\xe2\x82\xac\xc3"],
+    "utf-16": [b"\x00\xd8", b"\x00\xdc", b"\x00\xdc\x00\xd8", b"\xff\xff", b"\xfe\xff", b"\x00\x00"],
+}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("encoding", OTHER_ENCODINGS)
+def test_a_byte_of_another_encoding_changes_its_own_row_alone(tmp_path: Path, encoding: str, packed: bool) -> None:
+    path, engine = tmp_path / ("t.csv.gz" if packed else "t.csv"), DuckDBEngine(tmp_path / "kept", salt=1, threads=2)
+    letters = "latin-1" if encoding == "latin-1" else "utf-16-le"
+
+    def put(*attacks: bytes) -> Source:
+        start, end = (",".encode(letters), ",25/12/2020".encode(letters))
+        more = [f"{9000 + place}".encode(letters) + start + one + end for place, one in enumerate(attacks)]
+        lines = [HEADER.encode(letters), *(line.encode(letters) for line in GOOD[:99]), *more]
+        lines += [line.encode(letters) for line in GOOD[99:]]
+        data = ("" if encoding == "latin-1" else "\ufeff").encode(letters)
+        data += b"".join(line + "\n".encode(letters) for line in lines)
+        path.write_bytes(gzip.compress(data) if packed else data)
+        return Source("csv", str(path))
+
+    source = engine.with_forms(put())
+    assert [form.encoding for form in source.csv] == [encoding]
+    engine.register(TABLE, source, {})
+    assert shown(engine) == ROWS
+    for attack in OTHER_ENCODINGS[encoding][::4]:
+        put(attack)
+        found = shown(engine)
+        assert found >= ROWS
+        assert {row[0] for row in found - ROWS} <= {9000}
+    put(*OTHER_ENCODINGS[encoding])
+    assert shown(engine) >= ROWS
+    assert engine.with_forms(put(*OTHER_ENCODINGS[encoding])).csv == source.csv
+    assert not list((tmp_path / "kept").rglob("*.csv"))  # nothing of the copies is left
+    engine.close()
+
+
+def test_copies_in_another_encoding_are_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    clear = Recoder.clear
+
+    def looked(recoder: Recoder) -> None:
+        modes.extend(one.stat().st_mode & 0o777 for one in (tmp_path / "kept" / "spill").rglob("*csv*"))
+        clear(recoder)
+
+    monkeypatch.setattr(Recoder, "clear", looked)
+    engine = DuckDBEngine(tmp_path / "kept", salt=1, threads=2)
+    engine.describe(written(tmp_path / "t.csv", [HEADER, *(b"%d,caf\xe9,25/12/2020" % one for one in range(9))]))
+    engine.close()
+    assert modes == [0o700, 0o600]
 
 
 def test_a_file_whose_texts_go_over_lines_keeps_them(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
     engine      the Engine: what is registered, and which version of it
     sources     the files behind a source: where they are, what they hold, how DuckDB scans them
     csv_files   the form of CSV files, and scans of them that no line can break
+    recoding    copies in UTF-8 of CSV files that are not
     kinds       types of DuckDB, and casts that never fail
     relations   the SELECT that shows a table, with the unit of each row
     prepared    rows stored for questions: immutable files, made aside and renamed

@@ -16,13 +16,14 @@ import codecs
 import gzip
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import duckdb
 
 from tacit.engines.csv_form import CsvForm
 from tacit.engines.duckdb.connecting import Connection
+from tacit.engines.duckdb.recoding import UTF8, Recoder
 from tacit.engines.names import listed, literal, quoted
 from tacit.privacy.errors import InvalidInput, SourceMissing
 
@@ -44,14 +45,28 @@ _NO_DELIMITER: Final = "\x1e\x1f\x1e\x1f"
 """What stands in no line; the rest of a line in which it does is ignored."""
 
 
-def form_of(connection: Connection, path: str) -> CsvForm:
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A file at `path`, and where it can be read in UTF-8."""
+
+    path: str
+    readable: str
+
+    @property
+    def unread(self) -> SourceMissing:
+        """The error that it cannot be read."""
+        return SourceMissing(f"{self.path} cannot be read as CSV; check that it is text with a line a row")
+
+
+def form_of(connection: Connection, path: str, recoder: Recoder) -> CsvForm:
     """Find out the form of a file from its beginning."""
     begins = _beginning(path)
     if not begins:
         raise SourceMissing(f"{path} is empty; a CSV file begins with a line of names")
     encoding = _encoding(begins)
+    file = CsvFile(path, recoder.readable(path, encoding))
     delimiter, quote, escape, comment, skipped, has_header, columns, date_pattern, time_pattern = _best(
-        connection, path, encoding
+        connection, file
     )
     quote = '"' if quote in _NOTHING else quote  # the first lines may have had no need of it
     comment = "" if comment in _NOTHING else comment
@@ -74,17 +89,18 @@ def form_of(connection: Connection, path: str) -> CsvForm:
             time_pattern="" if time_pattern in _NOTHING else time_pattern,
         )
     except InvalidInput:
-        raise SourceMissing(f"{path} cannot be read as CSV; check that it is text with a line a row") from None
-    form = replace(form, quoted_newlines=_has_open_lines(connection, form, path))
-    return _with_names(form, _header(connection, form, path)) if has_header else form
+        raise file.unread from None
+    form = replace(form, quoted_newlines=_has_open_lines(connection, form, file))
+    return _with_names(form, _header(connection, form, file)) if has_header else form
 
 
-def form_for(connection: Connection, forms: Sequence[CsvForm], path: str) -> CsvForm:
+def form_for(connection: Connection, forms: Sequence[CsvForm], path: str, recoder: Recoder) -> CsvForm:
     """Return by which of the kept forms a file is read: the first whose columns its line of names has, in any order."""
     for form in forms:
         if not form.has_header:
             return form
-        named = _with_names(form, _header(connection, form, path))
+        file = CsvFile(path, recoder.readable(path, form.encoding))
+        named = _with_names(form, _header(connection, form, file))
         if {name.lower() for name in form.names} <= {name.lower() for name in named.names}:
             return named
     raise SourceMissing(
@@ -94,7 +110,7 @@ def form_for(connection: Connection, forms: Sequence[CsvForm], path: str) -> Csv
 
 
 def scan(form: CsvForm, paths: Sequence[str], *, parallel: bool = True) -> str:
-    """Return the FROM item that reads files of one form, every column as text.
+    """Return the FROM item that reads files of one form, which are in UTF-8, every column as text.
 
     In parallel is fast, and fails where a text in quotes goes over several lines.
     """
@@ -114,7 +130,7 @@ def _lines(form: CsvForm, paths: Sequence[str], *, after: bool, parallel: bool =
     return (
         f"read_csv({listed(paths)}, auto_detect = false, columns = {{'line': 'VARCHAR'}}, header = false, "
         f"delim = {literal(_NO_DELIMITER)}, quote = '', escape = '', comment = '', {_skip(form, after=after)}, "
-        f"encoding = {literal(form.encoding)}, {_ENDS}, parallel = {_truth(parallel)}, {LENIENT})"
+        f"encoding = '{UTF8}', {_ENDS}, parallel = {_truth(parallel)}, {LENIENT})"
     )
 
 
@@ -150,23 +166,23 @@ def _whole(form: CsvForm, paths: Sequence[str], names: Sequence[str], *, has_hea
         f"read_csv({listed(paths)}, auto_detect = false, columns = {{{columns}}}, "
         f"header = {_truth(has_header)}, delim = {literal(form.delimiter)}, "
         f"quote = {literal(form.quote)}, escape = {literal(form.escape)}, comment = {literal(form.comment)}, "
-        f"{_skip(form, after=False)}, encoding = {literal(form.encoding)}, {_ENDS}, "
+        f"{_skip(form, after=False)}, encoding = '{UTF8}', {_ENDS}, "
         f"parallel = {_truth(parallel)}, {LENIENT})"
     )
 
 
-def _header(connection: Connection, form: CsvForm, path: str) -> list[str]:
+def _header(connection: Connection, form: CsvForm, file: CsvFile) -> list[str]:
     """Return the fields of a file's line of names."""
     if form.quoted_newlines:
         names = [f"c{place}" for place in range(len(form.names) + NAMES_MORE)]
-        sql = f"SELECT * FROM {_whole(form, [path], names, has_header=False, parallel=False)} LIMIT 1"
+        sql = f"SELECT * FROM {_whole(form, [file.readable], names, has_header=False, parallel=False)} LIMIT 1"
     else:
-        first = f"{_fields(form, [path], after=False, parallel=False)} LIMIT 1"
+        first = f"{_fields(form, [file.readable], after=False, parallel=False)} LIMIT 1"
         sql = f"SELECT unnest(list_transform(f, lambda x: {_field(form, 'x')})) FROM ({first})"
     try:
         rows = connection.execute(sql).fetchall()
     except duckdb.Error:
-        raise SourceMissing(f"{path} cannot be read as CSV; check that it is text with a line a row") from None
+        raise file.unread from None
     found = [one for row in rows for one in row]
     while found and found[-1] is None:
         found.pop()
@@ -196,11 +212,11 @@ def _named(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _best(connection: Connection, path: str, encoding: str) -> tuple[Any, ...]:
+def _best(connection: Connection, file: CsvFile) -> tuple[Any, ...]:
     """Return what DuckDB finds of a file in the way that tells most columns apart."""
     sniffed = None
     for way in (f"{LONG}, quote = '\"'", LONG, LENIENT):  # an apostrophe is seldom a quote; lines may differ in length
-        found = _sniffed(connection, path, encoding, way)
+        found = _sniffed(connection, file.readable, way)
         if found is None or (found[_SKIPPED] > PREAMBLE_MAX and way is not LENIENT):
             continue
         if sniffed is None or len(found[_COLUMNS]) > len(sniffed[_COLUMNS]):
@@ -208,28 +224,28 @@ def _best(connection: Connection, path: str, encoding: str) -> tuple[Any, ...]:
         if len(sniffed[_COLUMNS]) > 1:
             break
     if sniffed is None:
-        raise SourceMissing(f"{path} cannot be read as CSV; check that it is text with a line a row")
+        raise file.unread
     return sniffed
 
 
-def _sniffed(connection: Connection, path: str, encoding: str, way: str) -> tuple[Any, ...] | None:
+def _sniffed(connection: Connection, path: str, way: str) -> tuple[Any, ...] | None:
     try:
         return connection.execute(
             'SELECT "Delimiter", "Quote", "Escape", "Comment", "SkipRows", "HasHeader", "Columns", "DateFormat", '
-            f'"TimestampFormat" FROM sniff_csv({literal(path)}, encoding = {literal(encoding)}, {way})'
+            f"\"TimestampFormat\" FROM sniff_csv({literal(path)}, encoding = '{UTF8}', {way})"
         ).fetchone()
     except duckdb.Error:
         return None
 
 
-def _has_open_lines(connection: Connection, form: CsvForm, path: str) -> bool:
+def _has_open_lines(connection: Connection, form: CsvForm, file: CsvFile) -> bool:
     """Return whether one of the first lines ends within quotes: whether their number in it is odd."""
     quotes = f"length(line) - length(replace(line, {literal(form.quote)}, ''))"
-    lines = f"SELECT line FROM {_lines(form, [path], after=False)} LIMIT {LOOKED_AT_LINES}"
+    lines = f"SELECT line FROM {_lines(form, [file.readable], after=False)} LIMIT {LOOKED_AT_LINES}"
     try:
         found = connection.execute(f"SELECT bool_or(({quotes}) % 2 = 1) FROM ({lines})").fetchone()
     except duckdb.Error:
-        raise SourceMissing(f"{path} cannot be read as CSV; check that it is text with a line a row") from None
+        raise file.unread from None
     return bool(found and found[0])
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -28,6 +28,7 @@ from tacit.engines.duckdb import relations
 from tacit.engines.duckdb.connecting import Connection, alias, answers, attach, connect, detach
 from tacit.engines.duckdb.prepared import TABLE, Store
 from tacit.engines.duckdb.reading import Reader
+from tacit.engines.duckdb.recoding import Recoder
 from tacit.engines.duckdb.relations import Shown
 from tacit.engines.duckdb.running import Runs, answer
 from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
@@ -78,6 +79,7 @@ class DuckDBEngine:
         self.folder: Final = Path(self._temporary.name if self._temporary else folder or "").absolute()
         self._salt, self._store, self._runs = salt, Store(self.folder), Runs()
         self._spill = self._store.spill / f"{os.getpid()}-{next(_NUMBERS)}"
+        self._recoder = Recoder(self._spill.with_name(f"{self._spill.name}-csv"))
         self._settings: dict[str, Any] = {"temp_directory": str(self._spill)}
         if threads is not None:
             self._settings["threads"] = threads
@@ -92,12 +94,12 @@ class DuckDBEngine:
 
     def describe(self, source: Source) -> list[Described]:
         """Return the columns of a source, without reading more of it than their types need."""
-        with self._preparing:
+        with self._looking():
             return self._find(source).described
 
     def with_forms(self, source: Source) -> Source:
         """Return a source with the forms of its CSV files as they are now, by which later versions are to be read."""
-        with self._preparing:
+        with self._looking():
             return replace(source, csv=self._find(source).forms)
 
     def register(
@@ -107,7 +109,7 @@ class DuckDBEngine:
 
         The tables that it leads to by foreign keys are registered before it. Nothing is done if all is as it was.
         """
-        with self._preparing:
+        with self._looking():
             known = {name.lower(): other for name, other in others.items()}
             check(table, known)
             for step in table.unit.through if table.unit else ():
@@ -124,7 +126,7 @@ class DuckDBEngine:
 
     def refresh(self, name: str) -> str:
         """Show the rows of a table as they are now, and return the fingerprint of its files."""
-        with self._preparing:
+        with self._looking():
             known = self._registered(name)
             return self._show(known.table, known.source, known.others).fingerprint
 
@@ -177,6 +179,15 @@ class DuckDBEngine:
                 self._spill.parent.rmdir()
             if self._temporary is not None:
                 self._temporary.cleanup()
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Hold the lock on sources; copies that were made of them are removed at the end."""
+        with self._preparing:
+            try:
+                yield
+            finally:
+                self._recoder.clear()
 
     def _registered(self, name: str) -> _Registered:
         try:
@@ -279,7 +290,7 @@ class DuckDBEngine:
     def _find(self, source: Source) -> Found:
         if self._builder is not None and not answers(self._builder):
             self._builder = None
-        return find(self._building(), source, parallel=source.place not in self._slow)
+        return find(self._building(), source, self._recoder, parallel=source.place not in self._slow)
 
     def _whole(self, known: _Registered) -> Shown:
         """Return all rows of a table that others lead to, also those beyond the limit on the rows of a unit."""
@@ -370,8 +381,8 @@ class DuckDBEngine:
         return self._runs.run(
             self._building(),
             work,
-            failure=f"the rows of {source.place} could not be prepared; check that its files are complete, and that "
-            f"memory and the disk of {self.folder} suffice",
+            failure=f"the rows of {source.place} could not be prepared; check that its files are complete, that the "
+            f"texts that identify units are UTF-8, and that memory and the disk of {self.folder} suffice",
         )
 
     def _is_stored(self, table: Table, path: Path) -> bool:

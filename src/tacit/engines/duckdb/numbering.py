@@ -6,12 +6,14 @@ has. Numbers say nothing: which row has which is by chance.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from tacit.engines.duckdb import relations
 from tacit.engines.duckdb.connecting import connect
+from tacit.engines.duckdb.recoding import Recoder
 from tacit.engines.duckdb.running import Runs
 from tacit.engines.duckdb.sources import find, opened
 from tacit.engines.names import literal, quoted
@@ -22,7 +24,8 @@ from tacit.privacy.tables import Table
 
 def numbered(source: Source, table: Table, number: str, path: Path) -> Source:
     """Write the columns of `table`, and the column `number`, to a new Parquet file."""
-    connection = connect({"temp_directory": str(path.parent / "spill")})
+    spill = path.parent / "spill"
+    connection, recoder = connect({"temp_directory": str(spill)}), Recoder(spill / f"{os.getpid()}-{path.name}")
     named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
     failure = (
         f"the rows of {source.place} could not be numbered; check that its files are complete, and that the disk of "
@@ -30,7 +33,7 @@ def numbered(source: Source, table: Table, number: str, path: Path) -> Source:
     )
     try:
         for parallel in (True, False):  # texts over several lines can be read by one thread only
-            rows = relations.declared(find(connection, source, parallel=parallel), table)
+            rows = relations.declared(find(connection, source, recoder, parallel=parallel), table)
             sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
             copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
             with opened(connection, rows.attached), suppress(EngineFailed):
@@ -38,4 +41,5 @@ def numbered(source: Source, table: Table, number: str, path: Path) -> Source:
                 return Source("parquet", str(path))
     finally:
         connection.close()
+        recoder.clear()
     raise EngineFailed(failure)

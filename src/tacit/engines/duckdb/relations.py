@@ -58,8 +58,20 @@ def declared(found: Found, table: Table) -> Shown:
                     "put it back, or register the table anew"
                 )
         items = ", ".join(f"{scan.value(column)} AS c{index}" for index, column in enumerate(table.columns))
-        parts.append(f"SELECT {items} FROM {scan.sql}")
+        rows = scan.lenient_sql or scan.sql if _is_lenient(table) else scan.sql
+        parts.append(f"SELECT {items} FROM {rows}")
     return Shown(relations.as_declared(table, " UNION ALL ".join(parts)), found.attached, found.files)
+
+
+def _is_lenient(table: Table) -> bool:
+    """Return whether texts may be read with ? for bytes that are none: two texts may become one, but no two units.
+
+    That holds where the unit is no text of this table. Keys that become one lead to several units, each of which is
+    bounded by itself (`engines.relations`).
+    """
+    if table.unit is None:
+        return False  # public rows; a table that others lead through may hold the unit
+    return not table.unit.is_direct or table.column(table.unit.column).kind is not Kind.TEXT
 
 
 def with_unit(table: Table, rows: Shown, parents: Sequence[tuple[Table, Shown]]) -> Shown:

@@ -20,6 +20,7 @@ from tacit.engines.csv_form import CsvForm
 from tacit.engines.duckdb.connecting import Connection, alias, attach, detach
 from tacit.engines.duckdb.csv_files import form_for, form_of, scan
 from tacit.engines.duckdb.kinds import cast, kind_of, merged
+from tacit.engines.duckdb.recoding import Recoder
 from tacit.engines.names import digest, listed, quoted
 from tacit.engines.protocol import Described, Source
 from tacit.privacy.errors import InvalidInput, SourceMissing
@@ -42,6 +43,8 @@ class Scan:
     sql: str
     columns: dict[str, Described]
     form: CsvForm | None = None
+    lenient_sql: str = ""
+    """The same with ? for each byte of a text that is no UTF-8, where DuckDB would not read the file otherwise."""
 
     def value(self, column: Column) -> str:
         """Return SQL for a declared column, which the scan has."""
@@ -117,26 +120,26 @@ def fingerprint(source: Source) -> str:
     return digest(*marks)
 
 
-def find(connection: Connection, source: Source, *, parallel: bool = True) -> Found:
+def find(connection: Connection, source: Source, recoder: Recoder, *, parallel: bool = True) -> Found:
     """Look at a source: which files, which columns, how many rows if that is cheap to know."""
     files = files_of(source)
     for path in files:
         if not os.access(path, os.R_OK):
             raise SourceMissing(f"{path} may not be read; check its permissions")
     if source.form == "csv":
-        return Found(source, files, _csv_scans(connection, files, source.csv, parallel))
+        return Found(source, files, _csv_scans(connection, files, source.csv, recoder, parallel))
     if source.form == "parquet":
         return _parquet(connection, source, files)
     return _database(connection, source, files[0])
 
 
 def _csv_scans(
-    connection: Connection, files: tuple[str, ...], kept: tuple[CsvForm, ...], parallel: bool
+    connection: Connection, files: tuple[str, ...], kept: tuple[CsvForm, ...], recoder: Recoder, parallel: bool
 ) -> tuple[Scan, ...]:
     by_form: dict[CsvForm, list[str]] = {}
     for path in files:
-        form = form_for(connection, kept, path) if kept else form_of(connection, path)
-        by_form.setdefault(form, []).append(path)
+        form = form_for(connection, kept, path, recoder) if kept else form_of(connection, path, recoder)
+        by_form.setdefault(form, []).append(recoder.readable(path, form.encoding))
     return tuple(
         Scan(
             scan(form, paths, parallel=parallel),
@@ -154,12 +157,22 @@ def _parquet(connection: Connection, source: Source, files: tuple[str, ...]) -> 
     sql = f"read_parquet({listed(files)})"
     try:
         columns = _columns(connection, sql)
+        lenient_sql = _lenient(connection, files)
         counted = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({listed(files)})").fetchone()
     except duckdb.Error:
         raise SourceMissing(
             f"{source.place} cannot be read as Parquet; check that its files are complete and have the same columns"
         ) from None
-    return Found(source, files, (Scan(sql, columns),), rows=int(counted[0]) if counted else None)
+    return Found(source, files, (Scan(sql, columns, None, lenient_sql),), rows=int(counted[0]) if counted else None)
+
+
+def _lenient(connection: Connection, files: tuple[str, ...]) -> str:
+    """Return a scan in which bytes that are no text spoil their own row alone, if this DuckDB has one."""
+    known = connection.execute(
+        "SELECT parameters FROM duckdb_functions() WHERE function_name = 'read_parquet'"
+    ).fetchall()
+    is_known = any("utf8_validation" in names for (names,) in known)
+    return f"read_parquet({listed(files)}, utf8_validation = 'replace')" if is_known else ""
 
 
 def _database(connection: Connection, source: Source, path: str) -> Found:
