@@ -5,9 +5,9 @@ late, sizes and file numbers stay the same under updates. What is sound is its s
 which transactions are visible, so that under the same one every table of the server holds the same rows; only TRUNCATE
 and its like take effect at once, and these give the table another file. So while the snapshot and the files stay, the
 fingerprint stays, at no cost; when they have moved, for whatever reason, the rows are read once and added up: the sum
-of two keyed hashes of each row's text, which rows in any order give alike. A write elsewhere on the server then costs a
-pass over the table, but does not lose released answers. Of tables beyond `ROWS_SUMMED_MAX` the snapshot itself is the
-fingerprint: any write on the server makes it another one.
+of two keyed hashes of each row's text, as far as it is shown, which rows in any order give alike. A write elsewhere on
+the server then costs a pass over the table, but does not lose released answers. Of tables beyond `ROWS_SUMMED_MAX` the
+snapshot itself is the fingerprint: any write on the server makes it another one.
 
 Snapshots say nothing of rows that are elsewhere, nor do they name all transactions on a standby server: views, foreign
 tables and the tables of a standby are summed each time.
@@ -19,6 +19,7 @@ import threading
 from typing import Any, Final, TypeAlias
 
 from tacit.engines.names import digest, quoted
+from tacit.engines.postgres.kinds import bounded
 from tacit.engines.postgres.sources import Found
 from tacit.privacy.tables import Table
 
@@ -52,19 +53,20 @@ class Fingerprints:
         moment: _Moment = tuple(moment_)
         if is_here and rows > ROWS_SUMMED_MAX:
             return digest("snapshot", found.oid, *moment)
-        names = tuple(there[0].name for one in table.columns if (there := found.column(one.name)) is not None)
-        key = (found.oid, names)
+        columns = [there for one in table.columns if (there := found.column(one.name)) is not None]
+        values = tuple(bounded(f"s.{quoted(shown.name)}", type_name) for shown, type_name in columns)
+        key = (found.oid, values)
         with self._lock:
             known = self._known.get(key)
         if is_here and known is not None and known[0] == moment:
             return known[1]
-        fingerprint = digest("sum", *self._sums(connection, found, names))
+        fingerprint = digest("sum", *self._sums(connection, found, values))
         with self._lock:
             self._known[key] = (moment, fingerprint)
         return fingerprint
 
-    def _sums(self, connection: Any, found: Found, names: tuple[str, ...]) -> tuple[object, ...]:
-        row = ", ".join(f"s.{quoted(name)}" for name in names).replace("%", "%%")
+    def _sums(self, connection: Any, found: Found, values: tuple[str, ...]) -> tuple[object, ...]:
+        row = ", ".join(values).replace("%", "%%")
         hashed = [f'hashtextextended(r COLLATE "C", %({seed})s::bigint)' for seed in ("one", "two")]
         sql = (
             f"SELECT count(*), {', '.join(f'sum({one}::numeric)::text' for one in hashed)} "

@@ -4,7 +4,10 @@ A time with a zone becomes UTC; a time without one is taken as UTC. Dates and ti
 infinite here, and what is declared of them (`engines.declared`) moves them to their bounds. Texts are in the order of
 their bytes, and equal if their bytes are, whatever collation they have in the database.
 A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
-number keeps every digit, NaN is NULL, and the two zeros are one. `is_exact` says which casts can be used for units and
+number keeps every digit, NaN is NULL, and the two zeros are one.
+A value may have a gigabyte. It is cut before anything is done with it (`bounded`): a pattern that is looked for in
+300 MB fails for want of memory, and any other function takes seconds, so that one row would be seen in every answer.
+`is_exact` says which casts can be used for units and
 keys: different values stay different or become NULL, so that no two people become one.
 """
 
@@ -16,7 +19,7 @@ from typing import Final
 from tacit.engines.dialects.postgres.casts import cast as written_cast
 from tacit.engines.dialects.postgres.casts import try_cast
 from tacit.engines.dialects.postgres.values import Type, Value, let
-from tacit.privacy.tables import Kind
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 TYPES: Final = {
     Kind.BOOLEAN: Type.BOOLEAN,
@@ -33,6 +36,13 @@ DIGITS_MAX: Final = 18
 
 DOUBLE_DIGITS_MAX: Final = 300
 """Numbers of so many digits, and so many after the point, are neither too large nor too small for a double."""
+
+STORED_MAX: Final = 65_536
+"""Of how many bytes, as it is stored, a value is that is shown as a text and that cannot be cut before; others are
+NULL."""
+
+_CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
+"""A text of more bytes has more characters than are shown."""
 
 _STATED: Final = re.compile(r"numeric\((\d+),(\d+)\)")
 _KINDS: Final = {
@@ -91,7 +101,35 @@ def cast(column: str, type_name: str, kind: Kind, shown: str = "") -> str:
     digits = _STATED.fullmatch(shown)
     if kind is Kind.REAL and digits is not None and max(map(int, digits.groups())) <= DOUBLE_DIGITS_MAX:
         return f"{column}::float8"  # it fits; NaN is NULL where values are shown as declared
-    return _BY_TYPE.get(type_name, _text)(column, kind)
+    if type_name in _BY_TYPE:
+        return _BY_TYPE[type_name](column, kind)
+    read = bounded(column, type_name)
+    if kind is Kind.TEXT:
+        return f'(({read})::text COLLATE "C")'
+    return let(lambda value: _text(value.sql, kind), Value(f"({read})::text", Type.TEXT))
+
+
+def bounded(column: str, type_name: str) -> str:
+    """Return a value, or its beginning, or NULL, in little time whatever its size; only its first characters are shown.
+
+    PostgreSQL tells the size of a text without reading it, and reads no more of it than its beginning.
+    """
+    if type_name in _BY_TYPE or type_name in _SMALL:
+        return column
+    if type_name in ("text", "varchar", "bpchar", "citext"):
+        size, value = f"octet_length({column}::text)", f"{column}::text"
+        return f"CASE WHEN {size} > {_CUT_BYTES} THEN substr({value}, 1, {TEXT_LENGTH_MAX + 1}) ELSE {value} END"
+    if type_name == "bytea":
+        return (
+            f"CASE WHEN octet_length({column}) > {_CUT_BYTES} THEN substr({column}, 1, {_CUT_BYTES}) ELSE {column} END"
+        )
+    return f"CASE WHEN pg_column_size({column}) <= {STORED_MAX} THEN {column} END"
+
+
+_SMALL: Final = frozenset(
+    ("name", "uuid", "time", "timetz", "interval", "inet", "cidr", "macaddr", "macaddr8", "money", "oid", "char")
+)
+"""Other types all of whose values are small."""
 
 
 def _null(kind: Kind) -> str:
