@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import sqlglot
 
 from tacit.engines import Source, SparkEngine
 from tacit.engines.protocol import UNIT
+from tacit.engines.spark import sessions
 from tacit.engines.spark.kinds import cast, is_exact
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Table
@@ -125,6 +129,31 @@ def test_no_text_overflows_the_stack_or_takes_for_ever(engine: SparkEngine, tmp_
     items = [f"TRY_CAST(s AS {name}) AS {name}_" for name in ("BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "BOOLEAN")]
     found = rows(engine, f"SELECT id, {', '.join(items)}, s LIKE '%a%a%a%b' AS l FROM tacit_data.t")
     assert found[len(HOSTILE)][1:3] == (12, 12.0)
+
+
+def test_a_large_text_takes_no_longer_than_to_be_read(engine: SparkEngine, tmp_path: Path) -> None:
+    """Spaces are what patterns dwell on: to find no integer in 20 MB of them took ten seconds."""
+    duckdb.sql(
+        "COPY (SELECT i AS id, CAST(i AS VARCHAR) AS s FROM range(9) AS t(i) "
+        f"UNION ALL SELECT 9, repeat(' ', 20_000_000)) TO '{tmp_path}/large.parquet'"
+    )
+    source = Source("spark", PLACE, f"parquet:{tmp_path}/large.parquet")
+    engine.register(Table("t", (Column("id", Kind.INTEGER), Column("s", Kind.INTEGER)), Unit("id")), source, {})
+    started_s = time.perf_counter()
+    assert rows(engine, "SELECT COUNT(*) AS n, COUNT(s) AS c FROM tacit_data.t") == [(10, 9)]
+    assert time.perf_counter() - started_s < 5
+
+
+def test_days_that_no_time_reaches_are_at_its_ends(engine: SparkEngine, tmp_path: Path) -> None:
+    days = "DATE '5874897-12-31', DATE '10000-01-01', DATE '1500-01-01', DATE '4713-01-01 (BC)'"
+    duckdb.sql(f"COPY (SELECT unnest(range(4)) AS id, unnest([{days}]) AS d) TO '{tmp_path}/days.parquet'")
+    source = Source("spark", PLACE, f"parquet:{tmp_path}/days.parquet")
+    session, _ = engine._connected()
+    session.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION")  # which fails for days before 1582
+    sessions.set_up(session)
+    engine.register(Table("t", (Column("id", Kind.INTEGER), Column("d", Kind.TIME)), Unit("id")), source, {})
+    far, first = datetime.max, datetime.min
+    assert rows(engine, "SELECT id, d FROM tacit_data.t") == [(0, far), (1, far), (2, datetime(1500, 1, 1)), (3, first)]
 
 
 def test_char_is_without_the_spaces_that_fill_it_up() -> None:

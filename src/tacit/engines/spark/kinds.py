@@ -2,8 +2,10 @@
 
 A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
 number keeps every digit, NaN is NULL, and the two zeros are one; texts are compared by their bytes, whatever their
-collation, and bytes that are no text are NULL. CHAR is without the spaces that fill it up. `is_exact` says which casts
-can be used for units and keys: different values stay different or become NULL, so that no two people become one.
+collation, and bytes that are no text are NULL. CHAR is without the spaces that fill it up. Texts are cut before
+anything reads them: one of 60 MB took 20 seconds to be no integer, and would be seen in every answer. `is_exact` says
+which casts can be used for units and keys: different values stay different or become NULL, so that no two people become
+one.
 A time with a zone becomes UTC; a time without one is taken as UTC.
 Not here: bounds, and the years that a program above the engine can hold (`engines.declared`).
 """
@@ -11,15 +13,19 @@ Not here: bounds, and the years that a program above the engine can hold (`engin
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
 from typing import Final
 
 from tacit.engines.dialects.spark.casts import cast as as_duckdb
 from tacit.engines.dialects.spark.pieces import TYPES, Piece, Type
-from tacit.privacy.tables import Kind
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _WHOLE_DIGITS: Final = 18
 """Whole decimals of up to so many digits fit into 64 bits."""
+
+_CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
+"""A text of more bytes has more characters than are shown."""
 
 _TYPES: Final = {
     **dict.fromkeys(("tinyint", "smallint", "int"), Type.INT),
@@ -93,12 +99,15 @@ def cast(value: str, type_name: str, kind: Kind) -> str:
         moment = f"CAST({value} AS TIMESTAMP_NTZ)"
         return as_duckdb(Piece(moment, Type.TIME), target).text
     type_ = _TYPES[plain]
+    if type_ is Type.TEXT:
+        value = _cut(f"rtrim({value})" if type_name.lower().startswith("char(") else value, kind)
     if type_ is Type.TEXT and kind is Kind.TIME:  # an offset in the text counts
         return f"CAST(try_cast({value} AS TIMESTAMP_LTZ) AS TIMESTAMP_NTZ)"
+    if type_ is Type.DATE and kind is Kind.TIME:
+        return _date_to_time(value)
     if type_ in (Type.DATE, Type.TIME) and kind not in (Kind.DATE, Kind.TIME, Kind.TEXT):
         return f"CAST(NULL AS {target})"
     if type_ is Type.TEXT:
-        value = f"rtrim({value})" if type_name.lower().startswith("char(") else value
         read = f"try_validate_utf8(CAST({value} AS STRING))"
         shown = as_duckdb(Piece(read, type_), target).text
         if kind is not Kind.INTEGER:
@@ -112,6 +121,21 @@ def cast(value: str, type_name: str, kind: Kind) -> str:
         one = as_duckdb(Piece(f"({held} + 0D)", type_), target).text
         return f"CASE WHEN NOT isnan({held}) THEN {one} END"
     return shown
+
+
+def _cut(value: str, kind: Kind) -> str:
+    """Return a text with no more than its first characters; one that is longer is nothing but a text."""
+    beginning = f"substring({value}, 1, {TEXT_LENGTH_MAX + 1})" if kind is Kind.TEXT else "NULL"
+    return f"CASE WHEN octet_length({value}) > {_CUT_BYTES} THEN {beginning} ELSE {value} END"
+
+
+def _date_to_time(value: str) -> str:
+    """Return a date as a time; one that lies further out than any time, for which Spark fails, is at the end."""
+    first, last = (f"TIMESTAMP_NTZ '{one.isoformat(sep=' ')}'" for one in (datetime.min, datetime.max))
+    return (
+        f"CASE WHEN {value} < DATE '{date.min}' THEN {first} WHEN {value} > DATE '{date.max}' THEN {last} "
+        f"ELSE CAST({value} AS TIMESTAMP_NTZ) END"
+    )
 
 
 def _plain(type_name: str) -> str:

@@ -35,6 +35,9 @@ SETTINGS: Final = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # other modes fail for a day before 1582, or move it
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.groupByOrdinal": "false",
     "spark.sql.orderByOrdinal": "false",
     "spark.sql.parser.manageParserCaches": "true",  # what long statements leave in the parser may fill the memory
