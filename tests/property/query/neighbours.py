@@ -87,7 +87,7 @@ def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUE
         tally.features["rest"] += plan.bounding.merges_rest
         names = pairs[asked.cap.relation]
         try:
-            _check_price(asked, plan)
+            check_price(asked, plan)
             apart = check(plan, connection, [name for name, _ in names], thorough=number % 4 == 0)
         except Violated as error:
             raise Violated(_told(error, held, asked, plan, names)) from error.__cause__
@@ -105,25 +105,25 @@ def check(
     """
     tight = 0.0
     learning = [one.sql() for one in plan.learning]
-    bins = {name: [_run(connection, one, name) for one in learning] for name in (SCHEMA, *neighbours)}
+    bins = {name: [executed(connection, one, name) for one in learning] for name in (SCHEMA, *neighbours)}
     for name in neighbours:
-        _check_bins(plan, bins[SCHEMA], bins[name])
-    ranged = plan.ranged(_ranges(plan, bins[SCHEMA])) if plan.missing else plan
+        check_bins(plan, bins[SCHEMA], bins[name])
+    ranged = plan.ranged(ranges_of(plan, bins[SCHEMA])) if plan.missing else plan
     statements = [one.sql() for one in ranged.statements]
-    whole = [_run(connection, one, SCHEMA) for one in statements]
+    whole = [executed(connection, one, SCHEMA) for one in statements]
     for name in neighbours:
-        found = [_run(connection, one, name) for one in statements]
-        tight = max(tight, _Pair(ranged, whole, found, bins[SCHEMA], bins[name]).check())
+        found = [executed(connection, one, name) for one in statements]
+        tight = max(tight, Pair(ranged, whole, found, bins[SCHEMA], bins[name]).check())
     if thorough:
-        other_order = [_run(connection, one, SHUFFLED) for one in statements]
+        other_order = [executed(connection, one, SHUFFLED) for one in statements]
         for here, there in zip(whole, other_order, strict=True):
             _require(_by_group(here) == _by_group(there), "the answer depends on the order of rows")
-        _check_release(ranged, whole)
+        check_release(ranged, whole)
     return tight
 
 
 @dataclass
-class _Pair:
+class Pair:
     """The results of all statements on two neighbours."""
 
     plan: Plan
@@ -213,7 +213,7 @@ class _Pair:
         _require(touched <= bounding.groups_touched, f"{choice.label} moves in {touched} groups")
 
 
-def _check_price(asked: Asked, plan: Plan) -> None:
+def check_price(asked: Asked, plan: Plan) -> None:
     """Require that a ledger charges no more than was asked for."""
     if asked.target.rho is not None:
         charged = Measured(plan.event).concentrated[0]
@@ -237,7 +237,7 @@ def _neighbours(
     return names
 
 
-def _run(connection: duckdb.DuckDBPyConnection, statement: str, schema: str) -> dict[str, list[Any]]:
+def executed(connection: duckdb.DuckDBPyConnection, statement: str, schema: str) -> dict[str, list[Any]]:
     sql = statement.replace(f"{SCHEMA}.", f"{schema}.")
     try:
         cursor = connection.execute(sql, {"salt": SALT} if "$salt" in sql else {})
@@ -294,14 +294,14 @@ def _counts(cells: Any, weights: dict[Any, int]) -> Any:
     return counts
 
 
-def _check_bins(plan: Plan, here: list[dict[str, list[Any]]], there: list[dict[str, list[Any]]]) -> None:
+def check_bins(plan: Plan, here: list[dict[str, list[Any]]], there: list[dict[str, list[Any]]]) -> None:
     for mechanism, one, other in zip(plan.price.bounds, here, there, strict=True):
         _require(all(-BINS <= cell < BINS for cell in one["cell"]), f"a bin is outside of all: {one['cell']}")
         moved = sum(_moved(_column(one, "w", "cell"), _column(other, "w", "cell")).values())
         _require(moved <= mechanism.sensitivity, f"bins move by {moved}, and {mechanism.sensitivity} was allowed")
 
 
-def _ranges(plan: Plan, found: list[dict[str, list[Any]]]) -> list[Range]:
+def ranges_of(plan: Plan, found: list[dict[str, list[Any]]]) -> list[Range]:
     """Return the ranges that would be learnt without noise."""
     ranges = []
     for mechanism, columns in zip(plan.price.bounds, found, strict=True):
@@ -333,7 +333,7 @@ def _parts(event: events.Event, times: int = 1) -> Iterator[tuple[events.Event, 
         yield event, times
 
 
-def _check_release(plan: Plan, found: list[dict[str, list[Any]]]) -> None:
+def check_release(plan: Plan, found: list[dict[str, list[Any]]]) -> None:
     """Finish the answer once, as nothing may fail after the noise either."""
     try:
         finished(plan, release(plan, found, SeededSource(7)))  # type: ignore[arg-type]
