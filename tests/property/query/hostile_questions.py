@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tacit.ledger import Budget
@@ -132,13 +132,16 @@ class _Hostile(Writer):
     def chained(self) -> Sight:
         steps = [f"c0 AS (SELECT a.uid AS uid, a.s AS s, a.i AS i, a.kg AS kg FROM {self.table().sql})"]
         twice = self.rng.choice(["c.s || c.s", "c.s || UPPER(c.s)", "UPPER(LOWER(c.s))", "LEFT(c.s || c.s, 4000)"])
-        adds = self.rng.choice(["c.i + c.i", "c.i * c.i", "LEAST(c.i, 5) * LEAST(c.i, 5)", "c.i"])
-        for number in range(1, self.rng.randint(2, 14)):
-            inner = f"SELECT c.uid AS uid, {twice} AS s, {adds} AS i, c.kg + c.kg AS kg FROM c{number - 1} AS c"
-            if self.rng.random() < 0.2:
+        adds = self.rng.choice(["c.i + c.i", "c.i * c.i", "LEAST(c.i, 5) * LEAST(c.i, 5)", "c.i", "c.i"])
+        more = self.rng.choice(["c.kg + c.kg", "c.kg", "c.kg"])
+        joined = self.rng.choice([0, 0, 1, 2])
+        for number in range(1, self.rng.randint(2, 12)):
+            inner = f"SELECT c.uid AS uid, {twice} AS s, {adds} AS i, {more} AS kg FROM c{number - 1} AS c"
+            if number == joined:
                 inner += f" JOIN c{number - 1} AS e ON c.uid = e.uid"
             steps.append(f"c{number} AS ({inner})")
-        return _of_four(f"c{len(steps) - 1} AS c", f"WITH {', '.join(steps)} ")
+        found = _of_four(f"c{len(steps) - 1} AS c", f"WITH {', '.join(steps)} ")
+        return replace(found, where=[self.rng.choice(_ON_TEXTS).format("c.s", "'b'")])
 
     def per_unit(self) -> Sight:
         self.sight = self.rng.choice([self.table, self.joined, self.crossed])()
