@@ -14,12 +14,13 @@ import numpy as np
 
 import tacit
 from tacit.curator.salt import salt_of
+from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput, QueryRefused
-from tacit.query import Plan, compile_
+from tacit.query import Plan, Settings, Target, compile_
 from tacit.query.plan import Statement
 from tacit.query.rewrite import UNITS
 from tests.property.query.neighbours import Pair, Tally, Violated, check_bins, ranges_of
-from tests.property.query.questions import question
+from tests.property.query.questions import Asked, question
 
 Results = list[dict[str, list[Any]]]
 
@@ -36,12 +37,17 @@ def results(curator: tacit.Curator, plan: Plan, statements: Sequence[Statement])
     return found
 
 
-def check_removal(curator: tacit.Curator, removed: Callable[[], None], seeds: range) -> Tally:
-    """Raise `Violated` if removing one unit moves the results of generated questions by more than was charged."""
+def check_removal(
+    curator: tacit.Curator, removed: Callable[[], None], seeds: range, written: Sequence[str] = ()
+) -> Tally:
+    """Raise `Violated` if removing one unit moves the results of questions by more than was charged.
+
+    Questions are those of the seeds, and those that are written out.
+    """
     schema, tally = curator.catalog.schema, Tally()
     asked: list[tuple[str, Plan, Results, Results]] = []
-    for seed in seeds:
-        one = question(seed, schema)
+    cap, target = Budget(epsilon=1e4, delta=1e-6).cap, Target(epsilon=1.0)
+    for one in (*(question(seed, schema) for seed in seeds), *(Asked(sql, Settings(), cap, target) for sql in written)):
         tally.questions += 1
         try:
             plan = compile_(one.sql, schema, one.target, one.tariff, one.settings)

@@ -23,7 +23,7 @@ from tests.property.query.outcomes import Stopwatch, asked_of, compared, fuzz
 from tests.property.query.questions import Asked
 
 WORLDS = range(1, 6)
-QUESTIONS = range(14)
+QUESTIONS = range(9)
 SQL_MAX = 1_500
 """How long a question is at most that is put here; longer ones take seconds to plan."""
 
