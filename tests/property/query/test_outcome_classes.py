@@ -71,6 +71,11 @@ def test_how_a_run_ends_and_how_long_it_takes_does_not_tell_who_is_there() -> No
     assert len(tally.features) >= 15, tally
 
 
+@pytest.mark.parametrize("seed", [17])
+def test_a_question_that_the_search_has_found_is_refused_or_ends_alike(seed: int) -> None:
+    fuzz([seed // 1_000], [seed % 1_000])
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_work_that_is_a_product_of_allowed_parts_is_refused_or_small(name: str) -> None:
     with database() as connection:
