@@ -59,8 +59,8 @@ STORED_ROWS: Final = 64
 WORK_MAX: Final = 2**30
 """How many steps a question takes at most for one unit. A step takes an engine up to 10 nanoseconds."""
 
-HELD_CHARACTERS_MAX: Final = 2**28
-"""How many characters of one unit are grouped, sorted or told apart at most: a quarter to one gigabyte."""
+HELD_CHARACTERS_MAX: Final = 2**26
+"""How many characters of one unit are grouped, sorted or told apart at most: 64 to 256 megabytes."""
 
 PUBLIC_CHARACTERS: Final = 256
 """How long the texts of a public table are taken to be."""
@@ -116,7 +116,7 @@ def require_room(scope: Scope, values: Iterable[Expression], place: Place | None
         raise TooWide(
             f"the texts of one unit could have {characters:,} characters together, and at most {HELD_CHARACTERS_MAX:,} "
             "are grouped or sorted",
-            accepted=f"cut them with LEFT; {_INSTEAD}",
+            accepted=f"cut them with LEFT, or select fewer columns in a subquery; {_INSTEAD}",
             place=place,
         )
 

@@ -292,11 +292,11 @@ def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression
     order = [_ordered(one, bind, text) for one in (ordered.expressions if ordered is not None else ())]
     function = node.this
     value, needs_ties = _windowed(function, scope, bind, text)
+    fields = [field for source in scope.sources for field in source.fields.values()]
+    require_room(scope, fields, text.place(node))  # engines hold the rows of a window
     if needs_ties:
         if not order:
             raise NotSQL(f"{called(function)} needs ORDER BY in its window", place=text.place(node))
-        fields = [field for source in scope.sources for field in source.fields.values()]
-        require_room(scope, fields, text.place(node))
         order += [exp.Ordered(this=field.tree.copy()) for field in fields]
     units = [scope.unit.copy()] if scope.unit is not None else []
     keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]

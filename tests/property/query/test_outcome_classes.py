@@ -36,6 +36,8 @@ LIMITS = (
     (resolve, "RELATION_MAX"),
     (row_limits, "AMPLIFICATION_MAX"),
     (row_limits, "JOINED_ROWS_MAX"),
+    (row_limits, "WORK_MAX"),
+    (row_limits, "HELD_CHARACTERS_MAX"),
 )
 """Every limit on the work that one unit makes; a hole is made by lifting some of them."""
 
@@ -111,6 +113,8 @@ def test_counts_that_are_multiplied_in_64_bits_are_noticed(monkeypatch: pytest.M
     monkeypatch.setattr(planning, "require_exact", lambda *_: None)
     monkeypatch.setattr(rewrite, "_huge", lambda tree: tree)
     monkeypatch.setattr(hostile_worlds, "ROWS_MAX", 512)  # times 16,384 public rows
+    monkeypatch.setattr(row_limits, "WORK_MAX", 2**40)
+    monkeypatch.setattr(row_limits, "HELD_CHARACTERS_MAX", 2**40)
     assert "ends with OutOfRangeException" in noticed(91_003)
 
 
