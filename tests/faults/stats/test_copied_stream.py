@@ -21,7 +21,7 @@ import tacit
 from tacit.ledger import Ledger, LedgerBudget
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerBusy, UnknownName
 from tacit.stats import RunningCount, RunningSum
-from tacit.stats.stream_anchor import StreamAnchor
+from tacit.stats.stream_anchor import StreamAnchor, digest_after, digest_of
 from tacit.stats.stream_files import read
 
 COSTS: dict[str, Any] = {"tree": {"epsilon": 0.5}, "root": {"rho": 0.01}}
@@ -204,3 +204,12 @@ def test_the_permit_is_open_until_the_last_step_and_its_note_holds_nothing_priva
     assert ledger.reservations() == []
     assert RunningCount.from_bytes(running.to_bytes(), budget=budget).steps == 2
     assert len(read(running.to_bytes()).header["secret"]) == 64  # so that no step can be guessed from a digest
+
+
+def test_a_note_depends_on_the_secret_at_every_step() -> None:
+    """Otherwise whoever reads notes could guess a step and its noise, and compare."""
+    first, second = (digest_of(secret) for secret in (b"one", b"other"))
+    for record in (b"step 1", b"step 2"):
+        first, second = digest_after(first, record), digest_after(second, record)
+        assert first != second
+        assert first not in (digest_of(record), digest_after("", record))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,15 @@ import pytest
 
 import tacit
 from tacit.curator.road import Asked
-from tacit.privacy.errors import AlreadySettled, CatalogChanged, CatalogInvalid, EngineFailed, InvalidInput, NotAllowed
+from tacit.privacy.errors import (
+    AlreadySettled,
+    CatalogChanged,
+    CatalogInvalid,
+    EngineFailed,
+    InvalidInput,
+    NotAllowed,
+    SourceMissing,
+)
 from tacit.query import Settings, Target
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.curator.PrivacyWarning")  # some want answers without noise
@@ -318,3 +327,52 @@ def test_rows_of_a_public_table_are_those_of_the_last_refresh(curator: tacit.Cur
     with pytest.raises(InvalidInput, match="identify"):
         curator.refresh()
     assert abs(curator.sql(joined, epsilon=3000.0).rows[0]["n"] - before) < 1
+
+
+def test_a_refresh_of_a_parent_checks_the_tables_that_lead_through_it(labs: tacit.Curator, tmp_path: Path) -> None:
+    rows = pd.read_csv(tmp_path / "visits.csv")
+    pd.concat([rows, rows.assign(patient=rows["patient"] + 1000)]).to_csv(tmp_path / "visits.csv", index=False)
+    with pytest.raises(InvalidInput, match="is not unique"):
+        labs.refresh("visits")
+    assert abs(labs.sql("SELECT COUNT(*) AS n FROM labs", epsilon=1000.0).rows[0]["n"] - 3) < 1
+
+
+def test_a_version_does_not_come_back_with_the_file_that_it_was_made_of(curator: tacit.Curator, tmp_path: Path) -> None:
+    path, aside = tmp_path / "visits.csv", tmp_path / "aside.csv"
+
+    def version() -> str:
+        return str(json.loads((curator.folder / "versions.json").read_text())["visits"]["id"])
+
+    curator.sql(COUNT, epsilon=0.5)
+    seen = [version()]
+    path.rename(aside)  # keeps the size and the times that a fingerprint is made of
+    write(path, last=99)
+    curator.refresh()
+    seen.append(version())
+    aside.rename(path)
+    curator.refresh()
+    seen.append(version())
+    assert len(set(seen)) == 3
+    assert not curator.preview(COUNT, epsilon=0.5).is_released
+
+
+def test_stored_rows_that_are_gone_are_made_again_from_unchanged_files_only(
+    labs: tacit.Curator, tmp_path: Path
+) -> None:
+    """A folder that was cleaned up, or restored without its stored rows, shows no other rows under an old version."""
+    labs.close()
+    stored = labs.folder / "prepared"
+    shutil.rmtree(stored)
+    with tacit.Curator(labs.folder) as again:
+        assert abs(again.sql("SELECT COUNT(*) AS n FROM labs", epsilon=1000.0).rows[0]["n"] - 3) < 1
+    shutil.rmtree(stored)
+    rows = pd.read_csv(tmp_path / "visits.csv")
+    pd.concat([rows, rows.assign(patient=rows["patient"] + 1000)]).to_csv(tmp_path / "visits.csv", index=False)
+    with tacit.Curator(labs.folder) as again:
+        spent = again.budget("visits").spent()
+        for question in (COUNT, "SELECT COUNT(*) AS n FROM labs"):
+            with pytest.raises(SourceMissing, match="tacit table refresh visits"):
+                again.sql(question, epsilon=2000.0)
+        assert again.budget("visits").spent() == spent
+        with pytest.raises(InvalidInput, match="is not unique"):
+            again.refresh()

@@ -17,7 +17,7 @@ from tacit.query.bound import Bounding
 from tacit.query.finish import _without_noise
 from tacit.query.measures import How, Measure
 from tacit.query.run import release
-from tacit.query.whole_numbers import SATURATION, axis_sums, group_sums, require_exact
+from tacit.query.whole_numbers import HUGE_MAX, SATURATION, axis_sums, group_sums, require_exact
 from tests.support.memory_engine import MemoryEngine, named
 
 COLUMNS = (
@@ -158,3 +158,13 @@ def test_a_sum_of_truth_values_beside_their_average_is_not_lost() -> None:
     plan = planned(f"SELECT SUM(x) AS s, AVG(x) AS m FROM ({inner}) AS p", epsilon=100.0)
     noisy = run(plan, engine(1000, 7, units=1000), 1, source=SeededSource(1))
     assert Release(plan, noisy, Cost(1.0, 0.0, 1.0), ()).rows[0]["s"] == pytest.approx(1000, abs=20)
+
+
+def test_the_widest_intermediate_fits_into_the_integers_of_every_engine() -> None:
+    assert min(2**127, 10**38) > 2 * HUGE_MAX
+
+
+def test_saturated_sums_are_clamped_at_both_ends() -> None:
+    at, most = np.zeros(8, dtype=np.int64), SATURATION
+    for sign in (1, -1):
+        assert group_sums(1, at, [sign * (most - 1)] * 8).tolist() == [sign * most]

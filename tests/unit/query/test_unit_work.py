@@ -27,9 +27,10 @@ COLUMNS = (
 PEOPLE = Table("people", COLUMNS, Unit("uid"), dataset="d")
 NOTES = Table("notes", COLUMNS, Unit("uid"), dataset="d")
 MANY = Table("many", COLUMNS, Unit("uid"), Limits(rows_per_unit=100_000), dataset="d")
+TEN = Table("ten", COLUMNS, Unit("uid"), Limits(rows_per_unit=10), dataset="d")
 CODES = Table("codes", (Column("code", Kind.INTEGER), Column("name", Kind.TEXT)), rows=10_000)
 FEW = Table("few", (Column("code", Kind.INTEGER), Column("name", Kind.TEXT)), rows=20)
-SCHEMA = Schema([PEOPLE, NOTES, MANY, CODES, FEW])
+SCHEMA = Schema([PEOPLE, NOTES, MANY, TEN, CODES, FEW])
 TIME_MAX_S = 20.0
 
 
@@ -144,3 +145,25 @@ def test_the_work_of_one_unit_chooses_the_class_of_time() -> None:
     dear = planned(f"SELECT COUNT(*) FROM people CROSS JOIN few WHERE {costly('s || name', 12)}")
     assert class_of(cheap, 0.1) == 0.1
     assert class_of(dear, 0.1) >= dear.work * 1e-8 > 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "most"),
+    [
+        ("people", STORED_ROWS),
+        ("ten", 10),
+        ("ten CROSS JOIN codes", 10 * 10_000),
+        ("people CROSS JOIN few", STORED_ROWS * 20),
+        ("people p LEFT JOIN ten t ON p.uid = t.uid", STORED_ROWS * 10),
+        ("(SELECT uid FROM people UNION ALL SELECT uid FROM ten) AS u", 2 * STORED_ROWS),
+        ("people v WHERE EXISTS (SELECT 1 FROM few c WHERE c.code = v.n AND c.code < LENGTH(v.s))", STORED_ROWS * 20),
+    ],
+)
+def test_the_rows_of_a_unit_are_those_of_its_widest_scope(rows: str, most: int) -> None:
+    assert planned(f"SELECT COUNT(*) FROM {rows}").question.unit_rows == most
+
+
+def test_statements_that_learn_bounds_are_work_too() -> None:
+    plan = planned("SELECT SUM(LENGTH(s) * n * 1e30) FROM people")
+    assert plan.learning
+    assert plan.steps > sum(trees.work(one.tree) for one in plan.statements)

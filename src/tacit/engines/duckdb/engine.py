@@ -227,8 +227,9 @@ class DuckDBEngine:
                 if stated is None:
                     self._check(table, source, version)
                 return known
-            shown, path = self._prepared(table, source, version)
-            if stated is None:
+            is_new = not self._store.path(table.name, version).exists()
+            shown, path = self._prepared(table, source, version, stated)
+            if stated is None or (path is not None and is_new):
                 self._check(table, source, version)
             if stated is not None or fingerprint(source) == seen:
                 made = _Registered(table, source, others, seen, version, shown, path)
@@ -252,13 +253,13 @@ class DuckDBEngine:
             seen,
         )
 
-    def _prepared(self, table: Table, source: Source, version: str) -> tuple[Shown, Path | None]:
+    def _prepared(self, table: Table, source: Source, version: str, stated: str | None) -> tuple[Shown, Path | None]:
         """Return how a version of a table is shown, and where its rows are stored, storing them if they are to be."""
         path = self._store.path(table.name, version)
         if path.exists() and self._is_stored(table, path):
             return _from_file(table, path), path
         try:
-            return self._made(table, source, version)
+            return self._made(table, source, version, stated)
         except (Cancelled, SourceMissing):
             raise
         except EngineFailed:
@@ -269,10 +270,13 @@ class DuckDBEngine:
             if slow <= self._slow:
                 raise
             self._slow |= slow
-        return self._made(table, source, version)
+        return self._made(table, source, version, stated)
 
-    def _made(self, table: Table, source: Source, version: str) -> tuple[Shown, Path | None]:
-        """Look at the files of a table, and store its rows or show them where they are."""
+    def _made(self, table: Table, source: Source, version: str, stated: str | None) -> tuple[Shown, Path | None]:
+        """Look at the files of a table, and store its rows or show them where they are.
+
+        Rows of a stated version are stored anew only from files that are still as they were then.
+        """
         found = self._find(source)
         rows = relations.declared(found, table)
         if table.unit is not None:
@@ -282,9 +286,13 @@ class DuckDBEngine:
         if not _is_to_be_stored(table, found):
             return relations.view(table, rows), None
         shown = self._tables.get(table.name.lower())
-        path = self._store.make(
-            table.name, version, lambda aside: self._fill(table, rows, source, aside), shown.path if shown else None
-        )
+        _require_unchanged(table, source, stated)
+
+        def fill(aside: str) -> None:
+            self._fill(table, rows, source, aside)
+            _require_unchanged(table, source, stated)
+
+        path = self._store.make(table.name, version, fill, shown.path if shown else None)
         return _from_file(table, path), path
 
     def _find(self, source: Source) -> Found:
@@ -397,6 +405,14 @@ class DuckDBEngine:
                 detach(connection, str(path))
             return False
         return True
+
+
+def _require_unchanged(table: Table, source: Source, stated: str | None) -> None:
+    if stated is not None and fingerprint(source) != stated:
+        raise SourceMissing(
+            f"the rows of {table.name} as they were at its last refresh are no longer stored, and {source.place} has "
+            f"changed since; look at its rows again: tacit table refresh {table.name}"
+        )
 
 
 def _is_to_be_stored(table: Table, found: Found) -> bool:
