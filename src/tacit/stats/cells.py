@@ -95,9 +95,10 @@ class Cells:
         return round(value) if self.kind is not Kind.REAL else value
 
     def _time(self, units: int) -> date:
-        """Return the day or the time so many days or microseconds after the lower end."""
+        """Return the day or the time so many days or microseconds after the lower end, or the last one there is."""
         assert isinstance(self.lower, date)
-        return self.lower + (_TICK if isinstance(self.lower, datetime) else _DAY) * units
+        unit, last = (_TICK, datetime.max) if isinstance(self.lower, datetime) else (_DAY, date.max)
+        return self.lower + unit * min(units, (last - self.lower) // unit)
 
     def span(self, first: int, last: int) -> tuple[Any, Any]:
         """Return the least and the greatest value that the cells from `first` to `last` can hold."""

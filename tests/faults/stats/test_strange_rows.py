@@ -285,6 +285,6 @@ def test_unsigned_numbers_beyond_64_bits_are_missing_and_not_negative() -> None:
 
 def test_times_beyond_the_year_9999_are_its_last_moment() -> None:
     values = np.array(["20000-01-01"] * 30 + ["2000-01-01"], dtype="datetime64[D]")
-    bounds = (date(1999, 1, 1), date(9999, 12, 31))
+    bounds = (date(1999, 1, 1), date.max)
     answer = stats.quantile(values, 0.5, bounds=bounds, epsilon=1e5, budget=tacit.Budget(1e6))
-    assert answer.value >= date(9999, 1, 1)
+    assert answer.value >= date(9990, 1, 1)  # a cell has four years
