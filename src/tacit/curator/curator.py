@@ -150,6 +150,15 @@ class Curator:
             self._count_public((table.name,))
             return catalog.schema.table(table.name)
 
+    def _keep_forms(self, names: Iterable[str]) -> None:
+        """State how CSV files are written where the catalog does not say it, so that all later versions are read so."""
+        with self._lock:
+            catalog = self.catalog
+            for table in [catalog.schema.table(name) for name in names]:
+                source = catalog.source(table.name)
+                if source != (formed := self.engines.with_forms(source)):
+                    catalog.add(table, formed, replace=True)
+
     def _count_public(self, names: Iterable[str]) -> None:
         """State how many rows public tables have: joins with them multiply the rows of a unit by so many."""
         with self._lock:
@@ -172,6 +181,7 @@ class Curator:
         """
         catalog = self.catalog
         named = {catalog.schema.table(name).name for name in names} if names else {*catalog.tables}
+        self._keep_forms(named)
         changed = self.engines.refresh(named)
         self._count_public(changed)
         return changed

@@ -23,7 +23,7 @@ from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 Constant: TypeAlias = str | int | float | bool | date | None
 """What a literal holds; a datetime is a date, too."""
 
-DERIVED_TEXT_MAX: Final = 16_384
+DERIVED_TEXT_MAX: Final = 65_536
 """How many characters a text has at most that is computed; a longer one is refused."""
 
 EXACT_MAX: Final = 2**53

@@ -62,8 +62,8 @@ WORK_MAX: Final = 2**30
 HELD_CHARACTERS_MAX: Final = 2**26
 """How many characters of one unit are grouped, sorted or told apart at most: 64 to 256 megabytes."""
 
-PUBLIC_CHARACTERS: Final = 256
-"""How long the texts of a public table are taken to be."""
+PUBLIC_CHARACTERS: Final = 64
+"""How long the texts of a public table are taken to be on average."""
 
 PUBLIC_ROWS: Final = 10_000
 """How many rows a public table is taken to have whose number is not stated."""

@@ -376,3 +376,19 @@ def test_stored_rows_that_are_gone_are_made_again_from_unchanged_files_only(
         assert again.budget("visits").spent() == spent
         with pytest.raises(InvalidInput, match="is not unique"):
             again.refresh()
+
+
+def test_a_refresh_states_how_files_are_written_where_the_catalog_does_not(
+    curator: tacit.Curator, tmp_path: Path
+) -> None:
+    file = curator.folder / "catalog.toml"
+    kept = file.read_text()
+    file.write_text("\n".join(line for line in kept.splitlines() if not line.startswith("csv =")) + "\n")
+    curator.refresh()
+    curator.sql(COUNT, epsilon=0.5)
+    assert [line for line in file.read_text().splitlines() if line.startswith("csv =")] == [
+        line for line in kept.splitlines() if line.startswith("csv =")
+    ]
+    (tmp_path / "visits.csv").write_text((tmp_path / "visits.csv").read_text().replace(",", ";"))
+    with pytest.raises(SourceMissing):  # read by the form that was kept, not by one that fits
+        curator.refresh()
