@@ -2,7 +2,8 @@
 
 The passes, in their order, each one file: `parse` and `resolve` (names, units, allowed functions), `question` (keys,
 aggregates), `measures` (whole numbers with known ranges), `bound` (contributions), `price` (shares, noise, event),
-`rewrite` (the engine's statements). `compile_` is their composition; what a preview shows is read off a plan, and so is
+`rewrite` (the engine's statements); then the plan is proven to run for any data (`whole_numbers`, `postprocess`,
+`answer_size`, `row_limits`). `compile_` is their composition; what a preview shows is read off a plan, and so is
 public.
 """
 
