@@ -110,7 +110,8 @@ class Engine(Protocol):
         """Run one SELECT and return its columns.
 
         Raises Cancelled if `cancel` was called, and otherwise EngineFailed with the sentence `FAILED`, whatever went
-        wrong: time, memory, disk, a lost connection or an error of the database.
+        wrong: time, memory, disk, a lost connection or an error of the database. DuckDB, inside the caller's own
+        process, says TimedOut where the caller's own time limit has passed.
         """
         ...
 

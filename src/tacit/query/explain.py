@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tacit.engines.dialects import duckdb
 from tacit.mechanisms import Laplace
@@ -12,8 +11,6 @@ from tacit.privacy import notation
 from tacit.privacy.figures import at_most
 from tacit.query.plan import Plan, Write
 from tacit.query.price import LEVEL
-
-PASSES: Final = ("parse", "resolve", "question", "measures", "bound", "price", "rewrite")
 
 
 class Line(NamedTuple):
@@ -79,8 +76,3 @@ def _keys(plan: Plan) -> str:
     assert plan.price.selection is not None
     rest = "; the rest is one row" if plan.bounding.merges_rest else ""
     return f"not public: a group is shown from about {plan.price.selection.threshold:,} units on{rest}"
-
-
-def one_line(sql: str) -> str:
-    """Return SQL on one line."""
-    return re.sub(r"\s+", " ", sql).strip()

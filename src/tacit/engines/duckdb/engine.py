@@ -33,7 +33,7 @@ from tacit.engines.duckdb.relations import Shown
 from tacit.engines.duckdb.running import Runs, answer
 from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
 from tacit.engines.names import digest, quoted
-from tacit.engines.protocol import Columns, Described, Progress, Source
+from tacit.engines.protocol import FAILED, Columns, Described, Progress, Source
 from tacit.engines.relations import check, not_identified, not_registered, not_unique, place
 from tacit.privacy.errors import Cancelled, EngineFailed, SourceMissing
 from tacit.privacy.tables import Table
@@ -46,7 +46,6 @@ FORMAT: Final = 2
 
 _ATTEMPTS: Final = 3
 _NUMBERS: Final = count()
-_FAILED: Final = "the engine could not run the question, for want of memory or disk or of a readable file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +150,12 @@ class DuckDBEngine:
                     lambda: answer(cursor, sql, parameters),
                     timeout_s=timeout_s,
                     progress=progress,
-                    failure=_FAILED,
+                    failure=FAILED,
                 )
         except EngineFailed as caught:
             failed = caught
         except duckdb.Error:
-            failed = EngineFailed(_FAILED)
+            failed = EngineFailed(FAILED)
         self._drop_if_broken(reader)
         raise failed
 

@@ -31,7 +31,6 @@ _REAL: Final = frozenset({700, 701})
 _NUMERIC: Final = 1700
 _INT64: Final = range(-(2**63), 2**63)
 _CANCELED: Final = "57014"
-_ENDING: Final = frozenset({"57P01", "57P02", "57P03"})
 
 
 class Runs:
