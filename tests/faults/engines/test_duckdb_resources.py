@@ -12,6 +12,7 @@ from tacit.engines import DuckDBEngine, Source
 from tacit.engines.duckdb import resources
 from tacit.engines.duckdb.connecting import Connection, connect
 from tacit.engines.duckdb.reading import Reader
+from tacit.engines.protocol import FAILED
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
@@ -52,7 +53,7 @@ def test_a_question_beyond_memory_and_disk_fails_and_the_next_is_answered(
 ) -> None:
     monkeypatch.setattr(resources, "SPILL_MAX_BYTES", 1 << 20)
     for _ in range(3):
-        with pytest.raises(EngineFailed, match="memory or disk"):
+        with pytest.raises(EngineFailed, match=FAILED):
             engine.run(HEAVY)
         assert list(engine.run(LIGHT)["n"]) == [ROWS]
     assert sum(path.stat().st_size for path in (tmp_path / "spill").rglob("*") if path.is_file()) <= 1 << 20
