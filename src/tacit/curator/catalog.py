@@ -12,13 +12,14 @@ Not here: opening the rows (engines), budgets (the ledger).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import Final, TypeVar
 
 from tacit.curator.catalog_file import CatalogFile, Snapshot
-from tacit.curator.statements import Contents, check_units, check_way, in_dataset, ordered, read, through
+from tacit.curator.statements import Contents, check_units, check_way, in_dataset, linked, ordered, read, through
 from tacit.curator.writing import HEADER, table_text, with_table, without_table
 from tacit.engines.protocol import Source
 from tacit.privacy import texts
@@ -90,8 +91,12 @@ class Catalog:
         """Return a table as TOML."""
         return table_text(self.schema.table(name), self.source(name), self.folder)
 
-    def add(self, table: Table, source: Source, *, replace: bool = False) -> None:
-        """State a table; one that is there already is replaced only if that is asked for."""
+    def add(self, table: Table, source: Source, *, replace: bool = False, with_linked: bool = False) -> None:
+        """State a table; one that is there already is replaced only if that is asked for.
+
+        Tables that are linked to it by foreign keys to their unit have its data set: one that has another is refused,
+        or, `with_linked`, moved into it in the same change.
+        """
         table = _writable(table)
 
         def change(text: str, contents: Contents) -> tuple[str, Contents]:
@@ -106,11 +111,18 @@ class Catalog:
             tables = {**contents.tables, key: table}
             for other in tables.values():
                 check_way(other, tables)
+            if known is not None and known.dataset != table.dataset:
+                tables |= _moved(linked(table, tables), table, with_linked=with_linked)
             for other in ordered(tables):
                 tables[other.name.lower()] = in_dataset(other, tables)
             check_units(tables)
             wanted = Contents(tables, {**contents.sources, key: source})
-            return with_table(text, tables[key], source, self.folder, known.name if known else None), wanted
+            text = with_table(text, tables[key], source, self.folder, known.name if known else None)
+            for one in contents.tables.values():
+                now = tables[one.name.lower()]
+                if one.name.lower() != key and now != one:
+                    text = with_table(text, now, contents.sources[one.name.lower()], self.folder, one.name)
+            return text, wanted
 
         self._change(change)
 
@@ -185,6 +197,21 @@ def _writable(table: Table) -> Table:
         raise InvalidInput(f"{table.name} is public: no unit in it can be limited; leave the limits out")
     columns = (with_changes(one, facts=fitted(one.name, one.kind, one.facts)) for one in table.columns)
     return with_changes(table, columns=tuple(columns))
+
+
+def _moved(family: Iterable[Table], table: Table, *, with_linked: bool) -> dict[str, Table]:
+    """Return linked tables in the data set of one of them; refuse to leave the others behind."""
+    if not with_linked:
+        others = [one.name for one in family if one.name != table.name and one.dataset != table.dataset]
+        if not others or (through(table) and table.dataset == table.name):  # nothing is stated: it joins the others
+            return {}
+        raise CatalogInvalid(
+            f"{table.name} is linked to {', '.join(others)} by foreign keys, so they have one budget; move them "
+            f"together: tacit table edit {shlex.quote(table.name)} --dataset {shlex.quote(table.dataset)}",
+            name="dataset",
+            value=table.dataset,
+        )
+    return {one.name.lower(): with_changes(one, dataset=table.dataset) for one in family}
 
 
 def _unordered(contents: Contents) -> dict[str, Table]:

@@ -21,6 +21,7 @@ from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, WrongType
+from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
@@ -127,8 +128,11 @@ class Curator:
                 if is_frame(data):
                     remove_unused(self.folder, name, [self.catalog.source(one).place for one in self.catalog.tables])
 
-    def register(self, table: Table, source: Source, *, replace: bool = False) -> Table:
-        """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was."""
+    def register(self, table: Table, source: Source, *, replace: bool = False, with_linked: bool = False) -> Table:
+        """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was.
+
+        `with_linked` moves the tables that foreign keys link to it into its data set, if that is another one now.
+        """
         from tacit.curator.catalog import Catalog
         from tacit.engines.protocol import Source
 
@@ -138,7 +142,12 @@ class Curator:
             catalog = self.catalog
             before = dict(catalog.tables), catalog.text
             source = self.engines.with_forms(source)
-            catalog.add(table, source, replace=truth_value("replace", replace))
+            catalog.add(
+                table,
+                source,
+                replace=truth_value("replace", replace),
+                with_linked=truth_value("with_linked", with_linked),
+            )
             try:
                 self.engines.refresh((table.name,), always=True)
             except BaseException:
@@ -148,6 +157,7 @@ class Curator:
                     catalog.remove(table.name)
                 raise
             self._count_public((table.name,))
+            self.warn_of_moves(before[0])
             return catalog.schema.table(table.name)
 
     def _keep_forms(self, names: Iterable[str]) -> None:
@@ -158,6 +168,27 @@ class Curator:
                 source = catalog.source(table.name)
                 if source != (formed := self.engines.with_forms(source)):
                     catalog.add(table, formed, replace=True)
+
+    def warn_of_moves(self, before: Mapping[str, Table]) -> None:
+        """Say loudly what was spent from the data sets in which tables were `before`, and are no longer."""
+        moved: dict[tuple[str, str], list[str]] = {}
+        for key, table in self.catalog.tables.items():
+            old = before.get(key, table)
+            if old.is_private and table.is_private and old.dataset != table.dataset:
+                moved.setdefault((old.dataset, table.dataset), []).append(table.name)
+        for (old_dataset, dataset), names in moved.items():
+            spent = [LedgerBudget(self.ledger, scope).spent() for scope in self.ledger.scopes(old_dataset)]
+            most = max(
+                spent, key=lambda cost: (cost.epsilon, cost.delta), default=None
+            )  # that of the whole, or an epoch
+            if most is not None and (most.epsilon or most.delta):
+                warnings.warn(
+                    f"{', '.join(names)}: what was spent from the budget of {old_dataset} (epsilon "
+                    f"{at_most(most.epsilon)}, delta {at_most(most.delta)}) does not count against the budget of "
+                    f"{dataset}; people in these tables may lose both",
+                    PrivacyWarning,
+                    stacklevel=3,
+                )
 
     def _count_public(self, names: Iterable[str]) -> None:
         """State how many rows public tables have: joins with them multiply the rows of a unit by so many."""

@@ -8,13 +8,16 @@ rows for that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Final
 
 from tacit.accounting.bounds import Cost
 from tacit.curator.engine_registry import Bound, EngineRegistry
 from tacit.curator.pipeline import NOTHING, Charge, release
 from tacit.curator.plans import Made, Plans, key_of
+from tacit.curator.statements import linked
 from tacit.engines.protocol import Progress
 from tacit.ledger import Ledger, Scope
 from tacit.ledger.accounts import Sum
@@ -144,9 +147,19 @@ class Road:
             shown = " and ".join(f"{name} (data set {self.schema.table(name).dataset})" for name in private)
             raise NotAllowed(
                 f"a question is about the tables of one data set, and here are {shown}",
-                accepted=f"register them together: tacit table edit, dataset = {first!r} for each of them",
+                accepted=f"put them into one: {' && '.join(self._moves(private, first))}",
             )
         return first
+
+    def _moves(self, private: Iterable[str], dataset: str) -> list[str]:
+        """Return the commands that move tables into a data set; each moves all that are linked to the named one."""
+        commands: dict[str, str] = {}
+        for name in private:
+            table = self.schema.table(name)
+            if table.dataset != dataset:
+                family = linked(table, self.schema.tables)[0].name
+                commands.setdefault(family, f"tacit table edit {quote(table.name)} --dataset {quote(dataset)}")
+        return list(commands.values())
 
     def _tariff(self, question: Question) -> Tariff:
         """Return what the budget of a question allows."""

@@ -125,6 +125,17 @@ def in_dataset(table: Table, tables: Mapping[str, Table]) -> Table:
     return table
 
 
+def linked(table: Table, tables: Mapping[str, Table]) -> list[Table]:
+    """Return a table and those that share its budget because foreign keys link them to one unit."""
+    return [one for one in tables.values() if _end(one, tables) == _end(table, tables)]
+
+
+def _end(table: Table, tables: Mapping[str, Table]) -> str:
+    """Return the key of the last private table on the way to the unit, in which the ways of all linked tables end."""
+    targets = (step.target_table.lower() for step in through(table))
+    return [table.name.lower(), *(key for key in targets if tables[key].is_private)][-1]
+
+
 def check_units(tables: Mapping[str, Table]) -> None:
     """Refuse a data set whose tables have units of several kinds: compared as one of them, people would merge."""
     kinds: dict[str, tuple[Table, Kind]] = {}

@@ -309,6 +309,17 @@ def test_what_is_saved_in_an_editor_replaces_the_file(
     assert stated(folder).column("age").facts == Bounds(0, 110)
 
 
+def test_an_edited_data_set_does_not_hide_what_was_spent(
+    folder: Path, editor: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["budget", "set", "visits", "--epsilon", "1", "--folder", "clinic"]) == 0
+    assert run(["sql", "SELECT COUNT(*) FROM visits", "--epsilon", "0.5", "--folder", "clinic"]) == 0
+    editor(("\nunit = ", '\ndataset = "other"\nunit = '))
+    exit_code, _ = Typist(monkeypatch).runs("table", "edit", "--folder", "clinic")
+    assert exit_code == 0
+    assert "visits: what was spent from the budget of visits (epsilon 0.5," in capsys.readouterr().err
+
+
 def test_what_cannot_be_read_is_edited_again(
     folder: Path, editor: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

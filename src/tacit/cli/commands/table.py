@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -233,8 +233,9 @@ def edit(
 ) -> None:
     """Change what is stated of a table.
 
-    With options, they are changed and all the rest is kept. Without, the catalog is opened in your editor ($EDITOR),
-    and what you save replaces it if it can be read.
+    With options, they are changed and all the rest is kept; --dataset moves the tables that foreign keys link to this
+    one as well, for they share a budget. Without, the catalog is opened in your editor ($EDITOR), and what you save
+    replaces it if it can be read.
     """
     require_folder(folder)
     options["forget"] = forget
@@ -251,12 +252,17 @@ def edit(
     draft = Draft.of(catalog.schema.table(name))
     rows = _changed_source(catalog, name, source, options["format"])
     draft.take(options, catalog)
+    before = catalog.tables
     with opened_curator(folder) as curator:
-        table = curator.register(draft.table(), rows, replace=True)
+        table = curator.register(draft.table(), rows, replace=True, with_linked=options["dataset"] is not None)
     catalog.reload()
     hints = table_hints(table)
-    facts = {**table_object(catalog, table), "hints": hints}
-    said(screen, f"changed {shown(table.name)}: {len(table.columns)} columns; protects {protects(table)}", facts)
+    moved = [one.name for key, one in catalog.tables.items() if one.dataset != before[key].dataset]
+    facts = {**table_object(catalog, table), "moved": moved, "hints": hints}
+    sentence = f"changed {shown(table.name)}: {len(table.columns)} columns; protects {protects(table)}"
+    if moved:
+        sentence += f"; now in the data set {shown(table.dataset)}: {', '.join(map(shown, moved))}"
+    said(screen, sentence, facts)
     hinted(screen, hints)
 
 
@@ -287,9 +293,12 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
     since = CatalogFile(folder).read().text
     if screen.as_json or not sys.stdin.isatty():
         raise click.UsageError("say by options what to change, such as --bounds age=0:120; an editor needs a terminal")
+    before: Mapping[str, Table] = {}
     try:
+        known = Catalog.open(folder)
+        before = known.tables
         if name is not None:
-            Catalog.open(folder).schema.table(name)
+            known.schema.table(name)
     except CatalogInvalid as error:
         click.echo(f"tacit: {error.code} {error.message}", err=True)  # what the editor is opened for
     text = since
@@ -308,6 +317,8 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
         else:
             count = len(catalog.tables)
             screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
+            with opened_curator(folder) as curator:
+                curator.warn_of_moves(before)
             return
 
 
