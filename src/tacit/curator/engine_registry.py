@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,11 +109,16 @@ class EngineRegistry:
             return all(self._shown.get(one.table.name.lower()) is one for one in bound.registrations)
 
     def rows(self, table: Table) -> int:
-        """Return how many rows a public table has."""
+        """Return how many rows of a table questions see: exactly, so of a private one for its owner alone."""
+        return self.values(table, ())[0]
+
+    def values(self, table: Table, columns: Sequence[str]) -> list[int]:
+        """Return how many rows of a table questions see and in how many each column has a value; as `rows` does."""
         engine = self.bind((table,)).engine
-        counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
+        parts = [exp.Star(), *(exp.column(name, quoted=True) for name in columns)]
+        counted = exp.select(*(exp.alias_(exp.Count(this=part), f"n{at}") for at, part in enumerate(parts)))
         found = engine.run(engine.write(counted.from_(exp.table_(table.name, db=SCHEMA, quoted=True))))
-        return int(found["n"][0])
+        return [int(found[f"n{at}"][0]) for at in range(len(parts))]
 
     def refresh(self, names: Collection[str], *, always: bool = False) -> list[str]:
         """Look at the rows of tables again, with those of their parents and children; return those that changed.

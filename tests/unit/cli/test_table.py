@@ -13,6 +13,7 @@ import pytest
 from tacit.cli.app import run
 from tacit.cli.catalog.hints import column_hint, likely_units, unit_hint
 from tacit.cli.catalog.values import bounds_of, categories_of
+from tacit.curator import Curator
 from tacit.curator.catalog import Catalog
 from tacit.engines.protocol import Described, Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
@@ -246,6 +247,35 @@ def test_a_new_source_needs_the_columns_that_are_stated(
     assert table("edit", "visits", "--source", "lines.csv") == 2
     assert "the new source of visits has no column id" in capsys.readouterr().err
     assert Catalog.open(folder).source("visits").form == "parquet"
+
+
+def test_a_refresh_tells_the_owner_how_many_rows_can_be_asked_about(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refresh(*rows: str) -> tuple[str, str]:
+        (folder.parent / "stays.csv").write_text("\n".join(["id,patient_id,age", *rows, ""]))
+        assert table("refresh") == 0
+        return capsys.readouterr()
+
+    path = folder.parent / "stays.csv"
+    path.write_text("id,patient_id,age\n1,1,40\n2,2,50\n")
+    with Curator(folder) as curator:
+        curator.add_table("stays", path, unit="patient_id", columns={"age": Bounds(0, 120)})
+        unit = Unit("patient_id", (ForeignKey("id", "stays", "id"),))
+        curator.add_table("lines", path, unit=unit)
+    capsys.readouterr()
+    rows = "can be asked about\n"
+    out, err = refresh("1,1,40", "2,2,50", "3,3,60", "4,,60")
+    assert out == f"the rows of stays, lines have changed\nstays: 3 rows {rows}lines: 3 rows {rows}"
+    assert err == ""
+    out, err = refresh("1,1,", "2,2,")
+    assert f"stays: 2 rows {rows}" in out
+    assert "warning: stays has no value in any row of age\n" in err
+    out, err = refresh("1,x1,40", "2,x2,50")
+    assert out.endswith(f"stays: 0 rows {rows}lines: 0 rows {rows}")
+    assert "warning: stays has no row that can be asked about: a row without a readable patient_id is left out\n" in err
+    assert table("refresh", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"changed": [], "rows": {}, "warnings": []}
 
 
 def test_a_table_is_removed(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

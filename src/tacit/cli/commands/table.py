@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from tacit.cli.kit import Group, Screen
 
 if TYPE_CHECKING:
     from tacit.cli.catalog.drafts import Draft
+    from tacit.curator import Curator
     from tacit.curator.catalog import Catalog
     from tacit.engines.protocol import Source
     from tacit.privacy.tables import Table
@@ -330,15 +331,45 @@ def refresh(screen: Screen, folder: Path, names: tuple[str, ...]) -> None:
     """Look at the rows of tables again, or of all.
 
     Questions are about the rows of the last refresh: rows that were changed since are not in any answer. Tables that
-    share their units by foreign keys are refreshed together. Where rows cannot be used, nothing changes.
+    share their units by foreign keys are refreshed together. Where rows cannot be used, nothing changes. How many rows
+    of a changed table can be asked about is said exactly: it is for the owner, and not to be shown to analysts.
     """
     require_folder(folder)
     with opened_curator(folder) as curator:
         changed = curator.refresh(*names)
+        rows, doubts = _usable_rows(curator, changed)
     from tacit.cli.catalog.views import shown
 
     named = ", ".join(shown(one) for one in changed)
-    said(screen, f"the rows of {named} have changed" if changed else "no rows have changed", {"changed": changed})
+    sentence = f"the rows of {named} have changed" if changed else "no rows have changed"
+    usable = [
+        f"{shown(name)}: {count:,} row{'' if count == 1 else 's'} can be asked about" for name, count in rows.items()
+    ]
+    said(screen, "\n".join([sentence, *usable]), {"changed": changed, "rows": rows, "warnings": doubts})
+    if not screen.as_json:
+        for doubt in doubts:
+            click.echo(f"tacit: warning: {doubt}", err=True)
+
+
+def _usable_rows(curator: Curator, changed: Collection[str]) -> tuple[dict[str, int], list[str]]:
+    """Return how many rows questions see of private tables whose rows changed, and what looks wrong; for the owner."""
+    from tacit.cli.catalog.views import shown
+
+    rows, doubts, keys = {}, [], {name.lower() for name in changed}
+    for table in curator.catalog.tables.values():
+        unit = table.unit
+        if unit is None or keys.isdisjoint({table.name.lower(), *(key.target_table.lower() for key in unit.through)}):
+            continue
+        own = unit.through[0].column if unit.through else unit.column
+        columns = [column.name for column in table.columns if column.name.lower() != own.lower()]
+        rows[table.name], *filled = curator.engines.values(table, columns)
+        if not rows[table.name]:
+            doubts.append(
+                f"{shown(table.name)} has no row that can be asked about: a row without a readable {own} is left out"
+            )
+        elif empty := [shown(name) for name, count in zip(columns, filled, strict=True) if not count]:
+            doubts.append(f"{shown(table.name)} has no value in any row of {', '.join(empty)}")
+    return rows, doubts
 
 
 @command.command()
