@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,38 @@ def test_an_answer_in_a_pipe_is_one_line_a_row(clinic: str, capsys: pytest.Captu
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == ["F", "M"]
     assert "±" in out
+
+
+def test_what_is_left_out_is_said_in_a_pipe_too(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise a count of rows with a narrow interval looks exact."""
+    code, out, err = asked(capsys, "sql", "SELECT COUNT(*) FROM visits", "--epsilon", "10", "--folder", clinic)
+    assert (code, out.count("\n")) == (0, 1)
+    assert err.startswith("counted at most 1 group a unit, 4 rows a group; what a unit has beyond that is left out")
+    assert "the noise only" in err
+    assert "--rows-per-group" in err
+    assert "rows_per_unit" in err
+    words = ("sql", "SELECT COUNT(*) FROM visits", "--epsilon", "10", "--folder", clinic, "--json")
+    assert asked(capsys, *words)[2] == ""
+
+
+def test_an_answer_without_groups_says_from_how_many_units_on_there_are_some(
+    clinic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """400 patients in 3 wards: with so little epsilon, a group is shown from some thousand units on."""
+    words = ("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "--epsilon", "0.01", "--folder", clinic)
+    code, out, err = asked(capsys, "sql", *words)
+    assert (code, out) == (0, "")
+    found = re.search(r"a group is shown from about ([\d,]+) units on; state them with --keys", err)
+    assert found
+    assert f"keys\tnot public: a group is shown from about {found[1]} units on\n" in asked(capsys, "preview", *words)[1]
+    none = ("sql", f"{BY_SEX} HAVING COUNT(*) > 1000000", "--epsilon", "1", "--folder", clinic)
+    assert "tacit: the answer has no rows\n" in asked(capsys, *none)[2]
+
+
+def test_a_preview_says_how_many_rows_of_a_unit_are_joined(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.patient = b.patient"
+    _, out, _ = asked(capsys, "preview", sql, "--epsilon", "1", "--folder", clinic)
+    assert "counted\tof each unit at most 64 rows of visits are joined; the rest is left out\n" in out
 
 
 def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:

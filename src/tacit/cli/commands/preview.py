@@ -48,7 +48,7 @@ def command(
         )
         return
     facts = [Fact("cost", showing.cost_in_words(preview), True)]
-    facts += [Fact("counted", f"at most {line.text}") for line in preview.lines if line.label == "bounds"]
+    facts += showing.plan_facts(preview.lines)
     for name, width in preview.widths.items():
         facts.append(Fact(name, f"± {width:,.4g} (95 %)" if width is not None else "depends on the data"))
     if explain:

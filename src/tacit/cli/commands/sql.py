@@ -74,8 +74,13 @@ def command(
             )
             return
         screen.show_table(release.columns, showing.table_rows(release, level))
+        if not release.rows:
+            lines = place.preview(sql, **asked, analyst=analyst).lines  # what was released is previewed for nothing
+            click.echo(f"tacit: {showing.why_empty(lines)}", err=True)
         if screen.console.is_terminal:
             screen.show_facts(showing.after(release, remaining))
+        else:
+            click.echo(f"counted {showing.counted_in_words(release)}", err=True)
     if card:
         click.echo(release.card, err=not screen.console.is_terminal)
 

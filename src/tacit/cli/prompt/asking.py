@@ -117,7 +117,7 @@ def preview_facts(previewed: Previewed) -> list[Fact]:
     """Return a preview as facts, one a line."""
     preview = previewed.preview
     facts = [Fact("cost", showing.cost_in_words(preview), True)]
-    facts += [Fact("counted", f"at most {line.text}") for line in preview.lines if line.label == "bounds"]
+    facts += showing.plan_facts(preview.lines)
     facts += [Fact(name, _width(width)) for name, width in preview.widths.items()]
     return [*facts, Fact("left", left_in_words(previewed))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -12,6 +12,7 @@ from tacit.privacy.figures import at_most
 if TYPE_CHECKING:
     from tacit.accounting import Cost
     from tacit.mechanisms.mechanism import Interval
+    from tacit.query.explain import Line
 
 ROWS_SHOWN: Final = 1000
 
@@ -102,10 +103,42 @@ def cell(value: Any, span: Any = None) -> str:
     return shown if span is None else f"{shown} ± {(span.high - span.low) / 2:,.3g}"
 
 
+def counted_in_words(release: Answer) -> str:
+    """Return how much of each unit an answer is about; its intervals do not tell what is left out."""
+    return (
+        f"at most {release.counted}; what a unit has beyond that is left out, and intervals are about the noise only "
+        "(to count more: --rows-per-group, --groups-per-unit, or rows_per_unit of the table)"
+    )
+
+
+def plan_facts(lines: Iterable[Line]) -> list[Fact]:
+    """Return what is public about how a question would be answered: what is counted, and which groups are shown."""
+    lines = list(lines)
+    (first, *cuts) = [line.text for line in lines if line.label == "bounds"]
+    facts = [Fact("counted", f"at most {first}"), *(Fact("counted", f"{cut}; the rest is left out") for cut in cuts)]
+    return [*facts, *(Fact("keys", text) for text in selections(lines))]
+
+
+def selections(lines: Iterable[Line]) -> list[str]:
+    """Return from how many units on a group is shown, where the keys of a question are not public."""
+    return [line.text for line in lines if line.label == "keys" and line.text.startswith("not public")]
+
+
+def why_empty(lines: Iterable[Line]) -> str:
+    """Say why an answer has no rows, and what would show some."""
+    found = selections(lines)
+    if not found:
+        return "the answer has no rows"
+    return (
+        f"no group is shown: keys are {found[0]}; state them with --keys COLUMN=A,B or as categories of the column, "
+        "or pay more"
+    )
+
+
 def after(release: Answer, remaining: Mapping[str, Cost]) -> list[Fact]:
     """Return what is said below an answer: what it cost and what is left."""
     facts = [
-        Fact("counted", f"at most {release.counted}; what a unit has beyond that is left out"),
+        Fact("counted", counted_in_words(release)),
         Fact("cost", cost_in_words(release.cost), True),
     ]
     facts += [Fact("left", f"ε {at_most(cost.epsilon)} on {name}") for name, cost in remaining.items()]
