@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Final
 
 from sqlglot import exp
@@ -75,7 +76,7 @@ def require_few(scope: Scope, place: Place | None) -> Scope:
         raise TooWide(
             f"of one stored row of a unit {scope.fan_out:,} could become by joining {_named(scope)}, and at most "
             f"{AMPLIFICATION_MAX:,} may",
-            accepted=_INSTEAD,
+            accepted=_instead(scope),
             place=place,
         )
     return scope
@@ -87,7 +88,7 @@ def require_few_joined(scope: Scope, place: Place | None) -> Scope:
         raise TooWide(
             f"one unit could have {scope.most:,} joined rows of {_named(scope)}, and at most {JOINED_ROWS_MAX:,} are "
             "joined",
-            accepted=_INSTEAD,
+            accepted=_instead(scope),
             place=place,
         )
     return scope
@@ -105,7 +106,7 @@ def require_little_work(steps: int, rows: int) -> None:
         raise TooWide(
             f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
             f"{WORK_MAX:,} in all",
-            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_INSTEAD}",
+            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_instead()}",
         )
 
 
@@ -116,7 +117,7 @@ def require_room(scope: Scope, values: Iterable[Expression], place: Place | None
         raise TooWide(
             f"the texts of one unit could have {characters:,} characters together, and at most {HELD_CHARACTERS_MAX:,} "
             "are grouped or sorted",
-            accepted=f"cut them with LEFT, or select fewer columns in a subquery; {_INSTEAD}",
+            accepted=f"cut them with LEFT, or select fewer columns in a subquery; {_instead(scope)}",
             place=place,
         )
 
@@ -128,10 +129,16 @@ def _characters(scope: Scope, value: Expression) -> int:
     return min(value.length, PUBLIC_CHARACTERS) if is_public else value.length
 
 
-_INSTEAD: Final = (
-    "state a smaller rows_per_unit, or identified_by for public tables, when they are registered; join on a foreign "
-    "key; or add up each table by unit in a subquery first"
-)
+def _instead(scope: Scope | None = None) -> str:
+    """Return the ways out, the one that costs no noise first."""
+    ways = ["add up each table by unit in a subquery first", "join on a foreign key", "state a smaller rows_per_unit"]
+    for one in () if scope is None else scope.sources:
+        if one.table is not None and not one.table.is_private and not one.table.identified_by:
+            name = quote(one.table.name)
+            command = f"tacit table edit {name} --identified-by COLUMN, or identified_by= in add_table"
+            ways.insert(0, f"join {one.table.name} on what identifies its rows, and say so ({command})")
+            break
+    return f"{', '.join(ways[:-1])}, or {ways[-1]}"
 
 
 def _named(scope: Scope) -> str:

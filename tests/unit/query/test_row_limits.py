@@ -119,6 +119,14 @@ def test_rows_that_could_multiply_without_a_limit_are_refused_with_a_way_out(row
         planned(f"SELECT COUNT(*) FROM {rows}")
 
 
+def test_a_public_table_whose_rows_nothing_identifies_is_named_with_the_command() -> None:
+    with pytest.raises(TooWide, match=r"tacit table edit pub --identified-by COLUMN.*subquery.*rows_per_unit"):
+        planned("SELECT COUNT(*) FROM visits v JOIN pub p ON v.x = p.k CROSS JOIN pub q")
+    with pytest.raises(TooWide) as refused:
+        planned("SELECT COUNT(*) FROM many a JOIN many b ON a.uid = b.uid")
+    assert "identified" not in refused.value.message
+
+
 def test_unions_of_unions_are_refused_before_they_grow_too_large() -> None:
     inner = "SELECT uid, x FROM visits"
     for levels in range(1, 30):
