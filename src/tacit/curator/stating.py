@@ -39,7 +39,8 @@ def table_of(
     if (unit is None) == (not truth_value("public", public)):
         raise InvalidInput(
             f"say whom {name} protects: unit is the column whose values are the protected people, or public=True says "
-            "that it is about nobody" + ("" if unit is None else "; not both"),
+            "that it is about nobody; "
+            + ("if no column says whose row it is, add one to the data first" if unit is None else "not both"),
             name="unit",
         )
     owners = Limits() if limits is None else instance("limits", limits, Limits, "Limits")

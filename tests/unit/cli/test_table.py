@@ -122,6 +122,7 @@ def test_a_unit_in_another_table_is_found_through_keys(folder: Path) -> None:
     ("options", "sentence"),
     [
         ([], "it is not said whom visits protects: add --unit COLUMN"),
+        ([], "if no column says whose row it is, add one to the file first"),
         (["--unit", "patient_id", "--public"], "--public or --unit, not both"),
         (["--unit", "patient"], "visits has no column patient; is patient_id meant?"),
         (["--unit", "scan"], "scan is of the type BLOB"),
@@ -153,7 +154,7 @@ def test_what_cannot_be_stated_is_bad_use_and_nothing_is_written(
     assert (folder / "catalog.toml").read_bytes() == before
 
 
-@pytest.mark.parametrize(("source", "exit_code"), [("nowhere.csv", 4), ("notes.xlsx", 2), ("other.duckdb", 2)])
+@pytest.mark.parametrize(("source", "exit_code"), [("nowhere.csv", 4), ("adult.csvv", 4), ("other.duckdb", 2)])
 def test_a_source_that_cannot_be_used_is_named(
     folder: Path, source: str, exit_code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

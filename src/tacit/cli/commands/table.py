@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 UNDECIDED: Final = (
     "it is not said whom {name} protects: add --unit COLUMN, whose values are the protected people, or --public for a "
-    "table about nobody"
+    "table about nobody; if no column says whose row it is, add one to the file first"
 )
 FORMATS: Final = ("csv", "parquet", "duckdb")
 STATED: Final = (
