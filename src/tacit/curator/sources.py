@@ -79,8 +79,9 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
             raise InvalidInput(f"this is an address of {address.form}, not a {format} file", name="format")
         return address
     place, inner = (text, table) if table else _parted(text, format)
+    found = _found(os.path.expanduser(place), Path(folder))  # first: a mistyped name says no format, either
     form = format_of(place, format)
-    source = Source(form, _found(os.path.expanduser(place), Path(folder)), _inner_table(place, form, inner))
+    source = Source(form, found, _inner_table(place, form, inner))
     written(source, Path(folder))  # a place that the catalog could not hold is refused here
     return source
 

@@ -390,7 +390,7 @@ def _source_of(
     if lost is None and export.records:
         raise InvalidInput(
             "the ledger that was exported must be closed for changes, and it cannot be found; name its folder "
-            "(source), or say why it is gone (source_lost)",
+            "(--source FOLDER, source= in Python), or say why it is gone (--source-lost REASON, source_lost=)",
             name="source",
         )
     return None

@@ -32,13 +32,14 @@ from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Permit, Reservation, Scope
+from tacit.ledger.refusals import no_budget
 from tacit.ledger.requests import Request
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stores import Store
 from tacit.ledger.views import LedgerBudget
 from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy import texts
-from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, UnknownName, WrongType
+from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import CompoundEvent, Event
 from tacit.privacy.numbers import exact, truth_value, whole
 from tacit.privacy.relations import Relation
@@ -295,7 +296,7 @@ class Ledger(Book):
 def _known(work: Work, scope: Scope) -> ScopeRow:
     row = work.rows.scope(scope)
     if row is None:
-        raise UnknownName(f"no budget was created for {scope}", name=scope.kind, value=scope.name or scope.dataset)
+        raise no_budget(scope)
     return row
 
 

@@ -8,10 +8,12 @@ does, and a refusal never shows two equal numbers. What differs only beyond the 
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Final, Literal
 
 from tacit.accounting.bounds import Cost
-from tacit.privacy.errors import BudgetExceeded, NotPriced, TooCheap
+from tacit.ledger.permits import Scope
+from tacit.privacy.errors import BudgetExceeded, NotPriced, TooCheap, UnknownName
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_least, at_most
 
@@ -50,6 +52,19 @@ def not_priced(event: Event, asked: Cost, remaining: Cost, scope: str, filter_na
         remaining=remaining,
         fits=_fitting(remaining),
         scope=scope,
+    )
+
+
+def no_budget(scope: Scope) -> UnknownName:
+    """Return the error for a scope that has no budget, with the command that creates one."""
+    dataset, name = shlex.quote(scope.dataset), shlex.quote(scope.name)
+    how = {
+        "dataset": f"create one: tacit budget set {dataset} --epsilon 1 --delta 1e-7",
+        "analyst": f"create one: tacit budget analyst {name} {dataset} --epsilon 1",
+        "epoch": "add it with Ledger.add_epoch",
+    }
+    return UnknownName(
+        f"no budget was created for {scope}; {how[scope.kind]}", name=scope.kind, value=scope.name or scope.dataset
     )
 
 

@@ -98,7 +98,9 @@ def close_source(work: Work, export: Export, to: str, lost: str | None) -> None:
     if [first.hash for first in work.rows.records(1, 1)] != [export.ledger]:
         raise InvalidInput("the ledger that is named as the source is another one than was exported", name="source")
     if (head.number, head.hash) != (export.head.number, export.head.hash):
-        work.require_not_moved("if an import was interrupted and nothing goes on there, say so (source_lost)")
+        work.require_not_moved(
+            "if an import was interrupted and nothing goes on there, say so (--source-lost REASON, source_lost=)"
+        )
         raise InvalidInput(
             f"the ledger went on since it was exported: it ends with record {head.number}, and the export with "
             f"{export.head.number}; export it again",

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from tacit.ledger.journal import Head, Record, check_follows, check_record, next_record
 from tacit.ledger.permits import Scope, time_of
+from tacit.ledger.refusals import no_budget
 from tacit.ledger.replay import apply_new
 from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.stores.protocol import Transaction
@@ -58,7 +59,7 @@ class Work:
         """Return a data set's row."""
         row = self.rows.scope(Scope(name))
         if row is None:
-            raise UnknownName(f"no budget was created for {name}; create one first", name="dataset", value=name)
+            raise no_budget(Scope(name))
         return row
 
     def known(self, scopes: Sequence[Scope]) -> list[ScopeRow]:

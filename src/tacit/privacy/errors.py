@@ -27,7 +27,7 @@ TacitError                      exit code 4
 │   ├── NotBounded      T204    nothing public limits how far one unit can move the answer
 │   ├── MixesUnits      T205    a row of a subquery, join or window would depend on several units
 │   ├── NeedsDelta      T206    keys that are not public need a delta, and the budget has none
-│   ├── TooWide         T207    the answer would have more groups or columns than the limit
+│   ├── TooWide         T207    the question is too wide: groups, joined rows, lengths of texts or steps beyond a limit
 │   └── TooCheap        T208    the release costs less than the smallest epsilon that the budget admits
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
 │   └── NotPriced       T301    no account of the budget can price the event, whatever is left
@@ -268,7 +268,7 @@ class NeedsDelta(QueryRefused):
 
 
 class TooWide(QueryRefused):
-    """The answer would have more groups or columns than the limit."""
+    """The question is too wide: its groups, joined rows, lengths of texts or steps could pass a limit."""
 
     code = "T207"
 

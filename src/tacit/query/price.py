@@ -149,7 +149,8 @@ def priced(items: Items, target: Target, tariff: Tariff, width: Callable[[Price]
     if items.selects_keys and not tariff.delta:
         raise NeedsDelta(
             "the keys of this question are not public, and showing them needs a delta, which the budget has not",
-            accepted="declare the categories of the keys, or set a budget with a delta above 0",
+            accepted='list them (keys={"city": ["Bern", "Basel"]}, --keys city=Bern,Basel) or declare the categories '
+            "of their columns; the delta of a budget is chosen when the budget is set, and does not change",
         )
     delta = tariff.delta if target.delta is None else target.delta
     if target.rho is not None:

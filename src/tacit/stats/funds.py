@@ -86,7 +86,9 @@ class Funds:
     def need_delta(self, why: str) -> float:
         """Return the delta, or refuse for want of one."""
         if not self.delta:
-            raise NeedsDelta(why, accepted="set a budget with a delta above 0")
+            raise NeedsDelta(
+                why, accepted="list them (keys=[...]), or ask from a budget that was set with a delta above 0"
+            )
         return self.delta
 
     def noises(self, reaches: Sequence[int], weights: Sequence[float] | None = None) -> tuple[Noise, ...]:

@@ -42,7 +42,7 @@ def test_a_budget_is_set_once_and_caps_of_analysts_lie_within_it(
     err = capsys.readouterr().err
     assert "what was promised is not changed" in err
     assert "must lie within its budget" in err
-    assert "no budget was created for nowhere" in err
+    assert "no budget was created for nowhere; create one: tacit budget set nowhere --epsilon" in err
     with Curator(folder) as curator:
         assert curator.budget("clinic", "ana").cap.filter == "gdp"
 

@@ -354,6 +354,7 @@ def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
         ("mean visits age --epsilon -1", 2, "T101"),
         ("mean visits age --epsilon nan", 2, "T102"),
         ("mean visits age --epsilon 61", 3, "T300"),
+        ("mean visits age --epsilon 0.0001", 3, "ask for --epsilon 0.006 or more"),
         ("mean visits aeg --epsilon 1", 2, "T131"),
         ("mean elsewhere age --epsilon 1", 2, "T131"),
         ("mean visits weight --epsilon 1", 3, "T204"),

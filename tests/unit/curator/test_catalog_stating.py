@@ -136,6 +136,7 @@ def test_a_format_and_a_table_may_be_stated(here: Path) -> None:
         ("b.db", {}, EmptyInput, "b.db may hold several tables; name one of them: b.db#visits"),
         ("b.db", {"table": "a#b"}, InvalidInput, "with # in its name"),
         ("missing.csv", {}, SourceMissing, "there is no file missing.csv here or in clinic"),
+        ("missing.csvv", {}, SourceMissing, "there is no file missing.csvv here or in clinic"),
         ("*.pq", {}, SourceMissing, r"there is no file \*.pq here"),
         ("clinic", {"format": "csv"}, SourceMissing, r"is a folder; name its files, for example clinic/\*.parquet"),
     ],

@@ -202,7 +202,7 @@ def test_a_source_that_is_gone_needs_a_reason_that_is_kept(ledger: Ledger, lines
     ledger.close()
     shutil.rmtree(tmp_path / "clinic")
     with Ledger.open(tmp_path / "copy") as copy:
-        with pytest.raises(InvalidInput, match=r"say why it is gone \(source_lost\)"):
+        with pytest.raises(InvalidInput, match=r"say why it is gone \(--source-lost REASON, source_lost=\)"):
             copy.import_(io.StringIO("".join(lines)))
         with pytest.raises(InvalidInput, match="must not be empty"):
             copy.import_(io.StringIO("".join(lines)), source_lost=" ")

@@ -16,6 +16,7 @@ OPTIONS: Final = (
     (r"\b(?:other_)?keys=\[\.\.\.\]", "--keys A,B,C"),
     (r"\bpopmean=", "--mean"),
     (r"\brows_per_unit=(\d+)", r"--rows-per-unit \1"),
+    (r"\b(by|bins|edges|expected|epsilon|rho)=(?=[\w.\[(\"'])", r"--\1 "),
     (r"\b(by|bins|edges|expected|epsilon|rho)=", r"--\1"),
     (r", or a second array\b", ""),
 )

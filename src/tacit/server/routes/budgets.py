@@ -9,8 +9,8 @@ from fastapi import APIRouter
 
 from tacit.ledger import Budget, LedgerBudget
 from tacit.ledger.permits import Scope, cost_to_dict
+from tacit.ledger.refusals import no_budget
 from tacit.privacy import notation
-from tacit.privacy.errors import UnknownName
 from tacit.privacy.relations import Relation
 from tacit.server.access import Action, Resource
 from tacit.server.documents import AnalystAsked, BudgetAsked, BudgetGiven, EpochAsked
@@ -108,7 +108,7 @@ def _found(who: Caller, dataset: str, analyst: str | None, epoch: str | None) ->
     scope = Scope(dataset, kind, analyst or epoch or "")
     if not _sees(who, scope):
         who.record(Action.BUDGET_READ, Resource(dataset=dataset, person=analyst))
-        raise UnknownName(f"no budget was created for {scope}", name=kind, value=analyst or epoch or dataset)
+        raise no_budget(scope)
     return who.server.curator.budget(dataset, analyst, epoch=epoch)
 
 
