@@ -106,7 +106,7 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "explain": asked,
         "preview": asked,
         "refresh": {},
-        "register": {"table": table, "source": curator.catalog.source("codes"), "replace": True},
+        "register": {"table": table, "source": curator.catalog.source("codes"), "replace": True, "with_linked": False},
         "remove_table": {"name": "nowhere"},
         "road": {},
         "set_budget": {"dataset": "codes", "epsilon": 1.0, "delta": 1e-6},

@@ -157,7 +157,7 @@ class Curator:
                     catalog.remove(table.name)
                 raise
             self._count_public((table.name,))
-            self.warn_of_moves(before[0])
+            warn_of_moves(self, before[0])
             return catalog.schema.table(table.name)
 
     def _keep_forms(self, names: Iterable[str]) -> None:
@@ -168,27 +168,6 @@ class Curator:
                 source = catalog.source(table.name)
                 if source != (formed := self.engines.with_forms(source)):
                     catalog.add(table, formed, replace=True)
-
-    def warn_of_moves(self, before: Mapping[str, Table]) -> None:
-        """Say loudly what was spent from the data sets in which tables were `before`, and are no longer."""
-        moved: dict[tuple[str, str], list[str]] = {}
-        for key, table in self.catalog.tables.items():
-            old = before.get(key, table)
-            if old.is_private and table.is_private and old.dataset != table.dataset:
-                moved.setdefault((old.dataset, table.dataset), []).append(table.name)
-        for (old_dataset, dataset), names in moved.items():
-            spent = [LedgerBudget(self.ledger, scope).spent() for scope in self.ledger.scopes(old_dataset)]
-            most = max(
-                spent, key=lambda cost: (cost.epsilon, cost.delta), default=None
-            )  # that of the whole, or an epoch
-            if most is not None and (most.epsilon or most.delta):
-                warnings.warn(
-                    f"{', '.join(names)}: what was spent from the budget of {old_dataset} (epsilon "
-                    f"{at_most(most.epsilon)}, delta {at_most(most.delta)}) does not count against the budget of "
-                    f"{dataset}; people in these tables may lose both",
-                    PrivacyWarning,
-                    stacklevel=3,
-                )
 
     def _count_public(self, names: Iterable[str]) -> None:
         """State how many rows public tables have: joins with them multiply the rows of a unit by so many."""
@@ -364,6 +343,26 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({str(self.folder)!r})"
+
+
+def warn_of_moves(curator: Curator, before: Mapping[str, Table]) -> None:
+    """Say loudly what was spent from the data sets in which tables were `before`, and are no longer."""
+    moved: dict[tuple[str, str], list[str]] = {}
+    for key, table in curator.catalog.tables.items():
+        old = before.get(key, table)
+        if old.is_private and table.is_private and old.dataset != table.dataset:
+            moved.setdefault((old.dataset, table.dataset), []).append(table.name)
+    for (old_dataset, dataset), names in moved.items():
+        spent = [LedgerBudget(curator.ledger, scope).spent() for scope in curator.ledger.scopes(old_dataset)]
+        most = max(spent, key=lambda cost: (cost.epsilon, cost.delta), default=None)  # that of the whole, or an epoch
+        if most is not None and (most.epsilon or most.delta):
+            warnings.warn(
+                f"{', '.join(names)}: what was spent from the budget of {old_dataset} (epsilon "
+                f"{at_most(most.epsilon)}, delta {at_most(most.delta)}) does not count against the budget of "
+                f"{dataset}; people in these tables may lose both",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
 
 def _asked(

@@ -289,6 +289,7 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
     """Open the file in an editor, again and again until it can be read or is given up."""
     from tacit.curator.catalog import Catalog
     from tacit.curator.catalog_file import CatalogFile
+    from tacit.curator.curator import warn_of_moves
     from tacit.privacy.errors import CatalogInvalid
 
     since = CatalogFile(folder).read().text
@@ -319,7 +320,7 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
             count = len(catalog.tables)
             screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
             with opened_curator(folder) as curator:
-                curator.warn_of_moves(before)
+                warn_of_moves(curator, before)
             return
 
 
