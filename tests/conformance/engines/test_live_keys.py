@@ -20,7 +20,7 @@ from tacit.privacy.units import ForeignKey, Unit
 from tacit.query import Plan, compile_
 from tacit.query.price import Target, Tariff
 from tests.conformance.engines.conftest import PLACES, Place
-from tests.property.query.neighbours import _Pair
+from tests.property.query.neighbours import Pair
 
 WORDS = ("x", "y", "z")
 TYPES = {Kind.INTEGER: "BIGINT", Kind.TEXT: "VARCHAR", Kind.REAL: "DOUBLE"}
@@ -112,5 +112,5 @@ def test_a_unit_that_repeats_the_keys_of_others_moves_results_by_no_more_than_th
             show(place, world(more, repeated))
             found.append([results(plan, place) for plan in plans])
         for plan, without, with_one in zip(plans, *found, strict=True):
-            _Pair(plan, without, with_one, [], []).check()
+            Pair(plan, without, with_one, [], []).check()
         assert found[0] != found[1]
