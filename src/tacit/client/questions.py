@@ -175,7 +175,7 @@ class Asking:
         """Return the document of an answer; a question whose process died is asked again, with the same key."""
         for _ in range(1 + LOST_MAX):
             reply = self._sent({**question, "wait_s": self._wait_s(deadline_s)}, key)
-            document = reply.document if reply.status != 202 else self._followed(_job(reply), progress, deadline_s)
+            document = reply.document if reply.status != 202 else self._followed(_job(reply), progress, deadline_s, key)
             if document is not None:
                 return document
         raise ServerFailed(f"the server lost the question {1 + LOST_MAX} times; ask again with key={key!r}")
@@ -190,9 +190,10 @@ class Asking:
         raise ServerUnreachable(sentence)
 
     def _followed(
-        self, job: str, progress: Progress | None, deadline_s: float | None = None
+        self, job: str, progress: Progress | None, deadline_s: float | None = None, key: str | None = None
     ) -> Mapping[str, Any] | None:
         """Wait for a job and return the document of its answer, or None if the server lost it."""
+        again = "once it has ended, asking again costs nothing" if key is None else f"ask again with key={key!r}"
         pause_s, is_stopped, here = POLL_S, False, threading.get_ident()
         try:
             while True:
@@ -211,8 +212,8 @@ class Asking:
                         progress(share)
                 if deadline_s is not None and self._clock() >= deadline_s:
                     raise TimedOut(
-                        f"the question goes on at the server as the job {job}, and what was charged stays charged; ask "
-                        "it again for its answer"
+                        f"the question goes on at the server as the job {job}, and what was charged stays charged; for "
+                        f"its answer without a second charge, {again}"
                     )
                 self._sleep(pause_s)
                 pause_s = min(pause_s * 1.5, POLL_MAX_S)

@@ -23,6 +23,7 @@ from tacit.privacy.errors import (
     QueryRefused,
     ServerFailed,
     ShowsUnits,
+    TimedOut,
 )
 from tests.unit.client.contract import NOTHING, PREVIEW, RELEASE, Served, fine, in_order, refused
 
@@ -222,6 +223,12 @@ def test_a_progress_function_that_fails_does_not_lose_the_answer(error: type[Exc
 
     served = Served(job_server(job("running"), job("done", release=RELEASE)))
     assert served.client.sql(SQL, 0.5, progress=fail).rows[0]["n"] == 601
+
+
+def test_a_question_that_is_waited_for_no_longer_says_the_key_by_which_it_is_charged_once() -> None:
+    served = Served(job_server(job("running"), job("running")))
+    with pytest.raises(TimedOut, match="ask again with key='mine'"):
+        served.client.sql(SQL, 0.5, key="mine", timeout_s=1e-6)
 
 
 def test_a_job_that_failed_raises_what_it_failed_with() -> None:
