@@ -77,7 +77,10 @@ def _closed_form(make_event: Callable[[float], Event], target: float, delta: flo
 def _search(cost: _Cost, target: float) -> float:
     falls = cost(2.0, ROUGH) < cost(1.0, ROUGH)
     safe, unsafe = _bracket(cost, target, falls)
-    at_safe, at_unsafe = cost(safe, ROUGH), cost(unsafe, ROUGH)
+    at_safe = cost(safe, FINE)
+    while (at_unsafe := cost(unsafe, FINE)) <= target:  # only the rough bound was above it
+        safe, at_safe, unsafe = unsafe, at_unsafe, unsafe * (unsafe / safe)
+        _check_range(unsafe)
     while at_safe < target * (1 - WASTE) and abs(math.log(unsafe / safe)) > 1e-7:
         middle = _secant(safe, at_safe, unsafe, at_unsafe, target)
         at_middle = cost(middle, FINE)

@@ -24,7 +24,9 @@ given S, moves add at most c e^(-l |x|), c = e^(l^2 t^2 / 2 - 1) / (l - 1). The 
 lattice's loss Y is, and E e^(-l |Y - epsilon|) >= E e^(-l |x|) e^(-l E[|Y - T| | S]) by Jensen, where the mean of
 |Y - T| = |D' + m - d| is at most t + d. With l = 1 / t: moves add at most e^(1/2 + l d) / (l - 1) times
 E e^(-l |Y - epsilon|), which is t^2 times the density of Y around epsilon, nearly.
-What doubts moved up besides adds no more than its mean, as the slope of f is at most 1.
+What doubts moved up besides, at most twice `moved` on average, adds no more than its mean to E f, as the slope of f is
+at most 1, and takes no more than l times its mean from E e^(-l |Y - epsilon|): 2 (1 + e^(1/2 + l d) l / (l - 1)) times
+`moved` in all, which is less than DOUBTS for l of at least 2 and l d of at most 1.
 
 Precision: before transforming, masses are tilted by e^(tilt L), the tilt being the saddle point of the tail that is
 asked for, so that rounding errors are small against the wanted delta itself and not against 1. What lies outside the
@@ -50,6 +52,7 @@ TILTED_TAIL: Final = 1e-13
 TILT_MAX: Final = 2.0**36
 """The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
 
+DOUBTS: Final = 32.0
 EXPONENT_MAX: Final = 300.0
 EXPONENT_KEPT: Final = 40.0
 SHARED_MAX: Final = 200.0
@@ -184,7 +187,7 @@ class Curve:
 
     def shift(self, eta: float) -> float:
         """Return how far the moves to the lattice lead together, except with probability `eta`."""
-        drift = self._drift + self._moved
+        drift = self._drift + 2 * self._moved
         nats = -math.log(eta)
         most = self.step * nats / 3
         bernstein = most + math.sqrt(most**2 + 2 * self._variance * nats)
@@ -208,7 +211,12 @@ class Curve:
         """
         tilt, rate = self.focus.tilt, 1 / max(self._deviation, 1e-300)
         log_most = self._log_moment - tilt * (epsilon - self._blur)
-        if rate < max(2.0, 2 * tilt) or log_most > EXPONENT_MAX - EXPONENT_KEPT or self._slack > 1:
+        if (
+            rate < max(2.0, 2 * tilt)
+            or rate * self._drift > 1
+            or log_most > EXPONENT_MAX - EXPONENT_KEPT
+            or self._slack > 1
+        ):
             return 0.0
         reach = EXPONENT_KEPT / (rate - tilt) + self._blur
         first, last = np.searchsorted(self._losses, [epsilon - reach, epsilon + reach])
@@ -216,7 +224,7 @@ class Curve:
         inside = _dot(self._masses[first:last], np.exp(-rate * apart))
         outside = (self._error + math.exp(-EXPONENT_KEPT)) * math.exp(log_most)
         added = (inside + outside) * math.exp(0.5 + rate * self._drift + self._slack) / (rate - 1)
-        return delta(epsilon, upper=False) - added - 2 * self._moved
+        return delta(epsilon, upper=False) - added - DOUBTS * self._moved
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""

@@ -1,6 +1,7 @@
 """Noise for a target, and what an epsilon is worth to an attacker."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -95,3 +96,23 @@ def test_a_delta_that_promises_little_is_warned_of(delta: float, units: int, wor
 
 def test_a_small_delta_is_not_warned_of() -> None:
     assert delta_warning(1e-7, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("make", "target", "delta"),
+    [
+        (lambda x: events.Repeated(events.RandomizedResponse(x, 3), 747), 0.10759392951769926, 0.00010186817013592544),
+        (lambda x: events.Repeated(events.Laplace(1 / x), 671), 2.300360826995638, 1.3857897788753029e-09),
+        (
+            lambda x: events.Repeated(events.Sampled(0.05, events.Gaussian(x)), 424),
+            3.6415688057713846,
+            1.7864574141903837e-10,
+        ),
+    ],
+)
+def test_an_answer_beside_a_power_of_two_is_found_without_waste(
+    make: Callable[[float], events.Event], target: float, delta: float
+) -> None:
+    """At the power itself the rough bound is above the target, and the fine one below."""
+    found = accounting.epsilon(make(accounting.calibrate(make, target, delta)), delta).upper
+    assert target * (1 - 1e-3) < found <= target
