@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tacit.privacy.bounds import CATEGORIES_MAX
 from tacit.privacy.tables import TEXT_LENGTH_MAX
-from tacit.query import bound, expressions, keys, parse, plan, question, ranked, resolve, row_limits
+from tacit.query import bound, expressions, keys, parse, plan, question, ranked, row_limits
 from tacit.query.aggregates import ACCEPTED
 from tacit.query.answer_windows import ACCEPTED as OVER_AN_ANSWER
 from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, constants, dates, durations, logic
@@ -234,10 +234,10 @@ def _limits() -> Iterator[tuple[str, str]]:
         "characters of a stored text, and of a computed one",
         f"{TEXT_LENGTH_MAX:,} and {expressions.DERIVED_TEXT_MAX:,}",
     )
-    yield "characters of all computed texts of a row", f"{resolve.ROW_TEXT_MAX:,}"
+    yield "characters of all computed texts of a row", f"{row_limits.ROW_TEXT_MAX:,}"
     yield (
         "parts of a question with its subqueries written out, and levels of a statement",
-        (f"{resolve.RELATION_MAX:,} and {plan.DEPTH_MAX}"),
+        (f"{row_limits.RELATION_MAX:,} and {plan.DEPTH_MAX}"),
     )
     yield "aggregates of a question", f"{question.AGGREGATES_MAX}"
     yield "keys of a question", f"{question.KEYS_MAX}"

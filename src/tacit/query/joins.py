@@ -25,7 +25,7 @@ from tacit.query.conditions import condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, conjuncts
 from tacit.query.relations import Scope, Source
-from tacit.query.row_limits import require_few_joined
+from tacit.query.row_limits import named_fields, require_few_joined, require_room
 from tacit.query.scalars import Bind
 
 BinderOf = Callable[[Scope], Bind]
@@ -42,6 +42,8 @@ class Joining:
     binder: BinderOf
     limit: Limit
     text: Text
+    names: frozenset[str] | None
+    """Every name that the query has, None if it may mean any column."""
 
     @property
     def side(self) -> str:
@@ -68,6 +70,8 @@ class Joining:
 def joined(left: Scope, right: Scope, joining: Joining) -> Scope:
     """Return the scope of two joined ones."""
     side, place = joining.side, joining.place
+    for one in (left, right):  # engines choose which of them they hold
+        require_room(one, named_fields(one, joining.names), place)
     _conditions(left, right, joining)  # what is wrong with them is said first
     pairs = _compared(left, right, joining)
     private = left.unit is not None and right.unit is not None

@@ -42,7 +42,7 @@ from tacit.query.price import LEVEL, Choice, Items, Price, Target, Tariff, price
 from tacit.query.question import Question, ask
 from tacit.query.ranked import Ranked, ranked
 from tacit.query.rewrite import Grouping
-from tacit.query.row_limits import require_little_work
+from tacit.query.row_limits import HELD_STEPS, require_little_work
 from tacit.query.scalars import disjunction, literal, scalar, trees
 from tacit.query.scalars.trees import depth
 from tacit.query.whole_numbers import require_exact
@@ -197,7 +197,7 @@ class Plan:
     @property
     def work(self) -> int:
         """How many steps the statements take for one unit at most (`row_limits`)."""
-        return self.question.unit_rows * self.steps
+        return self.question.unit_rows * self.steps + HELD_STEPS * self.question.held
 
     @property
     def steps(self) -> int:
@@ -254,7 +254,7 @@ def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, 
 def _require_runnable(plan: Plan) -> None:
     """Raise unless the statements are exact and can be written, the noise can be drawn, and the answer be kept."""
     require_exact(plan.measures, plan.bounding)
-    require_little_work(plan.steps, plan.question.unit_rows)
+    require_little_work(plan.work, plan.steps, plan.question.unit_rows)
     if plan.domains is not None:
         sets = plan.question.sets if plan.sets_apart else (tuple(range(len(plan.domains))),)
         require_keepable(answer_bytes(plan.domains, sets, plan.group_bytes))

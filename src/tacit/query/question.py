@@ -24,8 +24,8 @@ from tacit.query.conditions import condition, no_value, without_window
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, guarded, only, parse, rows_named, written
 from tacit.query.relations import Aliases, Scope
-from tacit.query.resolve import NO_CTES, Resolver, require_short, require_small
-from tacit.query.row_limits import require_room
+from tacit.query.resolve import NO_CTES, Resolver
+from tacit.query.row_limits import require_short, require_small
 from tacit.query.scalars import Bind, literal, scalar
 
 AGGREGATES_MAX: Final = 100
@@ -75,6 +75,8 @@ class Question:
     """What of each unit is left out before anything is counted, in sentences."""
     unit_rows: int = 1
     """How many rows a unit has at most in any scope of the question (`row_limits.unit_rows`)."""
+    held: int = 0
+    """How many characters of a unit are grouped, sorted or told apart at most (`row_limits.require_room`)."""
 
     @property
     def columns(self) -> list[str]:
@@ -133,6 +135,8 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     only(query, _SELECT, text)
     if _is_public(query, schema):  # said before anything else: what is wrong with the rest does not matter
         raise _about_nobody()
+    if len(set(query.find_all(exp.AggFunc))) > AGGREGATES_MAX:  # before each of them is looked at
+        raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates")
     resolver = Resolver(schema, text, Aliases(), within.grouped, within.window, names=_names(query))
     ctes = resolver.ctes(query, NO_CTES)
     scope = resolver.scope(query, ctes)
@@ -142,7 +146,7 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     values = list(_values(question))
     require_small("the question", scope.tree, *(value.tree for value in values))
     require_short("the question", values)
-    require_room(scope, values)
+    resolver.hold(scope, values, query)
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
         question,
@@ -150,6 +154,7 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
         datasets=frozenset(table.dataset for table in tables if table.is_private),
         cuts=tuple(resolver.cuts),
         unit_rows=max(resolver.unit_rows),
+        held=sum(resolver.held),
     )
 
 

@@ -26,16 +26,9 @@ from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, called, conjuncts, only
 from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
 from tacit.query.scalars import Bind, scalar
-from tacit.query.scalars.trees import CHARACTERS_READ, COLUMN_SIZE, expanded, standing_for, weighed
+from tacit.query.scalars.trees import CHARACTERS_READ, standing_for, weighed
 
 Ctes = Mapping[str, Relation]
-RELATION_MAX: Final = 20_000
-"""How many nodes a subquery has at most, after names were replaced by what they stand for: common table expressions,
-and columns of subqueries, which optimisers write out wherever they are used."""
-
-ROW_TEXT_MAX: Final = 65_536
-"""How many characters all computed texts of one row have at most."""
-
 NO_CTES: Final[Ctes] = MappingProxyType({})
 
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "distinct", "order")
@@ -58,6 +51,8 @@ class Resolver:
     """What of each unit is left out by limits on joined rows, in sentences."""
     unit_rows: list[int] = field(default_factory=list)
     """How many rows a unit has at most in each scope of the query (`row_limits.unit_rows`)."""
+    held: list[int] = field(default_factory=list)
+    """How many characters of a unit are grouped, sorted or told apart in each place (`row_limits.require_room`)."""
 
     def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
         """Return the common table expressions that are in sight inside a query."""
@@ -92,10 +87,16 @@ class Resolver:
         scope = self._item(clause.this, ctes)
         for join in [*clause.this.args.get("joins", ()), *select.args.get("joins", ())]:
             only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
-            joining = joins.Joining(join, where, lambda one: self.binder(one, ctes), self.limited, self.text)
+            joining = joins.Joining(
+                join, where, lambda one: self.binder(one, ctes), self.limited, self.text, self.names
+            )
             scope = joins.joined(scope, self._item(join.this, ctes), joining)
         self.unit_rows.append(row_limits.unit_rows(scope))
         return row_limits.require_few(scope, self.text.place(clause))  # engines reorder joins, so at the end
+
+    def hold(self, scope: Scope, values: Iterable[Expression], node: exp.Expr) -> None:
+        """Note that an engine holds values of all rows of a scope, or raise TooWide if they are too long."""
+        self.held.append(row_limits.require_room(scope, values, self.text.place(node)))
 
     def limited(self, scope: Scope, what: str = "joined", keys: Sequence[Expression] = ()) -> Scope:
         """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
@@ -116,6 +117,7 @@ class Resolver:
             if isinstance(node, exp.In) and node.args.get("query") is not None:
                 return members.member(self, node, scope, bind, ctes)
             if isinstance(node, exp.Window):
+                self.hold(scope, row_limits.named_fields(scope, None), node)
                 return self._numbered(node, self.window(node, scope, bind, self.text), scope)
             if isinstance(node, exp.Exists):
                 return members.exists(self, node, scope, ctes)
@@ -187,7 +189,7 @@ class Resolver:
         distinct = query.args.get("distinct")
         if distinct is not None:
             only(distinct, (), self.text)
-            row_limits.require_room(scope, fields, self.text.place(query))
+            self.hold(scope, fields, query)
             if scope.unit is not None and not any(field.unit for field in fields):
                 raise MixesUnits(
                     "DISTINCT in a subquery mixes units",
@@ -415,8 +417,8 @@ def declared_value(column: Column, reference: exp.Column) -> Expression:
 
 def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
     """Return a subquery as a scope: its columns keep their facts and get new trees."""
-    require_small(name, relation.tree)
-    require_short(name, relation.fields)
+    row_limits.require_small(name, relation.tree)
+    row_limits.require_short(name, relation.fields)
     fields: dict[str, Expression] = {}
     for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
         if shown.lower() in fields:
@@ -431,26 +433,6 @@ def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -
     unique = frozenset(frozenset(texts[index] for index in key) for key in relation.unique)
     found = Scope((source,), tree, relation.rows_per_unit, stored, relation.tables)
     return replace(found, fan_out=relation.fan_out, most=relation.most, unique=unique)
-
-
-def require_small(name: str, *trees: exp.Expr) -> None:
-    """Raise TooWide if queries or values would be too large with every name replaced by what it stands for."""
-    if (size := sum(map(expanded, trees))) > RELATION_MAX:
-        raise TooWide(
-            f"{name} is too large: with its subqueries written out it has {size:,} parts of at most {RELATION_MAX:,}",
-            accepted="compute less from level to level, and use each computed column fewer times",
-        )
-
-
-def require_short(name: str, values: Iterable[Expression]) -> None:
-    """Raise TooWide if the texts that are computed for one row would be too long together."""
-    texts = [one.length for one in values if one.kind is Kind.TEXT and expanded(one.tree) > COLUMN_SIZE]
-    if sum(texts) > ROW_TEXT_MAX:
-        raise TooWide(
-            f"the computed texts of one row of {name} could have {sum(texts):,} characters, and at most "
-            f"{ROW_TEXT_MAX:,} are computed",
-            accepted="cut them with LEFT or SUBSTRING",
-        )
 
 
 def _column_names(item: exp.Expression, relation: Relation) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from tacit.privacy.errors import Place, TooWide
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
 from tacit.query.relations import Scope, project, selected_from, unit_of
-from tacit.query.scalars.trees import standing_for
+from tacit.query.scalars.trees import COLUMN_SIZE, expanded, standing_for
 
 JOINED_ROWS_PER_UNIT: int = 64
 """How many rows of a unit are joined at most, of a side for which no limit was declared."""
@@ -57,6 +57,9 @@ JOINED_ROWS_MAX: Final = 2**20
 STORED_ROWS: Final = 64
 """How many rows in storage the work of a unit is bounded for."""
 
+HELD_STEPS: Final = 2
+"""How many steps a character takes that is grouped, sorted or told apart: it is hashed, copied and compared."""
+
 WORK_MAX: Final = 2**30
 """How many steps a question takes at most for one unit. A step takes an engine up to 10 nanoseconds."""
 
@@ -65,6 +68,13 @@ HELD_CHARACTERS_MAX: Final = 2**26
 
 PUBLIC_CHARACTERS: Final = 64
 """How long the texts of a public table are taken to be on average."""
+
+RELATION_MAX: Final = 20_000
+"""How many nodes a subquery has at most, after names were replaced by what they stand for: common table expressions,
+and columns of subqueries, which optimisers write out wherever they are used."""
+
+ROW_TEXT_MAX: Final = 65_536
+"""How many characters all computed texts of one row have at most."""
 
 PUBLIC_ROWS: Final = 10_000
 """How many rows a public table is taken to have whose number is not stated."""
@@ -100,9 +110,9 @@ def unit_rows(scope: Scope) -> int:
     return rows if scope.most is None else min(rows, scope.most)
 
 
-def require_little_work(steps: int, rows: int) -> None:
+def require_little_work(work: int, steps: int, rows: int) -> None:
     """Raise TooWide if a question takes too many steps for one unit, of so many for each of its rows."""
-    if steps * rows > WORK_MAX:
+    if work > WORK_MAX:
         raise TooWide(
             f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
             f"{WORK_MAX:,} in all",
@@ -110,8 +120,8 @@ def require_little_work(steps: int, rows: int) -> None:
         )
 
 
-def require_room(scope: Scope, values: Iterable[Expression], place: Place | None = None) -> None:
-    """Raise TooWide if the texts of one unit that are grouped, sorted or told apart could take too much memory."""
+def require_room(scope: Scope, values: Iterable[Expression], place: Place | None = None) -> int:
+    """Return how many characters of one unit's texts are held, or raise TooWide if they could take too much memory."""
     characters = unit_rows(scope) * sum(_characters(scope, one) for one in values if one.kind is Kind.TEXT)
     if scope.unit is not None and characters > HELD_CHARACTERS_MAX:
         raise TooWide(
@@ -120,6 +130,37 @@ def require_room(scope: Scope, values: Iterable[Expression], place: Place | None
             accepted=f"cut them with LEFT, or select fewer columns in a subquery; {_instead(scope)}",
             place=place,
         )
+    return characters if scope.unit is not None else 0
+
+
+def require_small(name: str, *trees: exp.Expr) -> None:
+    """Raise TooWide if queries or values would be too large with every name replaced by what it stands for."""
+    if (size := sum(map(expanded, trees))) > RELATION_MAX:
+        raise TooWide(
+            f"{name} is too large: with its subqueries written out it has {size:,} parts of at most {RELATION_MAX:,}",
+            accepted="compute less from level to level, and use each computed column fewer times",
+        )
+
+
+def require_short(name: str, values: Iterable[Expression]) -> None:
+    """Raise TooWide if the texts that are computed for one row would be too long together."""
+    texts = [one.length for one in values if one.kind is Kind.TEXT and expanded(one.tree) > COLUMN_SIZE]
+    if sum(texts) > ROW_TEXT_MAX:
+        raise TooWide(
+            f"the computed texts of one row of {name} could have {sum(texts):,} characters, and at most "
+            f"{ROW_TEXT_MAX:,} are computed",
+            accepted="cut them with LEFT or SUBSTRING",
+        )
+
+
+def named_fields(scope: Scope, names: frozenset[str] | None) -> list[Expression]:
+    """Return the fields of a scope that a query names (None: all), and its units."""
+    return [
+        value
+        for source in scope.sources
+        for name, value in source.fields.items()
+        if names is None or name in names | source.units
+    ]
 
 
 def _characters(scope: Scope, value: Expression) -> int:
@@ -168,7 +209,7 @@ def limited(scope: Scope, alias: str, names: frozenset[str] | None, keys: Sequen
         [(name, value) for name, value in source.fields.items() if names is None or name in names | source.units]
         for source in scope.sources
     ]
-    require_room(scope, [value for fields in kept for _, value in fields])
+    require_room(scope, named_fields(scope, names))
     values = [value.tree for fields in kept for _, value in fields]
     tree = _first_rows(scope, values, [exp.column(f"c{values.index(key.tree)}") for key in keys])
     renamed = {

@@ -23,9 +23,9 @@ from tacit.query.expressions import EXACT_MAX, Expression, Range
 from tacit.query.parse import DISTANCE_MAX, Text, called, only
 from tacit.query.relations import Relation, Scope
 from tacit.query.resolve import Ctes, Resolver
-from tacit.query.row_limits import require_room
+from tacit.query.row_limits import HELD_STEPS, require_room
 from tacit.query.scalars import Bind, converted, scalar, steps
-from tacit.query.scalars.trees import is_constant
+from tacit.query.scalars.trees import is_constant, weighed
 
 STEPS_IN_RANGE: Final = 2**30
 """How finely a real is put on a grid before a unit's own sum is taken."""
@@ -48,6 +48,8 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
             accepted="group it by the unit's column, or aggregate at the top only",
             place=text.place(select.args.get("group") or select),
         )
+    finer = [key for key in keys if not scope.is_unit(key)]
+    resolver.hold(scope, finer, select)
     output = _output(keys, scope, bind, text)
     pairs = [
         (item.alias_or_name or f"column{index}", output(item.this if isinstance(item, exp.Alias) else item))
@@ -62,7 +64,9 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
     tree = tree.group_by(*{key.text: key.tree.copy() for key in by}.values())
     if (having := select.args.get("having")) is not None:
         tree = tree.having(resolver.condition(having.this, output).tree.copy())
-    one_row = all(map(scope.is_unit, keys))
+    if finer:  # otherwise a unit has one text for each of these
+        resolver.hold(scope, [value for _, value in pairs if value.tree.find(exp.AggFunc)], select)
+    one_row = not finer
     return Relation(
         tree,
         tuple(name for name, _ in pairs),
@@ -74,7 +78,7 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> Relation:
         frozenset(index for index, (_, value) in enumerate(pairs) if scope.is_unit(value)),
         1 if one_row else scope.fan_out,
         1 if one_row else scope.most,
-        _unique([value for _, value in pairs], [key for key in keys if not scope.is_unit(key)]),
+        _unique([value for _, value in pairs], finer),
     )
 
 
@@ -172,7 +176,10 @@ def _count(node: exp.Count, scope: Scope, bind: Bind, condition: Expression | No
         only(argument, ("expressions",), text)
         if len(argument.expressions) != 1:
             raise NotAllowed("COUNT(DISTINCT ...) takes one value", place=text.place(node))
-        tree = exp.Count(this=exp.Distinct(expressions=[bind(argument.expressions[0]).tree.copy()]))
+        value = bind(argument.expressions[0])
+        require_room(scope, [value], text.place(node))
+        tree = exp.Count(this=exp.Distinct(expressions=[value.tree.copy()]))
+        tree = weighed(tree, HELD_STEPS * value.length if value.kind is Kind.TEXT else 1)
     else:
         tree = exp.Count(this=bind(argument).tree.copy())
     rows = scope.rows_per_unit or EXACT_MAX
@@ -291,16 +298,26 @@ def window(node: exp.Window, scope: Scope, bind: Bind, text: Text) -> Expression
     ordered = node.args.get("order")
     order = [_ordered(one, bind, text) for one in (ordered.expressions if ordered is not None else ())]
     function = node.this
+    _require_linear(function, order, bind, text)
     value, needs_ties = _windowed(function, scope, bind, text)
-    fields = [field for source in scope.sources for field in source.fields.values()]
-    require_room(scope, fields, text.place(node))  # engines hold the rows of a window
     if needs_ties:
         if not order:
             raise NotSQL(f"{called(function)} needs ORDER BY in its window", place=text.place(node))
-        order += [exp.Ordered(this=field.tree.copy()) for field in fields]
+        order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
     units = [scope.unit.copy()] if scope.unit is not None else []
     keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]
     return replace(value, tree=_over(value.tree, keys, order))
+
+
+def _require_linear(function: exp.Expression, order: Sequence[exp.Ordered], bind: Bind, text: Text) -> None:
+    """Refuse a running MEDIAN some values of which do not count: engines take time by the square of the rows for it."""
+    median = function.this if isinstance(function, exp.Filter) else function
+    if isinstance(median, exp.Median) and order and (median is not function or bind(median.this).nullable):
+        raise NotAllowed(
+            "a running MEDIAN takes values none of which is missing, without FILTER",
+            accepted="leave ORDER BY out of its window, or put a value in the place of missing ones with COALESCE",
+            place=text.place(function),
+        )
 
 
 def _over(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Ordered]) -> exp.Expression:

@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 
 from tacit.ledger import Budget
-from tacit.query import Settings, Target, compile_, resolve, rewrite, row_limits
+from tacit.query import Settings, Target, compile_, rewrite, row_limits
 from tacit.query import plan as planning
 from tacit.query.plan import Statement
 from tacit.query.scalars import facts, trees
@@ -32,8 +32,8 @@ WIDE_WORLD = 21
 
 LIMITS = (
     (facts, "DERIVED_TEXT_MAX"),
-    (resolve, "ROW_TEXT_MAX"),
-    (resolve, "RELATION_MAX"),
+    (row_limits, "ROW_TEXT_MAX"),
+    (row_limits, "RELATION_MAX"),
     (row_limits, "AMPLIFICATION_MAX"),
     (row_limits, "JOINED_ROWS_MAX"),
     (row_limits, "WORK_MAX"),

@@ -10,13 +10,13 @@ import time
 import pytest
 
 from tacit.privacy.bounds import Bounds
-from tacit.privacy.errors import TooWide
+from tacit.privacy.errors import NotAllowed, TooWide
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Plan, Settings, Target, Tariff, compile_
 from tacit.query.row_limits import STORED_ROWS, WORK_MAX
 from tacit.query.scalars import trees
-from tacit.server.timing import class_of
+from tacit.server.timing import STEP_S, class_of
 from tests.support.memory_engine import MemoryEngine, named
 
 COLUMNS = (
@@ -43,12 +43,12 @@ def planned(sql: str) -> Plan:
     return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), Settings())
 
 
-def engine() -> MemoryEngine:
+def engine(signs: str = "ü") -> MemoryEngine:
     """Return an engine in which unit 1 has as many rows as its work is bounded for, with the longest texts."""
-    held = MemoryEngine()
+    held, times = MemoryEngine(), (TEXT_LENGTH_MAX - 5) // len(signs)
     for table in (PEOPLE, NOTES, MANY):
         held.connection.execute(
-            f"CREATE TABLE {named(table)} AS SELECT u AS uid, repeat('ü', {TEXT_LENGTH_MAX - 5}) || n AS s, "
+            f"CREATE TABLE {named(table)} AS SELECT u AS uid, repeat('{signs}', {times}) || n AS s, "
             f"n % 100 AS n, u AS _unit, CAST({STORED_ROWS} AS BIGINT) AS _rows FROM "
             f"(SELECT 1 AS u, n FROM range({STORED_ROWS}) AS r(n))"
         )
@@ -75,6 +75,12 @@ REFUSED = [
     "SELECT COUNT(*) FROM (SELECT p.uid, ROW_NUMBER() OVER (PARTITION BY p.uid ORDER BY p.s) AS k FROM people p "
     "CROSS JOIN codes) AS t WHERE k < 3",
     "SELECT COUNT(*) FROM (SELECT DISTINCT uid, s, name FROM people CROSS JOIN codes) AS t",
+    "SELECT COUNT(*) FROM (SELECT uid, code, MAX(s) AS m FROM people CROSS JOIN codes GROUP BY uid, code) AS t "
+    "WHERE m <> 'a'",
+    "SELECT COUNT(*) FROM (SELECT uid, s, code FROM people CROSS JOIN codes GROUP BY uid, s, code) AS t",
+    "SELECT SUM(k) FROM (SELECT uid, COUNT(DISTINCT s || name) AS k FROM people CROSS JOIN codes GROUP BY uid) AS t",
+    "SELECT COUNT(*) FROM (SELECT uid, SUM(n) AS w FROM notes GROUP BY uid) AS u LEFT JOIN (SELECT uid, s FROM people "
+    "CROSS JOIN codes) AS t ON t.uid = u.uid WHERE t.s <> CAST(u.w AS TEXT)",
     "SELECT COUNT(*) FROM people v WHERE EXISTS (SELECT 1 FROM codes c WHERE c.code = v.n AND "
     f"({costly('v.s || c.name')}))",
 ]
@@ -97,6 +103,41 @@ ACCEPTED = [
 def test_a_product_of_rows_texts_and_conditions_that_is_too_large_is_refused_with_a_way_out(sql: str) -> None:
     with pytest.raises(TooWide, match="LEFT"):
         planned(sql)
+
+
+@pytest.mark.parametrize(
+    "median",
+    ["MEDIAN(n) FILTER (WHERE n > 3)", "MEDIAN(CASE WHEN n > 3 THEN n END)", "MEDIAN(n)"],
+)
+def test_a_running_median_of_missing_values_is_refused_for_it_takes_time_by_the_square(median: str) -> None:
+    rows = "SELECT uid, {} OVER (PARTITION BY uid{}) AS m FROM people"
+    with pytest.raises(NotAllowed, match="COALESCE"):
+        planned(f"SELECT COUNT(*) FROM ({rows.format(median, ' ORDER BY s')}) AS t WHERE m > 3")
+    planned(f"SELECT COUNT(*) FROM ({rows.format(median, '')}) AS t WHERE m > 3")
+    planned(f"SELECT COUNT(*) FROM ({rows.format('MEDIAN(COALESCE(n, 0))', ' ORDER BY s')}) AS t WHERE m > 3")
+
+
+SIGNS = "".join(chr(0x10348 + place % 2) for place in range(250))
+PRICED = [
+    f"SELECT COUNT(*) FROM people WHERE uid = 1 AND s LIKE '%_{SIGNS}b%'",
+    f"SELECT COUNT(*) FROM people WHERE uid = 1 AND s ILIKE '%{'_' * 250}b%'",
+    f"SELECT COUNT(*) FROM people WHERE uid = 1 AND s LIKE '%{SIGNS}b%'",
+    "SELECT s, name, COUNT(*) FROM people CROSS JOIN few GROUP BY s, name",
+    "SELECT COUNT(DISTINCT s || name) FROM people CROSS JOIN few",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT uid, s, name FROM people CROSS JOIN few) AS t",
+    "SELECT SUM(k) FROM (SELECT uid, COUNT(DISTINCT s || name) AS k FROM people CROSS JOIN few GROUP BY uid) AS t",
+    "SELECT COUNT(*) FROM (SELECT uid, code, MAX(s) AS m FROM people CROSS JOIN few GROUP BY uid, code) AS t",
+]
+
+
+@pytest.mark.parametrize("sql", PRICED)
+def test_the_time_that_a_unit_adds_is_within_its_work(sql: str) -> None:
+    """Four times the work, for a slow machine; the texts are periodic and four bytes a sign, the worst for searches."""
+    plan, held = planned(sql), engine(chr(0x10348) + chr(0x10349))
+    begun = time.process_time()
+    for statement in plan.statements:
+        held.run(statement.sql(), {"salt": 1} if statement.is_salted else None)
+    assert time.process_time() - begun < max(0.3, 4 * plan.work * STEP_S)
 
 
 @pytest.mark.parametrize("sql", ACCEPTED)

@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.engines.dialects.searches import PART_MAX
 from tacit.privacy.errors import NotAllowed, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Constant, Expression, Range
@@ -27,6 +28,8 @@ from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import CHARACTERS_COPIED, Tree
 
 WILDCARDS_MAX: Final = 4
+PART_COMPARED: Final = 16
+"""How many characters of a part without wildcards are compared in one step."""
 _DOMAIN_MAX: Final = 10_000
 
 
@@ -184,14 +187,23 @@ def like(node: Tree, bind: Bind) -> Expression:
         pattern = pattern.replace("%%", "%")
     if pattern.count("%") > WILDCARDS_MAX:
         raise NotAllowed(f"{name} takes at most {WILDCARDS_MAX} % in a pattern", accepted="use fewer")
+    searched = pattern.split("%")[1:-1]
+    if any(len(part) > PART_MAX for part in searched):
+        raise NotAllowed(f"between two % stand at most {PART_MAX} characters", accepted="use a shorter pattern")
     if is_null(a):
         return null(Kind.BOOLEAN)
     if kind is exp.Like and "%" not in pattern and "_" not in pattern:
         matches = compare(exp.EQ, a, literal(pattern))
     else:
         tree = kind(this=trees.operand(a.tree), expression=trees.constant(pattern))
-        matches = made(trees.weighed(tree, a.length), Kind.BOOLEAN, (a,))
+        each = max(map(_part_steps, searched), default=1) + (kind is exp.ILike)
+        matches = made(trees.weighed(tree, a.length * each), Kind.BOOLEAN, (a,))
     return negate(matches) if node.args.get("negate") else matches
+
+
+def _part_steps(part: str) -> int:
+    """Return how many steps a part of a pattern takes at each place of a text: compared sign by sign if it has a _."""
+    return len(part) if "_" in part else 1 + len(part) // PART_COMPARED
 
 
 def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
