@@ -379,11 +379,13 @@ def test_rows_that_are_refused_later_do_not_refuse_a_table_with_a_fingerprint(pl
     parent, child = clinic(place, [[1, "ann"], [2, "bob"]])
     visits = place.put("visits", *VISITS)
     place.engine.register(child, visits, {"patients": parent})
-    seen = place.engine.refresh("visits")
+    first, seen = place.engine.refresh("patients"), place.engine.refresh("visits")
     patients = place.put("patients", {"id": "BIGINT", "who": "VARCHAR"}, [[1, "ann"], [2, "bob"], [2, "eve"]])
-    place.engine.register(parent, patients, {}, "as it was")
+    place.engine.register(parent, patients, {})
+    place.engine.refresh("patients")
     with pytest.raises(InvalidInput, match="not unique"):
         place.engine.refresh("visits")
+    place.engine.register(parent, patients, {}, first)
     place.engine.register(child, visits, {"patients": parent}, seen)
     assert place.rows(f"SELECT n FROM tacit_data.visits WHERE {UNIT} = 'ann'") == [(10,), (30,)]
 
