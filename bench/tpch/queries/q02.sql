@@ -1,7 +1,8 @@
 -- Q2: minimum cost supplier
 -- customer: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
--- supplier: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
---     join it in FROM
+-- supplier: refused: T207 the texts of one unit could have 165,120,000 characters together, and at most 67,108,864 are
+--     grouped or sorted; cut them with LEFT, or select fewer columns in a subquery; add up each table by unit in a
+--     subquery first, join on a foreign key, or state a smaller rows_per_unit
 SELECT s_acctbal, s_name, n_name, p_partkey, p_mfgr, s_address, s_phone, s_comment
 FROM part, supplier, partsupp, nation, region
 WHERE p_partkey = ps_partkey

@@ -16,8 +16,8 @@ from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories
 from tacit.privacy.tables import Kind
 
-ROWS = "patient_id,age,sex,day\n1,30,F,2020-01-01\n2,41,M,2021-01-01\n"
-SECRET = "41"
+ROWS = "patient_id,age,sex,day\n1,30,F,2020-01-01\n2,4137,M,2021-01-01\n"
+SECRET = "4137"
 
 
 @pytest.fixture
