@@ -77,10 +77,11 @@ def _closed_form(make_event: Callable[[float], Event], target: float, delta: flo
 def _search(cost: _Cost, target: float) -> float:
     falls = cost(2.0, ROUGH) < cost(1.0, ROUGH)
     safe, unsafe = _bracket(cost, target, falls)
-    at_safe = cost(safe, FINE)
-    while (at_unsafe := cost(unsafe, FINE)) <= target:  # only the rough bound was above it
-        safe, at_safe, unsafe = unsafe, at_unsafe, unsafe * (unsafe / safe)
+    at_safe, at_unsafe = cost(safe, ROUGH), cost(unsafe, ROUGH)
+    while at_unsafe <= target * (1 + 2 * ROUGH) and (finely := cost(unsafe, FINE)) <= target:  # it only seemed unsafe
+        safe, at_safe, unsafe = unsafe, finely, unsafe * (unsafe / safe)
         _check_range(unsafe)
+        at_unsafe = cost(unsafe, ROUGH)
     while at_safe < target * (1 - WASTE) and abs(math.log(unsafe / safe)) > 1e-7:
         middle = _secant(safe, at_safe, unsafe, at_unsafe, target)
         at_middle = cost(middle, FINE)
