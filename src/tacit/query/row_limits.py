@@ -164,9 +164,9 @@ def named_fields(scope: Scope, names: frozenset[str] | None) -> list[Expression]
 
 
 def _characters(scope: Scope, value: Expression) -> int:
-    """Return how many characters are counted for a text; of public tables nobody makes them longer than they are."""
+    """Return how many characters are counted for a text; a column of a public table is taken to hold short ones."""
     public = {one.alias for one in scope.sources if one.table is not None and not one.table.is_private}
-    is_public = all(column.table in public for column in value.tree.find_all(exp.Column))
+    is_public = isinstance(value.tree, exp.Column) and value.tree.table in public  # computed texts are as long as asked
     return min(value.length, PUBLIC_CHARACTERS) if is_public else value.length
 
 

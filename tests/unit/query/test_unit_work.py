@@ -71,6 +71,8 @@ REFUSED = [
     f"SELECT COUNT(*) FROM people CROSS JOIN codes WHERE uid = 1 AND ({costly('s || name')})",
     "SELECT COUNT(*) FROM people CROSS JOIN codes WHERE STRPOS(LOWER(s), name) > 0",
     "SELECT COUNT(DISTINCT s || name) FROM people CROSS JOIN codes",
+    f"SELECT COUNT(DISTINCT name || '{'x' * 5_000}') FROM people CROSS JOIN codes",
+    "SELECT COUNT(DISTINCT name || name || name || name) FROM people CROSS JOIN codes",
     "SELECT COUNT(DISTINCT p.s || q.s) FROM people p JOIN notes q ON p.uid = q.uid JOIN notes r ON r.uid = q.uid",
     "SELECT COUNT(*) FROM (SELECT p.uid, ROW_NUMBER() OVER (PARTITION BY p.uid ORDER BY p.s) AS k FROM people p "
     "CROSS JOIN codes) AS t WHERE k < 3",
