@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -23,9 +24,12 @@ WORKER: Final = "org.apache.spark.deploy.worker.Worker"
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind((HOST, 0))
-        return int(one.getsockname()[1])
+    """Return a free port below those that the system gives out by itself: a server takes seconds to bind it."""
+    while True:
+        port = 15_000 + secrets.randbelow(15_000)
+        with socket.socket() as one:
+            if one.connect_ex((HOST, port)) != 0:
+                return port
 
 
 def home() -> Path:

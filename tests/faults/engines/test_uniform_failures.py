@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import sqlglot
 from tacit.engines import PostgresEngine, Source, SparkEngine
 from tacit.engines.postgres import connecting
 from tacit.engines.protocol import FAILED
-from tacit.engines.spark import running
-from tacit.privacy.errors import Cancelled, EngineFailed
+from tacit.engines.spark import running, sessions
+from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
 from tests.support import postgres_server
@@ -150,6 +151,37 @@ def test_why_a_statement_failed_in_spark_is_not_told(spark: tuple[SparkEngine, P
     assert told(lambda: counted(engine)) == SAME
 
 
+class Ending:
+    """A killed process whose connections are closed and that is still there until it is waited for."""
+
+    def __init__(self, process: Any) -> None:
+        self._process, self._waited = process, False
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._waited = True
+        return int(self._process.wait(timeout))
+
+    def poll(self) -> int | None:
+        return self._process.poll() if self._waited else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._process, name)
+
+
+def test_a_java_that_has_ended_is_forgotten_before_spark_connect_is_used(spark: tuple[SparkEngine, Path]) -> None:
+    from pyspark import SparkContext
+
+    engine, _ = spark
+    assert counted(engine) == 2000
+    gateway: Any = SparkContext._gateway
+    gateway.proc.kill()
+    gateway.proc = Ending(gateway.proc)
+    with suppress(NoConnection):
+        sessions.opened("sc://127.0.0.1:9")
+    assert SparkContext._gateway is None  # pyspark would ask it for the call site of each column
+    assert SparkContext._active_spark_context is None
+
+
 def test_after_the_java_of_spark_has_ended_the_next_question_is_answered_by_another(
     spark: tuple[SparkEngine, Path],
 ) -> None:
@@ -160,6 +192,7 @@ def test_after_the_java_of_spark_has_ended_the_next_question_is_answered_by_anot
     gateway: Any = SparkContext._gateway
     gateway.proc.kill()
     gateway.proc.wait()
+    gateway.proc = Ending(gateway.proc)
     assert told(lambda: counted(engine)) == SAME
     started_s = time.monotonic()
     assert counted(engine) == 2000

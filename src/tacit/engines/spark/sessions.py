@@ -69,6 +69,9 @@ RETRIES: Final[dict[str, Any]] = {
 }
 """How often a server that does not answer is asked again: for about ten seconds, and not for ten minutes."""
 
+ENDING_S: Final = 10.0
+"""How long the process of a Java is waited for that was killed, or that does not answer."""
+
 LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging", "py4j")
 """What pyspark itself logs with, in this process: it writes the messages of errors, which may quote values."""
 
@@ -168,16 +171,25 @@ def end_java() -> None:
         with suppress(Exception):  # it has ended already, then
             gateway: Any = SparkContext._gateway
             gateway.proc.kill()
+            gateway.proc.wait(ENDING_S)
 
 
 def _forget_ended() -> None:
-    """Forget a Java that has ended, by itself or because a task was too much for it; pyspark would ask it again."""
+    """Forget a Java that has ended, by itself or because a task was too much for it; pyspark would ask it again.
+
+    Also where Spark Connect is used next: pyspark asks the Java of the process for call sites of columns.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     gateway: Any = SparkContext._gateway
     process = getattr(gateway, "proc", None)
-    if process is None or process.poll() is None:
+    if process is None:
+        return
+    if not _answers(gateway):  # its connections close before its process has ended
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(ENDING_S)
+    if process.poll() is None:
         return
     with suppress(Exception):
         gateway.shutdown()
@@ -187,6 +199,15 @@ def _forget_ended() -> None:
     holder._active_spark_context = holder._gateway = holder._jvm = None
     kind: Any = SparkSession
     kind._instantiatedSession = None
+
+
+def _answers(gateway: Any) -> bool:
+    """Return whether the Java behind a gateway answers."""
+    try:
+        gateway.jvm.System.nanoTime()
+    except Exception:  # pyspark raises one of several errors
+        return False
+    return True
 
 
 @contextmanager
@@ -263,6 +284,7 @@ def _remote(address: str) -> Session:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
+    _forget_ended()
     session = SparkSession.builder.remote(address).create()
     with suppress(AttributeError, TypeError):  # other versions have other ways; theirs is to wait longer
         session.client.set_retry_policies([DefaultPolicy(**RETRIES)])
