@@ -139,7 +139,7 @@ def test_the_time_that_a_unit_adds_is_within_its_work(sql: str) -> None:
     begun = time.process_time()
     for statement in plan.statements:
         held.run(statement.sql(), {"salt": 1} if statement.is_salted else None)
-    assert time.process_time() - begun < max(0.3, 4 * plan.work * STEP_S)
+    assert time.process_time() - begun < max(0.3, plan.work * STEP_S)
 
 
 @pytest.mark.parametrize("sql", ACCEPTED)
@@ -187,7 +187,7 @@ def test_the_work_of_one_unit_chooses_the_class_of_time() -> None:
     cheap = planned("SELECT COUNT(*) FROM people")
     dear = planned(f"SELECT COUNT(*) FROM people CROSS JOIN few WHERE {costly('s || name', 12)}")
     assert class_of(cheap, 0.1) == 0.1
-    assert class_of(dear, 0.1) >= dear.work * 1e-8 > 1
+    assert class_of(dear, 0.1) >= 2 * dear.work * STEP_S > 1
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ LENGTHS: Final = {Kind.BOOLEAN: 5, Kind.INTEGER: 20, Kind.REAL: 32, Kind.DATE: 1
 
 _KIND_OF: Final = {type_: kind for kind, types in KINDS.items() for type_ in types}
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,15}\s*", re.ASCII)
+REAL_SHOWN_STEPS: Final = 128
+"""How many steps it takes to write a real as text: the shortest digits that read back as it are searched for."""
 _EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
 _LATEST: Final = {Kind.DATE: date.max, Kind.TIME: datetime.max}
 
@@ -125,7 +127,9 @@ def _to_text(a: Expression) -> Expression:
         domain = tuple(str(value) for value in a.domain)
         if is_known(a):
             return literal(str(value_of(a)))
-    return made(trees.cast(a.tree, Kind.TEXT), Kind.TEXT, (a,), domain=domain, length=LENGTHS[a.kind])
+    steps = REAL_SHOWN_STEPS if a.kind is Kind.REAL else LENGTHS[a.kind]
+    tree = trees.weighed(trees.cast(a.tree, Kind.TEXT), steps)
+    return made(tree, Kind.TEXT, (a,), domain=domain, length=LENGTHS[a.kind])
 
 
 def _time_to_date(a: Expression) -> Expression:
