@@ -141,8 +141,9 @@ def stored_of(alias: str) -> exp.Column:
 
 
 def selected_from(tree: exp.Query, alias: str) -> exp.Select:
-    """Return SELECT (nothing yet) FROM a subquery."""
-    return exp.select().from_(exp.alias_(exp.Subquery(this=tree), alias, table=True))
+    """Return SELECT (nothing yet) FROM a subquery, of which the tree becomes a part."""
+    item = exp.alias_(exp.Subquery(this=tree), alias, table=True, copy=False)
+    return exp.select().from_(item, copy=False)
 
 
 def project(scope: Scope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:

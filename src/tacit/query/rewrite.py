@@ -47,13 +47,13 @@ class Grouping:
 
     def rows(self, *more: exp.Expr, unit: bool = True) -> exp.Select:
         """SELECT (nothing yet) FROM (SELECT unit AS u, keys AS k0, ..., more FROM ... WHERE ...) AS r WHERE ..."""
-        items = [exp.alias_(key.tree.copy(), name) for key, name in zip(self.keys, self.names, strict=True)]
+        items = [_named(key.tree, name) for key, name in zip(self.keys, self.names, strict=True)]
         if unit and self.scope.unit is not None:
-            items.insert(0, exp.alias_(self.scope.unit.copy(), "u"))
+            items.insert(0, _named(self.scope.unit, "u"))
         if not items and not more:  # a SELECT has at least one item
             items.append(exp.alias_(exp.Literal.number(1), "one"))
-        inner = selected_from(self.scope.tree.select(*items, *more, copy=True), "r")
-        return inner.where(*(exp.column(f"k{index}").is_(exp.null()).not_() for index in self.listed))
+        inner = selected_from(self.scope.tree.copy().select(*items, *more, copy=False), "r")
+        return inner.where(*(exp.column(f"k{index}").is_(exp.null()).not_() for index in self.listed), copy=False)
 
 
 class _Values:
@@ -71,7 +71,7 @@ class _Values:
     @property
     def aliased(self) -> list[exp.Expr]:
         """The columns as items of a SELECT."""
-        return [exp.alias_(tree.copy(), name) for tree, name in self.items.items()]
+        return [_named(tree, name) for tree, name in self.items.items()]
 
 
 def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) -> exp.Select:
@@ -108,22 +108,23 @@ def _parts(
     rows = grouping.rows(*values.aliased)
 
     def pairs(source: exp.Select) -> exp.Select:
-        return source.select(*_columns("u", *names), *parts).group_by(*_columns("u", *names))
+        items = [*_columns("u", *names), *(part.copy() for part in parts)]
+        return source.select(*items, copy=False).group_by(*_columns("u", *names), copy=False)
 
     few = min(bounding.groups, bounding.rows) if bounding.chooses_groups else bounding.rows
     if by_unit:
         few = bounding.groups
     if grouping.scope.stored is None or (by_unit and not bounding.chooses_groups):
         return limited(grouping, pairs(rows))
-    rows = grouping.rows(exp.alias_(grouping.scope.stored.copy(), "n"), *values.aliased)
+    rows = grouping.rows(_named(grouping.scope.stored, "n"), *values.aliased)
     light = exp.LTE(this=exp.column("n"), expression=exp.Literal.number(few))
     heavy = exp.Is(this=exp.paren(light.copy()), expression=exp.true()).not_()
     kept = selected_from(limited(grouping, pairs(rows.where(heavy))), "h").select(*_columns(*names, *_measured(parts)))
     if by_unit:
-        easy = selected_from(pairs(rows.where(light)), "l").select(*_columns(*names, *_measured(parts)))
+        easy = selected_from(pairs(rows.where(light, copy=False)), "l").select(*_columns(*names, *_measured(parts)))
     else:
-        easy = _summed(rows.where(light), names, whole)
-    return exp.union(easy, kept, distinct=False)
+        easy = _summed(rows.where(light, copy=False), names, whole)
+    return exp.union(easy, kept, distinct=False, copy=False)
 
 
 def _measured(parts: Sequence[exp.Expr]) -> list[str]:
@@ -133,7 +134,7 @@ def _measured(parts: Sequence[exp.Expr]) -> list[str]:
 def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
     """Return the statement that counts the different values in each group, so many of each unit at most."""
     grouping, names = grouping.where(measure.condition), grouping.names
-    item = exp.alias_(_part_of_row(measure).copy(), "x")
+    item = _named(_part_of_row(measure), "x")
     counted = _total(_different("x"), "m0")
     if grouping.bounding.whole_rows is not None:
         return _summed(grouping.rows(item, unit=False), names, [counted])
@@ -159,7 +160,7 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     """Return by group and cell the weight of its rows; where a unit has too many in a group, each counts for less."""
     names, weight = grouping.names, exp.Literal.number(WEIGHT)
     present = exp.column("cell").is_(exp.null()).not_()
-    cell = exp.alias_(tree, "cell")
+    cell = exp.alias_(tree, "cell", copy=False)
     if grouping.bounding.whole_rows is not None:
         rows = grouping.rows(cell, unit=False).where(present)
         total = _total(exp.Mul(this=_huge(exp.Count(this=exp.Star())), expression=weight), "w")
@@ -241,8 +242,14 @@ def _grouped(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Expr]) ->
 
 
 def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
-    tree = source.select(*_columns(*names), *sums)
-    return tree.group_by(*_columns(*names)) if names else tree
+    """Return sums by group of a SELECT that has no columns yet, of which all become a part."""
+    tree = source.select(*_columns(*names), *sums, copy=False)
+    return tree.group_by(*_columns(*names), copy=False) if names else tree
+
+
+def _named(tree: exp.Expression, name: str) -> exp.Expr:
+    """Return a copy of a value as an item of a SELECT."""
+    return exp.alias_(tree.copy(), name, copy=False)
 
 
 def _columns(*names: str) -> list[exp.Column]:

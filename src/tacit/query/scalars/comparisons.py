@@ -20,7 +20,7 @@ from tacit.query.scalars import trees
 from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
 from tacit.query.scalars.facts import common, made, of_kind, shown
 from tacit.query.scalars.forms import compared
-from tacit.query.scalars.logic import conjunction, disjunction, negate
+from tacit.query.scalars.logic import conjunction, disjunction, equal_to_one, negate
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
@@ -99,8 +99,19 @@ def is_missing(expression: Expression) -> Expression:
 
 
 def one_of(expression: Expression, values: list[Expression]) -> Expression:
-    """Return whether a value equals one of several."""
-    return disjunction([compare(exp.EQ, expression, value) for value in values])
+    """Return whether a value equals one of several; constants that it is compared with as it is are one list."""
+    listed, others = list[Expression](), list[Expression]()
+    may_list = expression.kind is not Kind.BOOLEAN and not is_known(expression) and not is_null(expression)
+    for value in values:
+        left, right = _comparable(exp.EQ, expression, value) if may_list else (None, value)
+        if left is expression and is_known(right):
+            listed.append(right)
+        else:
+            others.append(compare(exp.EQ, expression, value))
+    if listed:
+        tree = equal_to_one(expression.tree, [value.tree for value in listed])
+        others.append(made(tree, Kind.BOOLEAN, (expression, *listed)))
+    return disjunction(others)
 
 
 def _comparable(kind: type[Tree], a: Expression, b: Expression) -> tuple[Expression, Expression]:

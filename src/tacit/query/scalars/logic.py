@@ -87,15 +87,15 @@ def _chained(kind: type[Tree], terms: Iterable[Tree]) -> Tree:
 
 def _listed(kind: type[Tree], terms: list[Tree]) -> list[Tree]:
     """Return terms with x = 1 OR x = 2 as x IN (1, 2), and x <> 1 AND x <> 2 as x NOT IN (1, 2)."""
-    lists: dict[str, tuple[Tree, list[Tree]]] = {}
+    lists: dict[Tree, list[Tree]] = {}
     others = []
     for term in terms:
         member = _membership(term if kind is exp.Or else _opposite(term)) if _can_be_listed(kind, term) else None
         if member is None:
             others.append(term)
         else:
-            lists.setdefault(_text(member[0]), (member[0], []))[1].extend(member[1])
-    members = [membership(this, values) for this, values in lists.values()]
+            lists.setdefault(member[0], []).extend(member[1])
+    members = [membership(this, values) for this, values in lists.items()]
     return others + (members if kind is exp.Or else [_opposite(one) for one in members])
 
 
@@ -111,10 +111,23 @@ def _membership(term: Tree) -> tuple[Tree, list[Tree]] | None:
     return (term.this, [term.expression]) if trees.is_constant(term.expression) else None
 
 
+def equal_to_one(left: Tree, values: Sequence[Tree]) -> Tree:
+    """Return whether a value equals one of several constants; `forms.compared` says where its clamping is left out."""
+    left = trees.bare(left)
+    if (free := trees.unclamped(left)) is None:
+        return membership(left, values)
+    inner, lower, upper = free[0], trees.value(free[1]), trees.value(free[2])
+    inside, others = list[Tree](), list[Tree]()
+    for value in values:
+        (inside if lower < trees.value(value) < upper else others).append(value)  # type: ignore[operator]
+    lists = [(inner, inside), (left, others)]
+    return _chained(exp.Or, [membership(this, some) for this, some in lists if some])
+
+
 def membership(this: Tree, values: Sequence[Tree]) -> Tree:
     """Return x IN (...) over constants, sorted and each once, or x = ... if there is one."""
-    distinct = {_text(value): value for value in values}
-    listed = sorted(distinct.values(), key=trees.value)
+    distinct = {trees.value(value): value for value in values}
+    listed = [distinct[value] for value in sorted(distinct)]
     if len(listed) == 1:
         return compared(exp.EQ, this, listed[0])
     return exp.In(this=trees.operand(trees.bare(this)), expressions=[value.copy() for value in listed])
