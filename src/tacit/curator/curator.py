@@ -11,7 +11,7 @@ import dataclasses
 import threading
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -20,7 +20,7 @@ from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping
 from tacit.privacy.bounds import Bounds, Categories, Category
-from tacit.privacy.errors import EmptyInput, WrongType
+from tacit.privacy.errors import CatalogChanged, EmptyInput, TacitError, WrongType
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
@@ -107,11 +107,13 @@ class Curator:
         may_replace = truth_value("replace", replace)
         texts.name("the name of a table", name)
         with self._lock:
-            if is_frame(data):
-                source = frame_source(data, self.folder, name)
-            else:
-                source = self.engines.with_forms(source_of(data, folder=self.folder, format=format))
+            places = [self.catalog.source(name).place] if name.lower() in self.catalog.tables else []
             try:
+                if is_frame(data):
+                    source = frame_source(data, self.folder, name)
+                    places.append(source.place)
+                else:
+                    source = self.engines.with_forms(source_of(data, folder=self.folder, format=format))
                 table = table_of(
                     name,
                     self.engines.describe(source),
@@ -125,40 +127,49 @@ class Curator:
                 )
                 return self.register(table, source, replace=may_replace)
             finally:
-                if is_frame(data):
-                    remove_unused(self.folder, name, [self.catalog.source(one).place for one in self.catalog.tables])
+                with suppress(TacitError):  # of a catalog that cannot be read, nothing is known to be unused
+                    used = [self.catalog.source(one).place for one in self.catalog.tables]
+                    remove_unused(self.folder, name, places, used)
 
     def register(self, table: Table, source: Source, *, replace: bool = False, with_linked: bool = False) -> Table:
         """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was.
 
         `with_linked` moves the tables that foreign keys link to it into its data set, if that is another one now.
         """
-        from tacit.curator.catalog import Catalog
         from tacit.engines.protocol import Source
 
         instance("table", table, Table, "a Table")
         instance("source", source, Source, "a Source")
+        options = {"replace": truth_value("replace", replace), "with_linked": truth_value("with_linked", with_linked)}
         with self._lock:
-            catalog = self.catalog
-            before = dict(catalog.tables), catalog.text
+            before, text = dict(self.catalog.tables), self.catalog.text
             source = self.engines.with_forms(source)
-            catalog.add(
-                table,
-                source,
-                replace=truth_value("replace", replace),
-                with_linked=truth_value("with_linked", with_linked),
-            )
             try:
+                self.catalog.add(table, source, **options)
                 self.engines.refresh((table.name,), always=True)
+                self._count_public((table.name,))
+                warn_of_moves(self, before)
             except BaseException:
-                if table.name.lower() in before[0]:
-                    Catalog.rewrite(self.folder, before[1], catalog.text)
-                else:
-                    catalog.remove(table.name)
+                self._restore(before.get(table.name.lower()), table.name, text)
                 raise
-            self._count_public((table.name,))
-            warn_of_moves(self, before[0])
-            return catalog.schema.table(table.name)
+            return self.catalog.schema.table(table.name)
+
+    def _restore(self, known: Table | None, name: str, text: str) -> None:
+        """Make the catalog say of a table what it said before it was to be replaced by one that was refused."""
+        from tacit.curator.catalog import Catalog
+
+        catalog = self.catalog
+        if catalog.text == text:
+            return
+        if known is None:
+            catalog.remove(name)
+            return
+        Catalog.rewrite(self.folder, text, catalog.text)
+        with suppress(TacitError):
+            try:
+                self.engines.bind((known,))
+            except CatalogChanged:  # its rows were looked at as those of the other, so they have no version now
+                self.engines.refresh((name,))
 
     def _keep_forms(self, names: Iterable[str]) -> None:
         """State how CSV files are written where the catalog does not say it, so that all later versions are read so."""

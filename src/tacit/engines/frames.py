@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from tacit.engines.protocol import Source
 from tacit.privacy.errors import EngineFailed, Unavailable, WrongType
 
 FOLDER: Final = "tables"
+LEFTOVER_S: Final = 86_400
 _MODULES: Final = ("pandas", "polars", "pyarrow")
 
 
@@ -63,12 +65,18 @@ def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
     return Source("parquet", str(path))
 
 
-def remove_unused(folder: Path | str, name: str, used: Collection[str]) -> None:
-    """Remove files of a frame that no table is registered with: of a refused registration, or of a replaced one."""
-    start = f"{quote(name, safe=' ')}-"
+def remove_unused(folder: Path | str, name: str, places: Collection[str], used: Collection[str]) -> None:
+    """Remove those files of frames among `places` that no table is registered with.
+
+    With them go files of the table `name` that a process which died has left a day ago or earlier: a younger one may be
+    somebody else's who is about to register it.
+    """
+    start, now_s = f"{quote(name, safe=' ')}-", time.time()
     for path in (Path(folder).absolute() / FOLDER).glob("*.parquet"):
-        if re.fullmatch(re.escape(start) + "[0-9a-f]{8}[.]parquet", path.name) and str(path) not in used:
-            with suppress(OSError):
+        with suppress(OSError):
+            is_own = re.fullmatch(re.escape(start) + "[0-9a-f]{8}[.]parquet", path.name) is not None
+            is_left = is_own and now_s - path.stat().st_mtime > LEFTOVER_S
+            if (is_left or str(path) in places) and str(path) not in used:
                 path.unlink()
 
 

@@ -174,8 +174,16 @@ def test_a_frame_of_the_same_name_has_a_file_of_its_own_and_leaves_nothing_aside
     first = frame_source(pl.DataFrame({"a": [1]}), tmp_path, "t")
     source = frame_source(pl.DataFrame({"a": [1, 2]}), tmp_path, "t")
     assert (pl.read_parquet(first.place).height, pl.read_parquet(source.place).height) == (1, 2)
-    remove_unused(tmp_path, "t", [source.place])
+    remove_unused(tmp_path, "t", [first.place, source.place], [source.place])
     assert [str(path) for path in (tmp_path / "tables").iterdir()] == [source.place]
+
+
+def test_what_a_process_that_died_has_left_is_removed_a_day_later(tmp_path: Path) -> None:
+    left, recent, other, used = (Path(frame_source(pl.DataFrame({"a": [1]}), tmp_path, n).place) for n in "ttut")
+    for path in (left, other, used):
+        os.utime(path, (0, 0))
+    remove_unused(tmp_path, "t", (), [str(used)])
+    assert set((tmp_path / "tables").iterdir()) == {recent, other, used}
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "with space", "it's", "naïve", "."])
