@@ -128,19 +128,19 @@ class EngineRegistry:
         with self._lock:
             catalog = self._catalog()
             wanted = {name.lower() for name in names}
-            family = _family(catalog, wanted)
+            shared = family(catalog, wanted)
             with suppress(TacitError):  # what is shown now is what a refused refresh goes back to
-                self._show_all(catalog, family)
+                self._show_all(catalog, shared)
             try:
-                seen = [(table, catalog.source(table.name), self._refreshed(catalog, table)) for table in family]
+                seen = [(table, catalog.source(table.name), self._refreshed(catalog, table)) for table in shared]
             except BaseException:
-                for table in family:
+                for table in shared:
                     self._shown.pop(table.name.lower(), None)
                 with suppress(TacitError):
-                    self._show_all(catalog, family)
+                    self._show_all(catalog, shared)
                 raise
             changed = self._known.advance(seen, wanted if always else ())
-            for table in family:
+            for table in shared:
                 if not {table.name.lower(), *(step.target_table.lower() for step in through(table))}.isdisjoint(
                     changed
                 ):
@@ -235,7 +235,7 @@ def _with_parents(catalog: Catalog, names: set[str]) -> list[Table]:
     return [table for table in catalog.ordered() if table.name.lower() in wanted]
 
 
-def _family(catalog: Catalog, names: set[str]) -> list[Table]:
+def family(catalog: Catalog, names: set[str]) -> list[Table]:
     """Return tables with their parents and all that lead to their units through any of these, parents first."""
     wanted = {table.name.lower() for table in _with_parents(catalog, names)}
     for table in catalog.ordered():

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
+import tacit
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 
@@ -40,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
     made.close()
 
 
-def add(place: Clinic, who: str, source: str, **more: str) -> int:
+def add(place: Clinic, who: str, source: str, **more: Any) -> int:
     body = {"name": "new", "source": source, "unit": "person", "dataset": "visits", "replace": True, **more}
     return place.call(who, "POST", "/v1/tables", json=body).status_code
 
@@ -91,3 +94,114 @@ def test_rows_in_the_folder_and_not_where_the_server_was_started(place: Clinic, 
 
 def test_an_owner_names_any_file(place: Clinic, tmp_path: Path) -> None:
     assert add(place, "owner", f"{tmp_path}/elsewhere/rows.csv") == 201
+
+
+OWN = ("salt", "ledger.sqlite", "ledger.head", "server.sqlite", "versions.json", "catalog.toml")
+
+
+def disguised(place: Clinic, tmp_path: Path, disguise: str) -> str:
+    """Make rows that are another data set's, or the folder's own, look like rows that anybody may register."""
+    folder = tmp_path / "clinic"
+    kind, _, what = disguise.partition(" ")
+    if kind == "part":
+        for number in (1, 2):
+            (folder / f"part-{number}.csv").write_text(ROWS)
+        place.curator.add_table("parts", folder / "part-*.csv", unit="person", dataset="secret")
+        return "part-1.csv"
+    if kind == "database":
+        with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+            connection.execute("CREATE TABLE t AS SELECT 1 AS person")
+        place.curator.add_table("inner", f"{tmp_path}/rows.duckdb#t", unit="person", dataset="secret")
+        (folder / "new.csv").hardlink_to(tmp_path / "rows.duckdb")
+        return "new.csv"
+    if kind == "frame":
+        stored = Path(place.curator.catalog.source("secret").place)
+        if what != "linked":
+            return str(stored)
+        (folder / "new.parquet").hardlink_to(stored)
+        return "new.parquet"
+    if kind == "prepared":
+        (folder / "new.parquet").hardlink_to(next(one for one in (folder / "prepared").iterdir() if one.is_file()))
+        return "new.parquet"
+    target = folder / what
+    if kind == "linked":
+        (folder / "new.csv").symlink_to(target)
+    else:
+        (folder / "new.csv").hardlink_to(target)
+    return "new.csv"
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        *("part", "database", "frame", "frame linked", "prepared", "linked secret.csv", "hard secret.csv"),
+        *(f"hard {name}" for name in OWN),
+    ],
+)
+def test_rows_of_others_are_refused_under_every_name_they_have(disguise: str, place: Clinic, tmp_path: Path) -> None:
+    settings = place.app.state.server.settings.model_copy(update={"sources": (tmp_path,)})
+    object.__setattr__(place.app.state.server, "settings", settings)
+    source = disguised(place, tmp_path, disguise)
+    for body in ({"unit": None, "public": True}, {}):
+        assert add(place, "curator.visits", source, **body) == 403
+    assert "new" not in place.curator.catalog.tables
+    assert ("catalog.write", "T400") in {(one.action, one.code) for one in place.access.audit()}
+
+
+def test_rows_of_ones_own_may_be_registered_twice(place: Clinic) -> None:
+    assert add(place, "curator.visits", "rows.csv") == 201
+    assert add(place, "curator.visits", "rows.csv", name="twin") == 201
+
+
+def test_a_file_that_became_somebody_elses_is_not_read_again(place: Clinic, tmp_path: Path) -> None:
+    folder = tmp_path / "clinic"
+    assert add(place, "curator.visits", "rows.csv") == 201
+    (folder / "rows.csv").unlink()
+    (folder / "rows.csv").hardlink_to(folder / "secret.csv")
+    assert place.call("curator.visits", "POST", "/v1/tables/new/refresh").status_code == 403
+    assert place.call("owner", "POST", "/v1/tables/new/refresh").status_code == 200
+
+
+def way(table: str) -> dict[str, Any]:
+    return {
+        "column": "person",
+        "through": [{"column": "score", "target_table": table, "target_column": "score"}],
+    }
+
+
+def test_no_way_to_a_unit_leads_through_a_table_of_somebody_else(place: Clinic) -> None:
+    text = place.curator.catalog.text
+    for dataset in ("", "visits", "secret"):
+        for table in ("secret", "SECRET", "hidden"):
+            body = {"name": "visits", "dataset": dataset, "unit": way(table)}
+            answer = place.call(
+                "curator.visits", "POST", "/v1/tables", json={**body, "source": "rows.csv", "replace": True}
+            )
+            assert answer.status_code in (403, 404), answer.text
+            assert "secret" not in answer.text.lower() or dataset == "secret" or table != "hidden"
+    assert place.curator.catalog.text == text
+
+
+def test_a_table_that_others_depend_on_is_changed_only_by_who_may_change_them_too(
+    place: Clinic, tmp_path: Path
+) -> None:
+    rows = tmp_path / "clinic" / "labs.csv"
+    rows.write_text("id,patient_id\n1,1\n2,2\n")
+    (tmp_path / "clinic" / "lines.csv").write_text("lab\n1\n2\n")
+    place.curator.add_table("labs", rows, unit="patient_id", dataset="visits", replace=True)
+    unit = tacit.Unit("patient_id", (tacit.ForeignKey("lab", "labs", "id"),))
+    place.curator.add_table("lines", tmp_path / "clinic" / "lines.csv", unit=unit, dataset="visits")
+    text = place.curator.catalog.text
+    body = {"name": "labs", "source": "labs.csv", "unit": "patient_id", "dataset": "visits", "replace": True}
+    for who, status in (("curator.labs", 403), ("curator.visits", 201)):
+        answers = [
+            place.call(who, "POST", "/v1/tables", json=body),
+            place.call(who, "POST", "/v1/tables/labs/refresh"),
+        ]
+        assert [one.status_code for one in answers] == [status, 200 if status == 201 else 403]
+        assert status == 201 or not any("lines" in one.text for one in answers)
+    removed = place.call("curator.labs", "DELETE", "/v1/tables/labs")
+    assert removed.status_code == 403
+    assert "lines" not in removed.text
+    assert place.curator.catalog.text == text
+    assert place.call("curator.visits", "DELETE", "/v1/tables/labs").status_code == 400

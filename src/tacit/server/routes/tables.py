@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter
 
+from tacit.curator.engine_registry import family
+from tacit.curator.source_history import files_of, is_own_file, share_rows
 from tacit.curator.sources import format_of
+from tacit.curator.statements import through
+from tacit.engines.frames import FOLDER as FRAMES
+from tacit.engines.protocol import Source
+from tacit.privacy import texts
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotPermitted
 from tacit.privacy.tables import Column, Kind, Table
@@ -44,10 +51,9 @@ def show(who: Who, name: str) -> Any:
 def add(who: Who, asked: TableAsked) -> Any:
     """Register a table whose rows the server can read."""
     curator = who.server.curator
-    known = curator.catalog.tables.get(asked.name.lower())
     who.require(Action.CATALOG_WRITE, Resource(dataset=asked.dataset or asked.name, table=asked.name))
-    if known is not None:
-        who.require(Action.CATALOG_WRITE, of_table(known))
+    _check_replaced(who, asked.name)
+    _check_way(who, asked)
     source = _source(who, asked)
     with warnings.catch_warnings(record=True):
         table = curator.add_table(
@@ -70,6 +76,11 @@ def add(who: Who, asked: TableAsked) -> Any:
 def refresh(who: Who, name: str) -> Any:
     """Look at the rows of a table again, and of those that share its units by foreign keys."""
     table = who.table(name, Action.CATALOG_WRITE)
+    catalog = who.server.curator.catalog
+    shared = family(catalog, {table.name.lower()})
+    _require_all(who, table, shared)
+    for one in shared:
+        _check_rows(who, one, catalog.source(one.name))
     return {"changed": who.server.curator.refresh(table.name)}
 
 
@@ -77,7 +88,35 @@ def refresh(who: Who, name: str) -> Any:
 def remove(who: Who, name: str) -> None:
     """Take a table out of the catalog; its rows, its budget and what was released stay."""
     table = who.table(name, Action.CATALOG_WRITE)
+    _check_replaced(who, table.name)
     who.server.curator.remove_table(table.name)
+
+
+def _check_replaced(who: Caller, name: str) -> None:
+    """Refuse to change a table that is not the caller's, or through which one that is not leads to its unit."""
+    tables = who.server.curator.catalog.tables
+    if (known := tables.get(name.lower())) is not None:
+        key = known.name.lower()
+        led = [one for one in tables.values() if any(step.target_table.lower() == key for step in through(one))]
+        _require_all(who, known, [known, *led])
+
+
+def _check_way(who: Caller, asked: TableAsked) -> None:
+    """Refuse a way to the unit through tables that are not the caller's, or into a data set that is not."""
+    for step in asked.unit.through if isinstance(asked.unit, UnitAsked) else ():
+        passed = who.table(step.target_table, Action.CATALOG_WRITE)
+        if passed.is_private:  # its data set will be that of the new table
+            who.require(Action.CATALOG_WRITE, Resource(dataset=passed.dataset, table=asked.name))
+
+
+def _require_all(who: Caller, table: Table, tables: Iterable[Table]) -> None:
+    """Refuse to change tables that the caller may not write; those that are hidden from her are not named."""
+    for one in tables:
+        if not who.may(Action.CATALOG_WRITE, of_table(one)):
+            who.record(Action.CATALOG_WRITE, of_table(one))
+            raise NotPermitted(
+                f"{table.name}, or a table that shares its units, is not yours to change; ask an owner to do it"
+            )
 
 
 def _source(who: Caller, asked: TableAsked) -> str:
@@ -89,24 +128,40 @@ def _source(who: Caller, asked: TableAsked) -> str:
     if who.may(Action.PEOPLE_WRITE):
         return asked.source
     server, folder = who.server, who.server.settings.folder.resolve()
+    resource = Resource(dataset=asked.dataset or asked.name, table=asked.name)
     if any(sign in asked.source for sign in ELSEWHERE):
-        raise _refused(who, asked, "only an owner registers databases, several files at once, and files by shorthand")
-    resolved = (folder / asked.source).resolve()
+        raise _refused(who, resource, "only an owner registers databases, several files at once and files by shorthand")
+    resolved = texts.path("source", str(folder / asked.source)).resolve()
     meant = resolved.parent == folder or any(resolved.is_relative_to(one.resolve()) for one in server.settings.sources)
-    if not meant or format_of(str(resolved), None) not in FORMS or asked.format not in (None, *FORMS):
+    form = format_of(str(resolved), asked.format)
+    if not meant or format_of(str(resolved), None) not in FORMS or form not in FORMS:
         raise _refused(
-            who, asked, "CSV and Parquet files of the curator's folder, or of the setting `sources`, can be registered"
+            *(who, resource),
+            "CSV and Parquet files of the curator's folder, or of the setting `sources`, can be registered",
         )
-    catalog = server.curator.catalog
-    for table in catalog.tables.values():
-        used = catalog.source(table.name)
-        if used.form in FORMS and Path(used.place).resolve() == resolved:
-            who.require(Action.CATALOG_WRITE, of_table(table))
+    _check_others_rows(who, resource, Source(form, str(resolved)), is_own_allowed=False)
     return str(resolved)
 
 
-def _refused(who: Caller, asked: TableAsked, what: str) -> NotPermitted:
-    who.record(Action.CATALOG_WRITE, Resource(dataset=asked.dataset or asked.name, table=asked.name))
+def _check_rows(who: Caller, table: Table, source: Source) -> None:
+    """Refuse to look again at rows that have become somebody else's by another link or name."""
+    if not who.may(Action.PEOPLE_WRITE):
+        stored = Path(source.place).is_relative_to(who.server.settings.folder.absolute() / FRAMES)
+        _check_others_rows(who, of_table(table), source, is_own_allowed=stored)
+
+
+def _check_others_rows(who: Caller, resource: Resource, source: Source, *, is_own_allowed: bool) -> None:
+    """Refuse files of tables that the caller may not write, and those that the folder holds for itself."""
+    catalog = who.server.curator.catalog
+    others = [one for one in catalog.tables.values() if not who.may(Action.CATALOG_WRITE, of_table(one))]
+    is_shared = any(share_rows(source, catalog.source(one.name)) for one in others)
+    is_own = not is_own_allowed and any(is_own_file(path, catalog.folder) for path in files_of(source))
+    if is_shared or is_own:
+        raise _refused(who, resource, "these rows are not yours to register")
+
+
+def _refused(who: Caller, resource: Resource, what: str) -> NotPermitted:
+    who.record(Action.CATALOG_WRITE, resource)
     return NotPermitted(f"{what}; ask an owner to register this one")
 
 

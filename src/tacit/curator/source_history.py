@@ -1,0 +1,216 @@
+"""Which files tables are and were registered with, and whose budgets know of the same rows.
+
+Files are compared as files, not as texts: globs are expanded, symbolic links resolved, and two names of one file are
+found by its device and inode. A table of a DuckDB file, of PostgreSQL or of Spark is compared by its place and name.
+
+`sources.json` keeps every registration of a folder, also of tables that were removed since: under which name and data
+set, by which paths, and by which inode, size and time of change, so that a file that was moved is known again. A copy
+of a file, and the same frame written down a second time, are other files and are not noticed.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tacit.curator.catalog import Catalog
+from tacit.curator.catalog_file import CatalogFile
+from tacit.engines.frames import FOLDER as FRAMES
+from tacit.engines.protocol import Source
+from tacit.ledger import HEAD_FILE, Ledger, LedgerBudget
+from tacit.privacy import strict_json
+from tacit.privacy.errors import CatalogInvalid, InvalidInput
+from tacit.privacy.figures import at_most
+from tacit.privacy.tables import Table
+
+FILE_NAME: Final = "sources.json"
+OWN_FOLDERS: Final = (FRAMES, "prepared", "spill")
+OWN_FILES: Final = (
+    *("ledger.sqlite*", HEAD_FILE, "server.sqlite*", "server.toml"),
+    *("catalog.toml", "versions.json", FILE_NAME, "salt*", ".*"),
+)
+"""What a folder holds for itself; rows that somebody put there have other names."""
+
+_SPARK_FILES: Final = "parquet:"
+_POSTGRES_PORT: Final = 5432
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A registration: a table, the data set that paid (none for a public table), and marks of its files."""
+
+    table: str
+    dataset: str
+    inner: str
+    marks: tuple[str, ...]
+    shared_with: tuple[str, ...] = ()
+    """The data sets that had the same rows, or the same table, when it was made."""
+
+
+def files_of(source: Source) -> list[str]:
+    """Return the files that a source stands for now; none for a table of a server."""
+    if _is_at_server(source):
+        return []
+    place = source.table.removeprefix(_SPARK_FILES) if source.form == "spark" else source.place
+    if os.path.exists(place) or not glob.has_magic(place):
+        return [place]
+    return sorted(glob.glob(place, recursive=True))
+
+
+def share_rows(one: Source, other: Source) -> bool:
+    """Return whether two sources have a file, or a table of a database, in common now."""
+    if _are_other_tables(_inner(one), _inner(other)):
+        return False
+    mine, others = _inodes(files_of(one)), _inodes(files_of(other))
+    return not mine.isdisjoint(others) or not _names(one).isdisjoint(_names(other))
+
+
+def is_own_file(path: str, folder: Path) -> bool:
+    """Return whether a file is one of those that a curator's folder holds for itself, under any name."""
+    resolved, home = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    if any(resolved.is_relative_to(home / name) for name in OWN_FOLDERS):
+        return True
+    own = [one for pattern in OWN_FILES for one in home.glob(pattern)]
+    own += [one for name in OWN_FOLDERS for one in (home / name).rglob("*")]
+    return not _inodes([path]).isdisjoint(_inodes(map(str, own)))
+
+
+class SourceHistory:
+    """The registrations of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file: Final = CatalogFile(folder, FILE_NAME)
+
+    def all(self) -> list[Registered]:
+        """Return every registration, oldest first."""
+        return self._read(self._file.read().text)
+
+    def add(self, table: Table, source: Source, shared_with: Iterable[str] = ()) -> None:
+        """Keep a registration; files that the same table of the same data set has anew are added to its own."""
+        made = Registered(table.name.lower(), _payer(table), _inner(source), _marks(source), tuple(shared_with))
+        with self._file.locked():
+            before = self._file.read()
+            known = {(one.table, one.dataset, one.inner): one for one in self._read(before.text)}
+            key = (made.table, made.dataset, made.inner)
+            if (last := known.get(key)) is not None:
+                made = replace(
+                    last,
+                    marks=tuple(dict.fromkeys((*last.marks, *made.marks))),
+                    shared_with=tuple(dict.fromkeys((*last.shared_with, *made.shared_with))),
+                )
+            if made != last:
+                kept = [asdict(one) for one in {**known, key: made}.values()]
+                self._file.replace(json.dumps(kept, indent=1) + "\n", before)
+
+    def _read(self, text: str) -> list[Registered]:
+        try:
+            found: Any = strict_json.loads(text) if text else []
+            return [
+                Registered(
+                    *(str(one["table"]), str(one["dataset"]), str(one["inner"])),
+                    tuple(map(str, one["marks"])),
+                    tuple(map(str, one["shared_with"])),
+                )
+                for one in found
+            ]
+        except (AttributeError, InvalidInput, KeyError, TypeError):
+            raise CatalogInvalid(
+                f"{self._file.path} is not what tacit wrote; restore it from a copy, or remove it and with it the "
+                "memory of which files were registered before"
+            ) from None
+
+
+def shared_budgets(
+    catalog: Catalog, history: Iterable[Registered], table: Table, before: Mapping[str, Table]
+) -> dict[str, list[str]]:
+    """Return the data sets other than a table's that have, or had, its rows, each with the tables by which it has.
+
+    An empty name stands for public tables. `before` are the tables of the catalog as it was: a table that has left a
+    data set takes its people along, whatever its files are.
+    """
+    source, payer, key = catalog.source(table.name), _payer(table), table.name.lower()
+    found: dict[str, list[str]] = {}
+    for other in catalog.tables.values():
+        if other.name != table.name and _payer(other) != payer and share_rows(source, catalog.source(other.name)):
+            found.setdefault(_payer(other), []).append(other.name)
+    inner, marks = _inner(source), frozenset(_marks(source))
+    for one in history:
+        if one.dataset == payer or _are_other_tables(inner, one.inner) or marks.isdisjoint(one.marks):
+            continue
+        found.setdefault(one.dataset, []).append(one.table)
+    if (old := before.get(key)) is not None and old.is_private and table.is_private and _payer(old) != payer:
+        found.setdefault(old.dataset, []).append(old.name)
+    return found
+
+
+def spent_words(ledger: Ledger, dataset: str) -> str | None:
+    """Return what was spent from the budget of a data set, for people, or None where nothing was."""
+    spent = [LedgerBudget(ledger, scope).spent() for scope in ledger.scopes(dataset)]
+    most = max(spent, key=lambda cost: (cost.epsilon, cost.delta), default=None)  # that of the whole, or an epoch
+    if most is None or not (most.epsilon or most.delta):
+        return None
+    return f"epsilon {at_most(most.epsilon)}, delta {at_most(most.delta)}"
+
+
+def _is_at_server(source: Source) -> bool:
+    return source.form == "postgres" or (source.form == "spark" and not source.table.startswith(_SPARK_FILES))
+
+
+def _payer(table: Table) -> str:
+    return table.dataset if table.is_private else ""
+
+
+def _inner(source: Source) -> str:
+    """Return the name of a table in its database, in one spelling; empty for files."""
+    if source.form == "spark" and not _is_at_server(source):
+        return ""
+    name = source.table.replace('"', "").lower()
+    default = {"duckdb": "main.", "postgres": "public."}.get(source.form, "")
+    return name if not name or "." in name else default + name
+
+
+def _are_other_tables(one: str, other: str) -> bool:
+    return bool(one and other and one != other)
+
+
+def _inodes(paths: Iterable[str]) -> set[tuple[int, int]]:
+    return {(facts.st_dev, facts.st_ino) for _, facts in _stats(paths)}
+
+
+def _stats(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    for path in paths:
+        try:
+            yield path, os.stat(path)
+        except (OSError, ValueError):
+            continue
+
+
+def _names(source: Source) -> set[str]:
+    """Return by which names a source is found: resolved paths, or the address of a database."""
+    if _is_at_server(source):
+        return {f"{source.form} {_server(source.place)}"}
+    return {f"path {os.path.realpath(one)}" for one in files_of(source)}
+
+
+def _server(place: str) -> str:
+    """Return the address of a server without the user, and with the port that is meant if none is written."""
+    if "://" not in place:
+        return place
+    parts = urlsplit(place)
+    port = f":{parts.port or _POSTGRES_PORT}" if parts.scheme.startswith("postgres") else f":{parts.port}"
+    return f"{(parts.hostname or '').lower()}{port}{parts.path}"
+
+
+def _marks(source: Source) -> tuple[str, ...]:
+    """Return by what the files of a source are known later: names, and what a file keeps when it is moved."""
+    stamps = {
+        f"file {facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
+        for _, facts in _stats(files_of(source))
+    }
+    return tuple(sorted(_names(source) | stamps))
