@@ -213,7 +213,9 @@ class Client:
             format=format,
             replace=replace,
         )
-        return table_of(self._wire.post("tables", body=body))
+        document = self._wire.post("tables", body=body)
+        _warn(document, "the table")
+        return table_of(document)
 
     def remove_table(self, name: str) -> None:
         """Take a table out of the catalog; its file, its budget and what was released stay."""
@@ -259,8 +261,6 @@ class Client:
         units: int | None = None,
     ) -> RemoteBudget:
         """Give a data set its budget, once and for all; what is doubtful about it is warned of."""
-        from tacit.curator import PrivacyWarning
-
         body = {
             "dataset": dataset,
             "epsilon": number_document("epsilon", epsilon),
@@ -273,9 +273,7 @@ class Client:
             "units": units,
         }
         document = self._wire.post("budgets", body={name: one for name, one in body.items() if one is not None})
-        with understood("the budget"):
-            for sentence in document.get("warnings") or ():
-                warnings.warn(str(sentence), PrivacyWarning, stacklevel=2)
+        _warn(document, "the budget")
         return self._budget(dataset, first=BudgetState.read(document))
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
@@ -388,6 +386,16 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
+
+
+def _warn(document: Any, what: str) -> None:
+    """Warn of what the server says is doubtful about something that it has made."""
+    from tacit.curator import PrivacyWarning
+
+    with understood(what):
+        sentences = [str(one) for one in document.get("warnings") or ()]
+    for sentence in sentences:
+        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
 
 
 def connect(

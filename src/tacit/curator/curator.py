@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,6 @@ from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import CatalogChanged, EmptyInput, TacitError, WrongType
-from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
@@ -92,13 +91,15 @@ class Curator:
         kinds: Mapping[str, Kind] | None = None,
         format: str | None = None,
         replace: bool = False,
+        warn: Callable[[str], None] | None = None,
     ) -> Table:
         """Register a table: a CSV, Parquet or DuckDB file (or glob of files), or a pandas, polars or Arrow frame.
 
         Or one that stays in its database: "postgresql://host/db#schema.table", "sc://host:15002#catalog.db.table".
 
         It is private with a `unit` (a column, or a Unit with the foreign keys that lead to it) or it is `public`.
-        What is known of its columns is stated here and never read off the data.
+        What is known of its columns is stated here and never read off the data. `warn` is given what would be warned of
+        otherwise: rows that another data set has, or had, too.
         """
         from tacit.curator.sources import source_of
         from tacit.curator.stating import table_of
@@ -125,16 +126,25 @@ class Curator:
                     dataset=dataset,
                     kinds=kinds,
                 )
-                return self.register(table, source, replace=may_replace)
+                return self.register(table, source, replace=may_replace, warn=warn)
             finally:
                 with suppress(TacitError):  # of a catalog that cannot be read, nothing is known to be unused
                     used = [self.catalog.source(one).place for one in self.catalog.tables]
                     remove_unused(self.folder, name, places, used)
 
-    def register(self, table: Table, source: Source, *, replace: bool = False, with_linked: bool = False) -> Table:
+    def register(
+        self,
+        table: Table,
+        source: Source,
+        *,
+        replace: bool = False,
+        with_linked: bool = False,
+        warn: Callable[[str], None] | None = None,
+    ) -> Table:
         """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was.
 
         `with_linked` moves the tables that foreign keys link to it into its data set, if that is another one now.
+        `warn` is as for `add_table`.
         """
         from tacit.engines.protocol import Source
 
@@ -148,7 +158,7 @@ class Curator:
                 self.catalog.add(table, source, **options)
                 self.engines.refresh((table.name,), always=True)
                 self._count_public((table.name,))
-                warn_of_moves(self, before)
+                self.note_sources((table.name,), before, warn=warn)
             except BaseException:
                 self._restore(before.get(table.name.lower()), table.name, text)
                 raise
@@ -171,6 +181,30 @@ class Curator:
             except CatalogChanged:  # its rows were looked at as those of the other, so they have no version now
                 self.engines.refresh((name,))
 
+    def note_sources(
+        self, names: Iterable[str], before: Mapping[str, Table], *, warn: Callable[[str], None] | None = None
+    ) -> None:
+        """Keep which files tables have now, and warn of budgets that do not know of one another.
+
+        This is about the named tables, and all that are in another data set than `before`.
+        """
+        from tacit.curator.source_history import SourceHistory, sentences, shared_budgets
+
+        with self._lock:
+            catalog, history = self.catalog, SourceHistory(self.folder)
+            keys = {name.lower() for name in names}
+            keys |= {key for key, one in catalog.tables.items() if before.get(key, one).dataset != one.dataset}
+            tables = [table for key, table in catalog.tables.items() if key in keys]
+            known = history.all()
+            found = [one for table in tables for one in shared_budgets(catalog, known, table, before)]
+            for table in tables:
+                history.add(table, catalog.source(table.name), [one.dataset for one in found if one.table == table])
+            for sentence in sentences(self.ledger, found):
+                if warn is None:
+                    warnings.warn(sentence, PrivacyWarning, stacklevel=4)
+                else:
+                    warn(sentence)
+
     def _keep_forms(self, names: Iterable[str]) -> None:
         """State how CSV files are written where the catalog does not say it, so that all later versions are read so."""
         with self._lock:
@@ -190,7 +224,11 @@ class Curator:
 
     def remove_table(self, name: str) -> None:
         """Take a table out of the catalog; its file, its budget and what was released stay."""
+        from tacit.curator.source_history import SourceHistory
+
         with self._lock:
+            table, source = self.catalog.schema.table(name), self.catalog.source(name)
+            SourceHistory(self.folder).add(table, source)  # of a folder that had no history yet
             self.catalog.remove(name)
             self.engines.forget(name)
 
@@ -205,7 +243,20 @@ class Curator:
         self._keep_forms(named)
         changed = self.engines.refresh(named)
         self._count_public(changed)
+        self._note_refreshed(changed)
         return changed
+
+    def _note_refreshed(self, names: Iterable[str]) -> None:
+        """Keep which files tables have now; of those that were stated by hand, this is the first that is known."""
+        from tacit.curator.source_history import SourceHistory
+
+        history, catalog = SourceHistory(self.folder), self.catalog
+        tables = [catalog.schema.table(name) for name in names]
+        for table in tables:
+            if history.has(table):
+                history.add(table, catalog.source(table.name))
+            else:
+                self.note_sources((table.name,), {})
 
     def set_budget(
         self,
@@ -354,26 +405,6 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({str(self.folder)!r})"
-
-
-def warn_of_moves(curator: Curator, before: Mapping[str, Table]) -> None:
-    """Say loudly what was spent from the data sets in which tables were `before`, and are no longer."""
-    moved: dict[tuple[str, str], list[str]] = {}
-    for key, table in curator.catalog.tables.items():
-        old = before.get(key, table)
-        if old.is_private and table.is_private and old.dataset != table.dataset:
-            moved.setdefault((old.dataset, table.dataset), []).append(table.name)
-    for (old_dataset, dataset), names in moved.items():
-        spent = [LedgerBudget(curator.ledger, scope).spent() for scope in curator.ledger.scopes(old_dataset)]
-        most = max(spent, key=lambda cost: (cost.epsilon, cost.delta), default=None)  # that of the whole, or an epoch
-        if most is not None and (most.epsilon or most.delta):
-            warnings.warn(
-                f"{', '.join(names)}: what was spent from the budget of {old_dataset} (epsilon "
-                f"{at_most(most.epsilon)}, delta {at_most(most.delta)}) does not count against the budget of "
-                f"{dataset}; people in these tables may lose both",
-                PrivacyWarning,
-                stacklevel=3,
-            )
 
 
 def _asked(

@@ -91,6 +91,10 @@ class SourceHistory:
         """Return every registration, oldest first."""
         return self._read(self._file.read().text)
 
+    def has(self, table: Table) -> bool:
+        """Return whether a table was registered before in its data set."""
+        return any((one.table, one.dataset) == (table.name.lower(), _payer(table)) for one in self.all())
+
     def add(self, table: Table, source: Source, shared_with: Iterable[str] = ()) -> None:
         """Keep a registration; files that the same table of the same data set has anew are added to its own."""
         made = Registered(table.name.lower(), _payer(table), _inner(source), _marks(source), tuple(shared_with))
@@ -126,35 +130,80 @@ class SourceHistory:
             ) from None
 
 
+def registered_with(source: Source, history: Iterable[Registered]) -> list[Registered]:
+    """Return the registrations that had a file, or a table of a database, in common with a source."""
+    inner, marks = _inner(source), frozenset(_marks(source))
+    return [one for one in history if not (_are_other_tables(inner, one.inner) or marks.isdisjoint(one.marks))]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A data set that has, or had, the rows of a table of another one; without a name, public tables."""
+
+    table: Table
+    dataset: str
+    names: tuple[str, ...]
+    """The tables by which it has them."""
+    is_now: bool
+    """Whether questions can still be asked about one of these."""
+
+
 def shared_budgets(
     catalog: Catalog, history: Iterable[Registered], table: Table, before: Mapping[str, Table]
-) -> dict[str, list[str]]:
-    """Return the data sets other than a table's that have, or had, its rows, each with the tables by which it has.
+) -> list[Shared]:
+    """Return the data sets other than its own that have, or had, the rows of a table.
 
-    An empty name stands for public tables. `before` are the tables of the catalog as it was: a table that has left a
-    data set takes its people along, whatever its files are.
+    `before` are the tables of the catalog as it was: a table that has left a data set takes its people along, whatever
+    its files are.
     """
-    source, payer, key = catalog.source(table.name), _payer(table), table.name.lower()
-    found: dict[str, list[str]] = {}
+    source, payer = catalog.source(table.name), _payer(table)
+    now: dict[str, list[str]] = {}
     for other in catalog.tables.values():
-        if other.name != table.name and _payer(other) != payer and share_rows(source, catalog.source(other.name)):
-            found.setdefault(_payer(other), []).append(other.name)
-    inner, marks = _inner(source), frozenset(_marks(source))
-    for one in history:
-        if one.dataset == payer or _are_other_tables(inner, one.inner) or marks.isdisjoint(one.marks):
-            continue
-        found.setdefault(one.dataset, []).append(one.table)
-    if (old := before.get(key)) is not None and old.is_private and table.is_private and _payer(old) != payer:
+        if _payer(other) != payer and share_rows(source, catalog.source(other.name)):
+            now.setdefault(_payer(other), []).append(other.name)
+    found = {dataset: list(names) for dataset, names in now.items()}
+    for one in registered_with(source, history):
+        if one.dataset != payer:
+            found.setdefault(one.dataset, []).append(one.table)
+    old = before.get(table.name.lower(), table)
+    if old.is_private and table.is_private and old.dataset != payer:
         found.setdefault(old.dataset, []).append(old.name)
-    return found
+    return [Shared(table, dataset, tuple(names), dataset in now) for dataset, names in found.items()]
 
 
-def spent_words(ledger: Ledger, dataset: str) -> str | None:
-    """Return what was spent from the budget of a data set, for people, or None where nothing was."""
+def sentences(ledger: Ledger, found: Iterable[Shared]) -> list[str]:
+    """Return what their owner should know of budgets that do not know of one another, a sentence for each pair."""
+    together: dict[tuple[str, str], list[str]] = {}
+    said = []
+    for one in found:
+        if not one.table.is_private:
+            said.append(
+                f"{one.table.name} is public, and its rows are or were those of {', '.join(dict.fromkeys(one.names))} "
+                f"in the data set {one.dataset}: no budget protects people who are in both"
+            )
+        elif not one.dataset:
+            said.append(
+                f"{one.table.name} is private, and its rows are or were public as {', '.join(dict.fromkeys(one.names))}"
+                ": no budget protects people who are in both"
+            )
+        elif one.is_now or _spent(ledger, one.dataset):
+            together.setdefault((one.dataset, one.table.dataset), []).append(one.table.name)
+    for (other, dataset), names in together.items():
+        spent = _spent(ledger, other)
+        what = f"was spent from the budget of {other} ({spent})" if spent else f"is spent from the budget of {other}"
+        said.append(
+            f"{', '.join(names)}: what {what} does not count against the budget of {dataset}; people in these tables "
+            "may lose both"
+        )
+    return said
+
+
+def _spent(ledger: Ledger, dataset: str) -> str:
+    """Return what was spent from the budget of a data set, for people; an empty text where nothing was."""
     spent = [LedgerBudget(ledger, scope).spent() for scope in ledger.scopes(dataset)]
     most = max(spent, key=lambda cost: (cost.epsilon, cost.delta), default=None)  # that of the whole, or an epoch
     if most is None or not (most.epsilon or most.delta):
-        return None
+        return ""
     return f"epsilon {at_most(most.epsilon)}, delta {at_most(most.delta)}"
 
 

@@ -131,6 +131,12 @@ class TableGiven(Given):
     identified_by: list[str]
 
 
+class TableAdded(TableGiven):
+    """A table that was registered, and what its owner should know of other budgets over the same rows."""
+
+    warnings: list[str]
+
+
 class RefreshGiven(Given):
     """The tables whose rows were found to have changed."""
 

@@ -96,7 +96,7 @@ def test_an_owner_names_any_file(place: Clinic, tmp_path: Path) -> None:
     assert add(place, "owner", f"{tmp_path}/elsewhere/rows.csv") == 201
 
 
-OWN = ("salt", "ledger.sqlite", "ledger.head", "server.sqlite", "versions.json", "catalog.toml")
+OWN = ("salt", "ledger.sqlite", "ledger.head", "server.sqlite", "versions.json", "sources.json", "catalog.toml")
 
 
 def disguised(place: Clinic, tmp_path: Path, disguise: str) -> str:
@@ -205,3 +205,18 @@ def test_a_table_that_others_depend_on_is_changed_only_by_who_may_change_them_to
     assert "lines" not in removed.text
     assert place.curator.catalog.text == text
     assert place.call("curator.visits", "DELETE", "/v1/tables/labs").status_code == 400
+
+
+def test_rows_stay_those_of_a_data_set_when_their_table_is_removed(place: Clinic) -> None:
+    place.curator.remove_table("hidden")
+    assert add(place, "curator.visits", "secret.csv") == 403
+    assert add(place, "owner", str(place.folder / "secret.csv")) == 201
+
+
+def test_budgets_that_do_not_know_of_one_another_are_named_in_the_answer(place: Clinic) -> None:
+    """As a warning in Python: for rows under another data set, and for a table that moves to one."""
+    place.curator.sql("SELECT COUNT(*) FROM hidden", epsilon=0.5)
+    body = {"name": "new", "source": str(place.folder / "secret.csv"), "unit": "person"}
+    for more in ({}, {"name": "hidden", "dataset": "visits", "replace": True}):
+        said = place.call("owner", "POST", "/v1/tables", json={**body, **more}).json()["warnings"]
+        assert any("what was spent from the budget of secret (epsilon" in one for one in said)

@@ -289,7 +289,6 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
     """Open the file in an editor, again and again until it can be read or is given up."""
     from tacit.curator.catalog import Catalog
     from tacit.curator.catalog_file import CatalogFile
-    from tacit.curator.curator import warn_of_moves
     from tacit.privacy.errors import CatalogInvalid
 
     since = CatalogFile(folder).read().text
@@ -320,7 +319,7 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
             count = len(catalog.tables)
             screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
             with opened_curator(folder) as curator:
-                warn_of_moves(curator, before)
+                curator.note_sources((), before)
             return
 
 
@@ -386,5 +385,6 @@ def remove(screen: Screen, folder: Path, name: str, yes: bool) -> None:
 
     if not yes and not screen.as_json and sys.stdin.isatty() and screen.console.is_terminal:
         click.confirm(f"forget all that is stated of {shown(table.name)}?", abort=True)
-    catalog.remove(name)
+    with opened_curator(folder) as curator:
+        curator.remove_table(table.name)
     said(screen, f"removed {shown(table.name)}; its rows and its budget stay as they are", {"removed": table.name})

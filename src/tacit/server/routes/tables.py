@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from fastapi import APIRouter
 
 from tacit.curator.engine_registry import family
-from tacit.curator.source_history import files_of, is_own_file, share_rows
+from tacit.curator.source_history import SourceHistory, files_of, is_own_file, registered_with, share_rows
 from tacit.curator.sources import format_of
 from tacit.curator.statements import through
 from tacit.engines.frames import FOLDER as FRAMES
@@ -23,7 +22,7 @@ from tacit.privacy.units import ForeignKey, Unit
 from tacit.server.access import Action, Resource
 from tacit.server.asking import limits_of
 from tacit.server.documents import ColumnAsked, TableAsked, UnitAsked
-from tacit.server.listings import RefreshGiven, TableGiven
+from tacit.server.listings import RefreshGiven, TableAdded, TableGiven
 from tacit.server.place import Caller, Who, of_table
 from tacit.server.wire import read, written
 
@@ -47,7 +46,7 @@ def show(who: Who, name: str) -> Any:
     return _document(who.table(name, Action.CATALOG_READ))
 
 
-@router.post("", status_code=201, response_model=TableGiven)
+@router.post("", status_code=201, response_model=TableAdded)
 def add(who: Who, asked: TableAsked) -> Any:
     """Register a table whose rows the server can read."""
     curator = who.server.curator
@@ -55,21 +54,22 @@ def add(who: Who, asked: TableAsked) -> Any:
     _check_replaced(who, asked.name)
     _check_way(who, asked)
     source = _source(who, asked)
-    with warnings.catch_warnings(record=True):
-        table = curator.add_table(
-            asked.name,
-            source,
-            unit=_unit(asked.unit),
-            public=asked.public,
-            columns={name: _column(name, one) for name, one in asked.columns.items() if _states(one)},
-            kinds={name: Kind(one.kind) for name, one in asked.columns.items() if one.kind is not None},
-            limits=limits_of(asked.limits),
-            identified_by=asked.identified_by,
-            dataset=asked.dataset,
-            format=asked.format,
-            replace=asked.replace,
-        )
-    return _document(table)
+    said: list[str] = []
+    table = curator.add_table(
+        asked.name,
+        source,
+        unit=_unit(asked.unit),
+        public=asked.public,
+        columns={name: _column(name, one) for name, one in asked.columns.items() if _states(one)},
+        kinds={name: Kind(one.kind) for name, one in asked.columns.items() if one.kind is not None},
+        limits=limits_of(asked.limits),
+        identified_by=asked.identified_by,
+        dataset=asked.dataset,
+        format=asked.format,
+        replace=asked.replace,
+        warn=said.append,
+    )
+    return _document(table) | {"warnings": said}
 
 
 @router.post("/{name}/refresh", response_model=RefreshGiven)
@@ -151,10 +151,16 @@ def _check_rows(who: Caller, table: Table, source: Source) -> None:
 
 
 def _check_others_rows(who: Caller, resource: Resource, source: Source, *, is_own_allowed: bool) -> None:
-    """Refuse files of tables that the caller may not write, and those that the folder holds for itself."""
+    """Refuse files of tables that the caller may not write, or that were such before, and the folder's own.
+
+    So what is warned of other budgets names none that is hidden from her, either.
+    """
     catalog = who.server.curator.catalog
     others = [one for one in catalog.tables.values() if not who.may(Action.CATALOG_WRITE, of_table(one))]
-    is_shared = any(share_rows(source, catalog.source(one.name)) for one in others)
+    earlier = registered_with(source, SourceHistory(catalog.folder).all())
+    is_shared = any(share_rows(source, catalog.source(one.name)) for one in others) or any(
+        one.dataset and not who.may(Action.CATALOG_WRITE, Resource(one.dataset, one.table)) for one in earlier
+    )
     is_own = not is_own_allowed and any(is_own_file(path, catalog.folder) for path in files_of(source))
     if is_shared or is_own:
         raise _refused(who, resource, "these rows are not yours to register")
