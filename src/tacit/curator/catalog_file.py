@@ -1,8 +1,9 @@
 """The catalog's file on disk: read whole, and replaced whole or not at all.
 
-Promise: a change is written aside, synced and renamed over the file, with the file's permissions; whoever dies before
-the rename leaves the old file, and one who dies after it has changed it. Changes of several processes follow one
-another (a lock file beside it), so none is lost; an editor that saves in between is noticed.
+Promise: a change is written aside, synced and renamed over the file, with the file's permissions; a new file is
+readable by its owner only. Whoever dies before the rename leaves the old file, and one who dies after it has changed
+it. Changes of several processes follow one another (a lock file beside it), so none is lost; an editor that saves in
+between is noticed.
 
 The ledger lies in the same folder, so a place that cannot be written is reported as the ledger reports it.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,6 +116,25 @@ class CatalogFile:
             raise unavailable(self.path, error) from None
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can open, if it is missing; one that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def warning_if_open(folder: Path) -> str:
+    """Return what to say of a folder that others can open, with the command that changes it; otherwise nothing."""
+    try:
+        mode = folder.stat().st_mode & 0o777
+    except OSError:
+        return ""
+    if not mode & 0o077:
+        return ""
+    return (
+        f"others on this machine can open the folder {folder} (its mode is {mode:o}), where rows, answers and the "
+        f"ledger lie; unless that is meant, run: chmod 700 {shlex.quote(str(folder))}"
+    )
+
+
 def _lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,7 +145,7 @@ def _lock(descriptor: int) -> bool:
 
 def _write(aside: Path, data: bytes, *, like: Path) -> None:
     aside.unlink(missing_ok=True)  # left by one who died; its mode may be another
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         if like.exists():
             os.fchmod(file.fileno(), like.stat().st_mode & 0o7777)

@@ -8,6 +8,7 @@ loudly.
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from tacit.curator.catalog_file import make_private, warning_if_open
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from tacit.query.explain import Line
 
 
+_SEEN: Final[set[str]] = set()
+"""Folders that were found open to others, each of which is warned of once."""
+
+
 class PrivacyWarning(UserWarning):
     """A setting is allowed, and promises less than people will expect of it."""
 
@@ -48,12 +54,16 @@ class Curator:
         """Open the folder, and make it if it is missing."""
         self.folder: Final = texts.path("folder", folder)
         if store is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder)
         self.ledger: Final = Ledger.open(self.folder if store is None else store, anchor=self.folder / HEAD_FILE)
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._registry: EngineRegistry | None = None
         self._plans: Plans | None = None
+        place = os.path.abspath(self.folder)
+        if place not in _SEEN and (sentence := warning_if_open(self.folder)):
+            _SEEN.add(place)
+            warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @property
     def catalog(self) -> Catalog:

@@ -21,14 +21,17 @@ def command(screen: Screen, folder: Path) -> None:
     """
     _refuse_what_is_there(folder)
     from tacit.curator.catalog import Catalog
+    from tacit.curator.catalog_file import make_private, warning_if_open
     from tacit.ledger import Ledger
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise click.UsageError(f"{folder} cannot be made: {error.strerror}") from None
     Ledger.open(folder).close()
     Catalog.create(folder)
+    if sentence := warning_if_open(folder):
+        click.echo(f"tacit: warning: {sentence}", err=True)
     words = folder_words(folder)
     following = [
         f"tacit table add visits visits.parquet{words}",

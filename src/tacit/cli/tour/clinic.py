@@ -62,6 +62,7 @@ def write_visits(patients: list[Patient], path: Path) -> None:
         for one in patients
         for cost, day in one.visits
     ]
+    path.touch(mode=0o600)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

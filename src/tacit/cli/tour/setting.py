@@ -22,13 +22,14 @@ EPSILON_ANALYST, DELTA_ANALYST = 1.5, 1e-8
 def clinic_in(folder: Path, patients: list[clinic.Patient]) -> Curator:
     """Write the visits into a folder, register them there, and return its curator."""
     from tacit.curator import Curator
+    from tacit.curator.catalog_file import make_private
     from tacit.ledger import Budget
     from tacit.privacy.bounds import Bounds, Categories
     from tacit.privacy.tables import Limits
 
     refuse_what_is_there(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         clinic.write_visits(patients, folder / FILE)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror}", name="folder", value=str(folder)) from None
