@@ -20,7 +20,7 @@ from tacit.privacy.errors import InvalidInput, UnsafeBind
 from tacit.server import logs
 from tacit.server.access import Access
 from tacit.server.app import STOP_S, create_app
-from tacit.server.database import Database, open_database
+from tacit.server.database import FILE_NAME, Database, open_database
 from tacit.server.settings import Settings
 
 VARIABLE: Final = "TACIT_SERVING"
@@ -35,18 +35,25 @@ def check_bind(settings: Settings) -> None:
     for path in (settings.certificate, settings.key):
         if path is not None and not path.is_file():
             raise InvalidInput(f"{path} is not a file", name="certificate", value=str(path))
-    if settings.is_local:
-        return
-    if not settings.has_tls and settings.without_tls < 2:
+    if not settings.is_local and not settings.has_tls and settings.without_tls < 2:
         raise UnsafeBind(
             f"{settings.host} lets others connect, and without TLS they can read tokens and answers on the way; give "
             "--certificate and --key, or say --without-tls twice"
         )
-    if settings.is_demo and settings.demo_for_others < 2:
+    is_for_others = not settings.is_local or bool(settings.proxies)
+    if is_for_others and settings.demo_for_others < 2 and _has_demo_accounts(settings):
         raise UnsafeBind(
-            f"{settings.host} lets others connect, and the demo's passwords are printed; stay on 127.0.0.1, or say "
-            "--demo-for-others twice"
+            f"{settings.host} lets others connect, and the demo's passwords are printed; stay on 127.0.0.1, give these "
+            "people other passwords (tacit access people password NAME), or say --demo-for-others twice"
         )
+
+
+def _has_demo_accounts(settings: Settings) -> bool:
+    """Say whether people of the demo may log in; a database that is not there is not made for that."""
+    if not settings.postgres and not (settings.folder / FILE_NAME).exists():
+        return False
+    with opened_access(settings) as access:
+        return access.has_demo_accounts
 
 
 def free_port(settings: Settings) -> Settings:

@@ -74,8 +74,6 @@ class Settings(_Strict):
     """How often the rows of all tables are looked at again; otherwise only when somebody who may says so."""
     sources: tuple[Path, ...] = ()
     """Folders whose files may be registered over REST, beside the curator's own."""
-    is_demo: bool = False
-    """Whether people with printed passwords may log in."""
     without_tls: int = 0
     """How often it was said that others may listen in."""
     demo_for_others: int = 0

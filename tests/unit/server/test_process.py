@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tacit.privacy.errors import InvalidInput, UnsafeBind
-from tacit.server.process import check_bind, free_port
+from tacit.server.process import check_bind, free_port, opened_access
 from tacit.server.settings import Settings, settings_of
 
 
@@ -22,7 +22,7 @@ def pems(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_this_machine_alone_needs_no_tls(host: str, tmp_path: Path) -> None:
-    check_bind(Settings(folder=tmp_path, host=host, is_demo=True))
+    check_bind(Settings(folder=tmp_path, host=host))
 
 
 @pytest.mark.parametrize("said", [{}, {"without_tls": 1}])
@@ -34,11 +34,13 @@ def test_others_without_tls_are_refused_until_it_is_said_twice(host: str, said: 
 
 
 def test_others_with_the_demos_passwords_are_refused_though_there_is_tls(tmp_path: Path, pems: dict[str, Path]) -> None:
+    check_bind(Settings(folder=tmp_path, host="0.0.0.0", **pems))
+    with opened_access(Settings(folder=tmp_path)) as access:
+        access.add_person("owner", "printed by the demo", is_demo=True)
     for times in (0, 1):
         with pytest.raises(UnsafeBind, match="demo"):
-            check_bind(Settings(folder=tmp_path, host="0.0.0.0", is_demo=True, demo_for_others=times, **pems))
-    check_bind(Settings(folder=tmp_path, host="0.0.0.0", is_demo=True, demo_for_others=2, **pems))
-    check_bind(Settings(folder=tmp_path, host="0.0.0.0", **pems))
+            check_bind(Settings(folder=tmp_path, host="0.0.0.0", demo_for_others=times, **pems))
+    check_bind(Settings(folder=tmp_path, host="0.0.0.0", demo_for_others=2, **pems))
 
 
 def test_half_of_tls_is_refused(tmp_path: Path, pems: dict[str, Path]) -> None:

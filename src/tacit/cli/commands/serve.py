@@ -22,8 +22,19 @@ from tacit.cli.kit import Command, Screen
     "--timing-class", type=click.FloatRange(0, 60, min_open=True), help="Seconds that answers are held back for, first."
 )
 @click.option("--without-tls", count=True, help="Said twice: others may connect although nothing is encrypted.")
+@click.option(
+    "--demo-for-others", count=True, help="Said twice: others may connect although the demo has printed passwords."
+)
 @click.pass_obj
-def command(screen: Screen, /, folder: Path, timing_class: float | None, **flags: Any) -> None:
+def command(
+    screen: Screen,
+    /,
+    folder: Path,
+    timing_class: float | None,
+    without_tls: int,
+    demo_for_others: int,
+    **flags: Any,
+) -> None:
     """Serve a folder over REST until Ctrl-C.
 
     Settings come from server.toml in the folder, from the environment (TACIT_PORT) and from these options, in this
@@ -37,7 +48,8 @@ def command(screen: Screen, /, folder: Path, timing_class: float | None, **flags
     from tacit.server.settings import settings_of
 
     require_folder(folder)
-    settings = settings_of(folder, {**flags, "timing_class_s": timing_class})
+    said_often = {"without_tls": without_tls or None, "demo_for_others": demo_for_others or None}
+    settings = settings_of(folder, {**flags, **said_often, "timing_class_s": timing_class})
     check_bind(settings)
     settings = free_port(settings)
     said = _first_owner(settings)

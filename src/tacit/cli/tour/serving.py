@@ -51,10 +51,10 @@ def settings_near(folder: Path, port: int) -> Settings:
 
     for tried in range(port, min(port + PORTS_TRIED, 65536)):
         try:
-            return free_port(Settings(folder=folder, port=tried, is_demo=True))
+            return free_port(Settings(folder=folder, port=tried))
         except InvalidInput:
             continue
-    return free_port(Settings(folder=folder, port=0, is_demo=True))
+    return free_port(Settings(folder=folder, port=0))
 
 
 def invented_accounts(settings: Settings) -> list[Account]:
@@ -67,7 +67,7 @@ def invented_accounts(settings: Settings) -> list[Account]:
     with opened_access(settings) as access:
         for name, grant in wanted.items():
             password = secrets.token_urlsafe(12)
-            access.add_person(name, password)
+            access.add_person(name, password, is_demo=True)
             access.grant(name, grant)
             token = access.create_token(name, label="made by tacit demo", days=TOKEN_DAYS).text
             accounts.append(Account(name, str(grant.role), password, token))

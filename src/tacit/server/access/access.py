@@ -53,9 +53,19 @@ class Access:
         """Whether nobody was added yet."""
         return self._people.is_empty()
 
-    def add_person(self, name: str, password: str | None = None, *, by: str = "", address: str = "") -> None:
-        """Make somebody known, without any grant; without a password they use tokens or another log-in service."""
-        self._people.add(name, password, by, address)
+    @property
+    def has_demo_accounts(self) -> bool:
+        """Whether somebody may log in with a password that `tacit demo` has printed."""
+        return self._people.has_demo()
+
+    def add_person(
+        self, name: str, password: str | None = None, *, is_demo: bool = False, by: str = "", address: str = ""
+    ) -> None:
+        """Make somebody known, without any grant; without a password they use tokens or another log-in service.
+
+        `is_demo` marks one whose password is printed, until it is changed.
+        """
+        self._people.add(name, password, by, address, is_demo=is_demo)
 
     def set_password(self, name: str, password: str, *, by: str = "", address: str = "") -> None:
         """Give somebody a new password; whoever is logged in under the old one is logged out."""

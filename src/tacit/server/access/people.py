@@ -46,8 +46,8 @@ class People:
         self._hasher = hasher
         self._audit = audit
 
-    def add(self, name: str, password: str | None, by: str, address: str) -> None:
-        """Make somebody known, without any grant."""
+    def add(self, name: str, password: str | None, by: str, address: str, *, is_demo: bool = False) -> None:
+        """Make somebody known, without any grant; `is_demo` marks one whose password is printed."""
         check_name(name)
         hashed = None if password is None else self._hasher.hash_password(checked_password(name, password))
         with self._database.transaction() as execute:
@@ -57,8 +57,9 @@ class People:
             if execute("SELECT COUNT(*) FROM people", ())[0][0] >= PEOPLE_MAX:
                 raise TooLarge(f"there are {PEOPLE_MAX:,} people already", name="name")
             execute(
-                "INSERT INTO people (name, folded, password_hash, is_active, created_at_us) VALUES (?, ?, ?, 1, ?)",
-                (name, name.casefold(), hashed, self._clock()),
+                "INSERT INTO people (name, folded, password_hash, is_active, created_at_us, is_demo) "
+                "VALUES (?, ?, ?, 1, ?, ?)",
+                (name, name.casefold(), hashed, self._clock(), int(is_demo)),
             )
             self._audit.add(execute, by, Action.PEOPLE_WRITE, Resource(person=name), DONE, address)
 
@@ -67,7 +68,9 @@ class People:
         hashed = self._hasher.hash_password(checked_password(name, password))
         with self._database.transaction() as execute:
             require_active(execute, name)
-            execute("UPDATE people SET password_hash = ? WHERE name = ?", (hashed, name))
+            if execute("SELECT 1 FROM people WHERE name = ? AND is_demo = 1", (name,)):  # so is a token printed
+                execute("UPDATE tokens SET is_revoked = 1 WHERE person = ?", (name,))
+            execute("UPDATE people SET password_hash = ?, is_demo = 0 WHERE name = ?", (hashed, name))
             execute("DELETE FROM browsers WHERE person = ?", (name,))
             self._audit.add(execute, by, "password.write", Resource(person=name), DONE, address)
 
@@ -144,6 +147,10 @@ class People:
         hashed = self._hasher.hash_password(password)
         changed = "UPDATE people SET password_hash = ? WHERE name = ? AND password_hash = ?"
         self._database.write((changed, (hashed, name, old)))
+
+    def has_demo(self) -> bool:
+        """Say whether somebody may log in with a password that was printed."""
+        return bool(self._database.read("SELECT 1 FROM people WHERE is_demo = 1 AND is_active = 1 LIMIT 1"))
 
     def is_empty(self) -> bool:
         """Say whether nobody was ever added."""

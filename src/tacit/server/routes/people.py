@@ -25,7 +25,7 @@ def listed(who: Who) -> Any:
 def add(who: Who, asked: PersonAsked) -> Any:
     """Make somebody known; she may do nothing before she is granted a role."""
     who.require(Action.PEOPLE_WRITE, Resource(person=asked.name))
-    who.server.access.add_person(asked.name, asked.password, **who.mark)
+    who.server.access.add_person(asked.name, asked.password, by=who.name, address=who.address)
     return _document(who.server.access.person(asked.name))
 
 

@@ -1,0 +1,26 @@
+"""People of a demo that was kept before they were marked are found by the label of their tokens."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from tacit.server.access import Access, Hasher
+from tacit.server.database import FILE_NAME, open_database
+
+
+def test_people_of_an_older_demo_are_marked_when_its_folder_is_opened(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    access = Access(database, hasher=Hasher(is_cheap=True))
+    for name, label in (("owner", "made by tacit demo"), ("bob", "mine")):
+        access.add_person(name, "long enough to pass")
+        access.create_token(name, label=label)
+    database.close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:  # as the first version had it
+        connection.execute("ALTER TABLE people DROP COLUMN is_demo")
+        connection.execute("DELETE FROM migrations WHERE version >= 2")
+    connection.close()
+    database = open_database(tmp_path)
+    assert database.read("SELECT name FROM people WHERE is_demo = 1") == [("owner",)]
+    assert Access(database, hasher=Hasher(is_cheap=True)).has_demo_accounts
+    database.close()
