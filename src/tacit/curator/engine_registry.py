@@ -83,6 +83,10 @@ class EngineRegistry:
         assert isinstance(engine, DuckDBEngine), "files are read by DuckDB"
         return engine.with_forms(source)
 
+    def versions(self) -> dict[str, str]:
+        """Return the version of the rows of each table that has one, by its name in lower case."""
+        return {name: version.id for name, version in self._known.known().items()}
+
     def bind(self, records: Iterable[Table]) -> Bound:
         """Show tables as their records say, in their present versions, and return the engine with them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from tacit.client import Client
     from tacit.curator import Curator
     from tacit.curator.catalog import Catalog
+    from tacit.server.access import Access
 
 CATALOG: Final = "catalog.toml"
 LEDGER: Final = "ledger.sqlite"
+SERVER: Final = "server.sqlite"
+SETTINGS: Final = "server.toml"
 
 in_folder = click.option(
     "--folder", default=".", type=click.Path(path_type=Path), help="Where the catalog and the ledger lie."
@@ -91,6 +94,43 @@ def opened_curator(folder: Path) -> Iterator[Curator]:
         yield curator
     for warning in found:
         click.echo(f"tacit: warning: {warning.message}", err=True)
+
+
+@contextmanager
+def audited_curator(folder: Path) -> Iterator[tuple[Curator, Callable[[str], None]]]:
+    """Open a folder that was set up, to change its catalog; where a server has served it, its audit records the change.
+
+    Beside the curator comes what its warnings are given to. An audit that cannot be opened refuses the change.
+    """
+    require_folder(folder)
+    said: list[str] = []
+
+    def warn(sentence: str) -> None:
+        said.append(sentence)
+        click.echo(f"tacit: warning: {sentence}", err=True)
+
+    with ExitStack() as opened:
+        access = _opened_audit(folder, opened)
+        curator = opened.enter_context(opened_curator(folder))
+        if access is not None:
+            import getpass
+
+            from tacit.server.catalog_audit import noted
+
+            said = opened.enter_context(noted(access, curator, address=f"local account {getpass.getuser()}"))
+        yield curator, warn
+
+
+def _opened_audit(folder: Path, opened: ExitStack) -> Access | None:
+    """Open the audit of a folder's server, or none where no server has served it."""
+    is_served, has_settings = ((folder / name).exists() for name in (SERVER, SETTINGS))
+    if not (is_served or has_settings):
+        return None  # before anything of a server is loaded
+    from tacit.cli.people.place import opened_access
+    from tacit.server.settings import settings_of
+
+    postgres = settings_of(folder, {}).postgres
+    return opened.enter_context(opened_access(folder, postgres)) if is_served or postgres else None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tacit.cli.catalog.place import (
+    audited_curator,
     folder_words,
     hinted,
     in_folder,
@@ -135,8 +136,8 @@ def add(
     table = draft.table()
     if epsilon is not None:
         _check_budget(folder, table, epsilon, delta)
-    with opened_curator(folder) as curator:
-        table = curator.register(table, rows, replace=replace)
+    with audited_curator(folder) as (curator, warn):
+        table = curator.register(table, rows, replace=replace, warn=warn)
         if epsilon is not None:
             curator.set_budget(table.dataset, epsilon, delta)
     catalog.reload()
@@ -254,8 +255,9 @@ def edit(
     rows = _changed_source(catalog, name, source, options["format"])
     draft.take(options, catalog)
     before = catalog.tables
-    with opened_curator(folder) as curator:
-        table = curator.register(draft.table(), rows, replace=True, with_linked=options["dataset"] is not None)
+    with audited_curator(folder) as (curator, warn):
+        with_linked = options["dataset"] is not None
+        table = curator.register(draft.table(), rows, replace=True, with_linked=with_linked, warn=warn)
     catalog.reload()
     hints = table_hints(table)
     moved = [one.name for key, one in catalog.tables.items() if one.dataset != before[key].dataset]
@@ -309,7 +311,9 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
             screen.console.print("nothing was changed")
             return
         try:
-            catalog = Catalog.rewrite(folder, edited, since)
+            with audited_curator(folder) as (curator, warn):
+                catalog = Catalog.rewrite(folder, edited, since)
+                curator.note_sources((), before, warn=warn)
         except CatalogInvalid as error:
             click.echo(f"tacit: {error.code} {error.message}", err=True)
             if not click.confirm("edit it again? otherwise what you wrote is discarded", default=True):
@@ -318,8 +322,6 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
         else:
             count = len(catalog.tables)
             screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
-            with opened_curator(folder) as curator:
-                curator.note_sources((), before)
             return
 
 
@@ -335,7 +337,7 @@ def refresh(screen: Screen, folder: Path, names: tuple[str, ...]) -> None:
     of a changed table can be asked about is said exactly: it is for the owner, and not to be shown to analysts.
     """
     require_folder(folder)
-    with opened_curator(folder) as curator:
+    with audited_curator(folder) as (curator, _warn):
         changed = curator.refresh(*names)
         rows, doubts = _usable_rows(curator, changed)
     from tacit.cli.catalog.views import shown
@@ -385,6 +387,6 @@ def remove(screen: Screen, folder: Path, name: str, yes: bool) -> None:
 
     if not yes and not screen.as_json and sys.stdin.isatty() and screen.console.is_terminal:
         click.confirm(f"forget all that is stated of {shown(table.name)}?", abort=True)
-    with opened_curator(folder) as curator:
+    with audited_curator(folder) as (curator, _warn):
         curator.remove_table(table.name)
     said(screen, f"removed {shown(table.name)}; its rows and its budget stay as they are", {"removed": table.name})

@@ -21,6 +21,7 @@ from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import ForeignKey, Unit
 from tacit.server.access import Action, Resource
 from tacit.server.asking import limits_of
+from tacit.server.catalog_audit import noted
 from tacit.server.documents import ColumnAsked, TableAsked, UnitAsked
 from tacit.server.listings import RefreshGiven, TableAdded, TableGiven
 from tacit.server.place import Caller, Who, of_table
@@ -54,21 +55,21 @@ def add(who: Who, asked: TableAsked) -> Any:
     _check_replaced(who, asked.name)
     _check_way(who, asked)
     source = _source(who, asked)
-    said: list[str] = []
-    table = curator.add_table(
-        asked.name,
-        source,
-        unit=_unit(asked.unit),
-        public=asked.public,
-        columns={name: _column(name, one) for name, one in asked.columns.items() if _states(one)},
-        kinds={name: Kind(one.kind) for name, one in asked.columns.items() if one.kind is not None},
-        limits=limits_of(asked.limits),
-        identified_by=asked.identified_by,
-        dataset=asked.dataset,
-        format=asked.format,
-        replace=asked.replace,
-        warn=said.append,
-    )
+    with noted(who.server.access, curator, [asked.name], **who.mark) as said:
+        table = curator.add_table(
+            asked.name,
+            source,
+            unit=_unit(asked.unit),
+            public=asked.public,
+            columns={name: _column(name, one) for name, one in asked.columns.items() if _states(one)},
+            kinds={name: Kind(one.kind) for name, one in asked.columns.items() if one.kind is not None},
+            limits=limits_of(asked.limits),
+            identified_by=asked.identified_by,
+            dataset=asked.dataset,
+            format=asked.format,
+            replace=asked.replace,
+            warn=said.append,
+        )
     return _document(table) | {"warnings": said}
 
 
@@ -81,7 +82,8 @@ def refresh(who: Who, name: str) -> Any:
     _require_all(who, table, shared)
     for one in shared:
         _check_rows(who, one, catalog.source(one.name))
-    return {"changed": who.server.curator.refresh(table.name)}
+    with noted(who.server.access, who.server.curator, [one.name for one in shared], **who.mark):
+        return {"changed": who.server.curator.refresh(table.name)}
 
 
 @router.delete("/{name}", status_code=204)
@@ -89,7 +91,8 @@ def remove(who: Who, name: str) -> None:
     """Take a table out of the catalog; its rows, its budget and what was released stay."""
     table = who.table(name, Action.CATALOG_WRITE)
     _check_replaced(who, table.name)
-    who.server.curator.remove_table(table.name)
+    with noted(who.server.access, who.server.curator, [table.name], **who.mark):
+        who.server.curator.remove_table(table.name)
 
 
 def _check_replaced(who: Caller, name: str) -> None:
