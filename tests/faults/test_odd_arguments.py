@@ -104,6 +104,7 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "budget": {"dataset": "visits"},
         "cancel": {},
         "explain": asked,
+        "note_sources": {"names": ["labs"], "before": {}},
         "preview": asked,
         "refresh": {},
         "register": {"table": table, "source": curator.catalog.source("codes"), "replace": True, "with_linked": False},

@@ -64,6 +64,8 @@ def run(arguments: Sequence[str]) -> int:
 def _invoke(arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         return shell_complete(app, {}, "tacit", COMPLETE_VARIABLE, instruction)
+    if any("\0" in argument for argument in arguments):  # no shell gives one, and click fails on it where a path goes
+        raise click.UsageError("an argument holds a NUL character; leave it out")
     try:
         with app.make_context("tacit", arguments) as context:
             app.invoke(context)

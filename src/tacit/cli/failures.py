@@ -60,4 +60,5 @@ def _usage_sentence(error: click.ClickException) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text as one line in which a terminal finds no commands: what does not show is written as an escape."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in " ".join(text.split()))

@@ -31,7 +31,7 @@ from tacit.client.values import number_document
 from tacit.client.wire import Wire
 from tacit.ledger import Budget
 from tacit.ledger.requests import Request
-from tacit.privacy.arguments import instance, mapping
+from tacit.privacy.arguments import instance, mapping, require_warn
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
 from tacit.privacy.numbers import truth_value
@@ -198,8 +198,13 @@ class Client:
         kinds: Mapping[str, Kind] | None = None,
         format: str | None = None,
         replace: bool = False,
+        warn: Callable[[str], None] | None = None,
     ) -> RemoteTable:
-        """Register a table whose rows lie where the server can read them: a path or an address of its own."""
+        """Register a table whose rows lie where the server can read them: a path or an address of its own.
+
+        `warn` is given what would be warned of otherwise: rows that another data set has, or had, too.
+        """
+        require_warn(warn)
         body = registration(
             name,
             data,
@@ -214,7 +219,7 @@ class Client:
             replace=replace,
         )
         document = self._wire.post("tables", body=body)
-        _warn(document, "the table")
+        _warn(document, "the table", warn)
         return table_of(document)
 
     def remove_table(self, name: str) -> None:
@@ -388,14 +393,17 @@ class Client:
         return f"Client({self.url!r})"
 
 
-def _warn(document: Any, what: str) -> None:
+def _warn(document: Any, what: str, warn: Callable[[str], None] | None = None) -> None:
     """Warn of what the server says is doubtful about something that it has made."""
     from tacit.curator import PrivacyWarning
 
     with understood(what):
         sentences = [str(one) for one in document.get("warnings") or ()]
     for sentence in sentences:
-        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+        if warn is None:
+            warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+        else:
+            warn(sentence)
 
 
 def connect(

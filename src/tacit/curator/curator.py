@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tacit.curator.catalog_file import make_private, warning_if_open
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy import texts
-from tacit.privacy.arguments import instance, instances, mapping
+from tacit.privacy.arguments import instance, instances, mapping, require_warn
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import CatalogChanged, EmptyInput, TacitError, WrongType
 from tacit.privacy.numbers import truth_value
@@ -117,6 +117,7 @@ class Curator:
 
         may_replace = truth_value("replace", replace)
         texts.name("the name of a table", name)
+        require_warn(warn)
         with self._lock:
             places = [self.catalog.source(name).place] if name.lower() in self.catalog.tables else []
             try:
@@ -160,6 +161,7 @@ class Curator:
 
         instance("table", table, Table, "a Table")
         instance("source", source, Source, "a Source")
+        require_warn(warn)
         options = {"replace": truth_value("replace", replace), "with_linked": truth_value("with_linked", with_linked)}
         with self._lock:
             before, text = dict(self.catalog.tables), self.catalog.text
@@ -200,9 +202,12 @@ class Curator:
         """
         from tacit.curator.source_history import SourceHistory, sentences, shared_budgets
 
+        keys = {name.lower() for name in instances("names", names, str, "a list of names of tables")}
+        for one in mapping("before", before, "the tables by their names").values():
+            instance("before", one, Table, "the tables by their names")
+        require_warn(warn)
         with self._lock:
             catalog, history = self.catalog, SourceHistory(self.folder)
-            keys = {name.lower() for name in names}
             keys |= {key for key, one in catalog.tables.items() if before.get(key, one).dataset != one.dataset}
             tables = [table for key, table in catalog.tables.items() if key in keys]
             known = history.all()

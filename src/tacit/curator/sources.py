@@ -25,6 +25,7 @@ from typing import Final
 
 from tacit.engines import addresses
 from tacit.engines.protocol import Described, Source
+from tacit.privacy import texts
 from tacit.privacy.arguments import instance
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
 
@@ -79,6 +80,7 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
             raise InvalidInput(f"this is an address of {address.form}, not a {format} file", name="format")
         return address
     place, inner = (text, table) if table else _parted(text, format)
+    texts.path("source", place)
     found = _found(os.path.expanduser(place), Path(folder))  # first: a mistyped name says no format, either
     form = format_of(place, format)
     source = Source(form, found, _inner_table(place, form, inner))
@@ -140,6 +142,7 @@ def read(text: str, format: str | None, folder: Path) -> Source:
     if (address := _address(text)) is not None:
         return address
     place, inner = _parted(text, format)
+    texts.path("source", place)
     form = format_of(place, format)
     return Source(form, os.path.join(os.path.abspath(folder), place), _inner_table(place, form, inner))
 

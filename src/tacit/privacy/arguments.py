@@ -42,6 +42,12 @@ def by_name(name: str, stated: Mapping[str, T] | None) -> Mapping[str, T]:
     return {} if stated is None else mapping(name, stated, "a mapping by the names of columns")
 
 
+def require_warn(warn: Callable[[str], None] | None) -> None:
+    """Raise unless something can be given sentences that are warned of otherwise."""
+    if warn is not None and (not callable(warn) or isinstance(warn, type)):
+        raise WrongType("warn must be a function of a sentence", name="warn", value=warn)
+
+
 def require_progress(progress: Callable[[float], None] | None) -> None:
     """Raise unless something can be told how far a run has come."""
     if progress is not None and not callable(progress):

@@ -6,7 +6,6 @@ that ends a line, hides what follows, or writes from right to left where nobody 
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,8 @@ NAME_LENGTH_MAX: Final = 128
 TEXT_LENGTH_MAX: Final = 2_000
 KEY_LENGTH_MAX: Final = 256
 PLAN_LENGTH_MAX: Final = 2**20
+PATH_BYTES_MAX: Final = 4_000
+FILE_NAME_BYTES_MAX: Final = 255
 
 
 def name(what: str, value: object) -> str:
@@ -82,19 +83,22 @@ def head(what: str, value: object) -> tuple[int, str]:
 
 
 def path(what: str, value: object) -> Path:
-    """Return the path of a file or a folder, which the file system can have."""
+    """Return the path of a file or a folder, which file systems and engines can have and terminals can show."""
     if not isinstance(value, str | Path):
         raise WrongType(f"{what} must be a path, not {type(value).__name__}", name=what, value=value)
     if isinstance(value, str):
         value = exact_text(value)
     if not value:
         raise EmptyInput(f"{what} must not be empty; the folder that you are in is called .", name=what)
-    try:
-        written = os.fsencode(value)
-    except UnicodeEncodeError:
-        written = b"\0"
-    if b"\0" in written:
-        raise InvalidInput(f"{what} must be a path that the file system can have, not {str(value)!r}", name=what)
+    text = str(value)
+    if not is_unicode(text) or any(unicodedata.category(character) == "Cc" for character in text):
+        raise InvalidInput(f"{what} must be a path in UTF-8 without control characters, not {text[:200]!r}", name=what)
+    if len(text.encode()) > PATH_BYTES_MAX or any(len(one.encode()) > FILE_NAME_BYTES_MAX for one in text.split("/")):
+        raise InvalidInput(
+            f"{what} must be a path that file systems can have: {PATH_BYTES_MAX:,} bytes at most, and "
+            f"{FILE_NAME_BYTES_MAX} for one name",
+            name=what,
+        )
     return Path(value)
 
 

@@ -63,8 +63,10 @@ def at_server(function: Callable[..., None]) -> Callable[..., None]:
 
 def require_folder(folder: Path) -> None:
     """Refuse a folder that nobody has set up: a mistyped name must not become a second ledger."""
+    from tacit.privacy import texts
     from tacit.privacy.errors import UnknownName
 
+    texts.path("folder", folder)
     if not any((folder / name).exists() for name in (CATALOG, LEDGER)):
         raise UnknownName(
             f"there is neither a catalog nor a ledger in {folder}; make them with: tacit init {folder}",

@@ -46,7 +46,10 @@ def bounds_of(name: str, kind: Kind, text: str) -> Bounds:
 
 def categories_of(name: str, kind: Kind, text: str) -> Categories:
     """Read values with commas between them; one with a comma in it stands in quotation marks."""
-    values = [part.strip() for part in next(csv.reader([text.strip()], skipinitialspace=True), [])]
+    try:
+        values = [part.strip() for part in next(csv.reader([text.strip()], skipinitialspace=True), [])]
+    except csv.Error:
+        raise InvalidInput(f"categories of {name} stand in one line, with commas between them", name=name) from None
     return Categories(_category(name, kind, value) for value in values if value)
 
 

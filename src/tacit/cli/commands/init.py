@@ -49,8 +49,10 @@ def command(screen: Screen, folder: Path) -> None:
 
 
 def _refuse_what_is_there(folder: Path) -> None:
+    from tacit.privacy import texts
     from tacit.privacy.errors import NameTaken
 
+    texts.path("folder", folder)
     if folder.exists() and not folder.is_dir():
         raise NameTaken(f"{folder} is a file; choose another name for the folder", name="folder", value=str(folder))
     for name in (CATALOG, LEDGER):

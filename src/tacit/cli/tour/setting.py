@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tacit.cli.catalog.place import CATALOG, LEDGER
 from tacit.cli.tour import clinic
+from tacit.privacy import texts
 from tacit.privacy.errors import InvalidInput, NameTaken
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def clinic_in(folder: Path, patients: list[clinic.Patient]) -> Curator:
 
 def refuse_what_is_there(folder: Path) -> None:
     """Refuse a folder that holds something of a curator already: the demo begins with a full budget."""
+    texts.path("folder", folder)
     if folder.exists() and not folder.is_dir():
         raise NameTaken(f"{folder} is a file; name a new folder", name="folder", value=str(folder))
     for name in (CATALOG, LEDGER, FILE):
