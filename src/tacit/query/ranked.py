@@ -4,11 +4,21 @@ The values of a group are counted in public cells (the whole numbers of a short 
 declared interval); the engine returns the cells that are not empty. A unit with more rows in a group than the limit R
 has each of them counted with weight R / rows, in fractions of 1/1024, so that it brings R at most.
 
-Scores, and how far one unit moves them when it brings R at most:
-    quantile q   -|(1 - q) below - q above|, the weight below and above a cell     max(q, 1 - q) R <= R
-    max          -|above - t|, t so many rows that choosing beyond the data is unlikely            R
-    min          -|below - t|                                                                      R
-    mode         the weight of a candidate                                                         R
+A cell stands for the ranks of its own rows: from `below`, the weight of the rows before it, to `upto`, that of the rows
+up to its end. The score of a cell is minus the distance of the rank that is asked for to these, so that a cell which
+holds it has a score of 0, however many rows share the value. Scores, and how far one unit moves them that brings R at
+most:
+
+    quantile q   -max(0, q n - upto, below - q n), n being the weight of all rows      max(q, 1 - q) R
+    min          -max(0, t - upto, below - t), t so many rows that choosing beyond the data is unlikely   R
+    max          the same from the other end: the rows after a cell, and from its start on                R
+    mode         the weight of a candidate                                                                R
+
+Proof: a unit adds a weight w_c >= 0 to each cell c, of sum w <= R; cutting off the weights of cells makes none of the
+w_c greater. It moves `below` and `upto` by b and u with 0 <= b <= u <= w. So below - q n moves by b - q w, which lies
+between -q w and (1 - q) w; q n - upto by q w - u, between -(1 - q) w and q w; and below - t and t - upto by w at most.
+The maximum of 0 and two numbers moves by no more than the one that moves further. A unit that is removed moves them
+back, and one that is replaced does both: twice as far at most (`Bounding.per_group`). How t is found is public.
 """
 
 from __future__ import annotations
@@ -41,6 +51,9 @@ COUNT_MAX: Final = 2**40
 
 MARGIN_MAX: Final = 2**61
 """The greatest number of rows that MIN and MAX keep away from the ends, so that scores fit into 64 bits."""
+
+BEYOND: Final = 20
+"""MIN and MAX choose a value beyond all rows with a probability of 1 / 20 at most, if a group has rows enough."""
 
 SHARE_STEPS: Final = 2**12
 """Quantiles are asked for in multiples of 1 / 4096, so that scores are whole numbers."""
@@ -125,13 +138,19 @@ class Ranked:
         if self.function == "mode":
             return counts
         upto = np.cumsum(counts)
-        below, above = upto - counts, upto[-1] - upto
+        below, total = upto - counts, upto[-1]
         if self.function == "quantile":
-            share = self._numerator
-            return np.asarray(-np.abs((SHARE_STEPS - share) * below - share * above))
-        margin = 2 * float(mechanism.sensitivity) / float(mechanism.epsilon) * math.log(self.cells.count)
-        kept = above if self.function == "max" else below
-        return np.asarray(-np.abs(kept - min(round(margin), MARGIN_MAX)))
+            return _missed(SHARE_STEPS * below, SHARE_STEPS * upto, self._numerator * total)
+        margin = 2 * float(mechanism.sensitivity) / float(mechanism.epsilon) * math.log(BEYOND * self.cells.count)
+        rank = min(round(margin), MARGIN_MAX)
+        if self.function == "min":
+            return _missed(below, upto, rank)
+        return _missed(total - upto, total - below, rank)
+
+
+def _missed(first: NDArray[np.int64], last: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
+    """Return minus the distance of a rank to the ranks from `first` to `last` of each cell's own rows."""
+    return np.asarray(-np.maximum(np.maximum(rank - last, first - rank), 0))
 
 
 def ranked(aggregate: Aggregate) -> Ranked:
