@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tacit.engines.dialects import duckdb
-from tacit.mechanisms import Laplace
+from tacit.mechanisms import Exponential, Laplace
 from tacit.privacy import notation
 from tacit.privacy.figures import at_most
+from tacit.query.answer_intervals import without_interval
 from tacit.query.plan import Plan, Write
 from tacit.query.price import LEVEL
+from tacit.query.ranked import CELLS_MAX, Ranked
 
 
 class Line(NamedTuple):
@@ -46,6 +48,9 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
         candidates = f"{choice.cells.count:,} candidates" if plan.is_ranged else "candidates within the bounds"
         text = f"{choice.label}: exponential mechanism over {candidates}"
         yield Line("choice", f"{text}, epsilon {at_most(float(chooser.epsilon))} a group")
+        yield Line("spans", f"{choice.label}: {choice_in_words(plan, choice, chooser)}")
+    for sentence in about_intervals(plan):
+        yield Line("spans", sentence)
     yield Line("event", notation.write(plan.event))
     for statement in plan.learning:
         yield Line("engine", statement.sql(write))
@@ -65,6 +70,39 @@ def noise_in_words(plan: Plan, index: int) -> str:
     scale = at_most(float(f"{float(noise.scale) * float(step):.9g}"))  # without what shares are rounded by
     width = at_most(plan.price.half_width(index) * float(step))
     return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {LEVEL:.0%}"
+
+
+def choice_in_words(plan: Plan, choice: Ranked, mechanism: Exponential) -> str:
+    """Return how far a private choice may lie from what it stands for, in rows, which does not depend on the data."""
+    missed = choice.rows_missed(mechanism, LEVEL, None if plan.is_ranged else CELLS_MAX)
+    rows = f"{missed:,} row{'s' if missed != 1 else ''}"
+    if choice.function == "mode":
+        found = f"at most {rows} fewer have it than the most frequent value"
+    elif choice.function == "quantile":
+        found = f"its rank is at most {rows} off"
+    else:
+        found = f"at most {rows} lie {'above' if choice.function == 'max' else 'below'} it"
+    return f"{found} (at {LEVEL:.0%}); a group with fewer rows, or none, gets any value"
+
+
+def about_intervals(plan: Plan) -> list[str]:
+    """Return what is to be known about the intervals of an answer beside their level."""
+    found = []
+    reasons: dict[str, list[str]] = {}
+    for name, reason in without_interval(plan).items():
+        reasons.setdefault(reason, []).append(name)
+    if plan.question.after:
+        found.append("no intervals: the outer SELECT computes with noisy numbers of several rows")
+    elif plan.question.distinct:
+        found.append("no intervals: DISTINCT merges rows by their noisy numbers")
+    else:
+        found += [f"no interval for {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        if plan.question.selects_by_noise:
+            found.append(
+                "noisy numbers decide which rows are shown, so intervals are wider: on average over the rows shown, "
+                "they hold the number without noise as often as they say"
+            )
+    return found
 
 
 def _keys(plan: Plan) -> str:

@@ -2,34 +2,24 @@
 
 All of it is post-processing: it reads released numbers alone, and repeating it costs nothing. Expressions over
 aggregates are evaluated by a database of its own that holds nothing but the noisy columns.
-Intervals: of a count or a sum they are those of the noise, exactly; of anything computed from several noisy numbers
-they are the middle part of what the same computation gives when the noise is drawn again and taken off.
+Not here: how far the numbers may lie from those without noise (`answer_intervals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
-from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import Source
-from tacit.mechanisms.simulation import SeededSource
 from tacit.query.estimates import estimated
 from tacit.query.plan import Plan
-from tacit.query.postprocess import ROW, selected, source
+from tacit.query.postprocess import selected
 from tacit.query.run import Noisy
 from tacit.query.scratch import array_of, evaluate
 from tacit.query.sets import sizes
-from tacit.query.whole_numbers import SATURATION, axis_sums, scaled
-
-DRAWS: Final = 2000
-SIMULATED_MAX: Final = 2_000_000
-"""How many rows are computed at most to find the intervals of one answer."""
+from tacit.query.whole_numbers import axis_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +89,6 @@ def _of_groups(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int
     return selected(question, columns, len(groups.added))
 
 
-def intervals(plan: Plan, noisy: Noisy, places: Sequence[int], level: float) -> list[dict[str, Interval | None]]:
-    """Return, for each row that is shown and each noisy number in it, the interval of the number without noise."""
-    groups = groups_of(plan, noisy)
-    exact: dict[str, list[Interval | None]] = {}
-    derived: list[str] = []
-    for output in plan.question.outputs:
-        names = {one.name for one in output.value.tree.find_all(exp.Column)}
-        if not any(name.startswith("a") for name in names):
-            continue
-        found = _direct(plan, groups, output.column, level)
-        if found is not None:
-            exact[output.name] = found
-        else:
-            derived.append(output.name)
-    if derived:
-        exact |= _simulated(plan, groups, derived, level)
-    return [{name: column[place] for name, column in exact.items()} for place in places]
-
-
 def _columns(plan: Plan, groups: Groups) -> dict[str, Any]:
     columns: dict[str, Any] = {f"k{index}": column for index, column in enumerate(groups.keys)}
     columns |= {f"g{index}": column for index, column in enumerate(groups.totals)}
@@ -127,73 +98,3 @@ def _columns(plan: Plan, groups: Groups) -> dict[str, Any]:
         elif answer.estimate is not None:
             columns[f"a{index}"] = estimated(answer.estimate, groups.measures, aggregate.kind)
     return columns
-
-
-def _direct(plan: Plan, groups: Groups, column: str | None, level: float) -> list[Interval | None] | None:
-    """Return the intervals of a column that is one noisy measure, or nothing if it is not."""
-    if column is None or not column.startswith("a"):
-        return None
-    answer = plan.answers[int(column[1:])]
-    if answer.choice is not None:
-        return [None] * len(groups.added)
-    estimate = answer.estimate
-    if estimate is None or len(estimate.measures) != 1 or int(groups.added.max(initial=1)) > 1:
-        return None
-    noise = plan.price.noises[estimate.measures[0]]
-    found = noise.interval(level, np.clip(groups.measures[estimate.measures[0]], -SATURATION, SATURATION))
-    step = estimate.grids[0].step if estimate.grids else 1
-    whole = step == int(step)
-    low, high = (scaled(end, int(step)) if whole else end * float(step) for end in (found.low, found.high))
-    pairs = zip(low.tolist(), high.tolist(), strict=True)
-    return [Interval(low, high) for low, high in pairs]
-
-
-def _simulated(plan: Plan, groups: Groups, names: Sequence[str], level: float) -> dict[str, list[Interval | None]]:
-    """Return the intervals of computed columns, by taking noise off again and computing anew."""
-    count = len(groups.added)
-    draws = min(DRAWS, SIMULATED_MAX // max(1, count))
-    if draws < 50:
-        return {name: [None] * count for name in names}
-    redrawn = tuple(
-        _without_noise(noise, column, groups.added, draws, SeededSource(index))  # the same answer, the same interval
-        for index, (noise, column) in enumerate(zip(plan.price.noises, groups.measures, strict=True))
-    )
-    again = Groups(
-        tuple(column * draws for column in groups.keys),
-        redrawn,
-        tuple(column * draws for column in groups.choices),
-        np.tile(groups.added, draws),
-        tuple(np.tile(column, draws) for column in groups.totals),
-    )
-    table = {name: array_of(column) for name, column in _columns(plan, again).items()}
-    table[ROW] = np.tile(np.arange(count), draws)
-    tail = (1 - level) / 2
-    outputs = {output.name: output for output in plan.question.outputs}
-    inner = source(plan.question, list(table)).select(
-        ROW, *(exp.alias_(exp.cast(outputs[name].value.tree.copy(), "DOUBLE"), f"o{i}") for i, name in enumerate(names))
-    )
-    if any(outputs[name].value.tree.find(exp.Window) for name in names) or any(
-        not outputs[name].value.kind.is_number for name in names
-    ):
-        return {name: [None] * count for name in names}
-    shares = f"[{tail!r}, {1 - tail!r}]"
-    parts = ", ".join(f"quantile_cont(o{index}, {shares})" for index in range(len(names)))
-    sql = f"SELECT {parts} FROM ({inner.sql(dialect='duckdb')}) AS s GROUP BY {ROW} ORDER BY {ROW}"
-    found = evaluate(sql, table)
-    return {
-        name: [Interval(*row[index]) if row[index] is not None else None for row in found]
-        for index, name in enumerate(names)
-    }
-
-
-def _without_noise(
-    noise: Any, column: NDArray[np.int64], added: NDArray[np.int64], draws: int, source: Source
-) -> NDArray[np.int64]:
-    """Return `draws` copies of a column, fresh noise taken off each; the same noise in every group of a copy."""
-    found, column = np.empty((draws, len(column)), dtype=np.int64), np.clip(column, 1 - SATURATION, SATURATION - 1)
-    for times in np.unique(added):
-        fresh = np.asarray(noise.release(np.zeros(draws * int(times), dtype=np.int64), source=source))
-        drawn = axis_sums(fresh.reshape(draws, -1), (1,))
-        where = added == times
-        found[:, where] = column[where][None, :] - drawn[:, None]
-    return found.ravel()

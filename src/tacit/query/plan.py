@@ -302,7 +302,8 @@ def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tarif
         raise NotAllowed(
             "this shows public keys alone and asks nothing of the data", accepted="add an aggregate such as COUNT(*)"
         )
-    price = priced(items, target, tariff, lambda one: _width(one, answers, missing))
+    level = question.row_level(groups, LEVEL) or LEVEL
+    price = priced(items, target, tariff, lambda one: _width(one, answers, missing, level))
     statements = tuple(_statements(ranged, known, measures, choices, bounding))
     first = tuple(_learning(question, known, missing, bounding))
     return Plan(
@@ -422,7 +423,7 @@ def _require_sums(measures: Sequence[Measure], choices: Sequence[Ranked]) -> Non
         )
 
 
-def _width(price: Price, answers: Sequence[Answer], missing: Sequence[Learnt]) -> float:
+def _width(price: Price, answers: Sequence[Answer], missing: Sequence[Learnt], level: float = LEVEL) -> float:
     """Return the half-width of the first answer that is a measure by itself."""
     if missing:
         raise NotAllowed("error= needs declared bounds, and those of this question are learnt", accepted="use epsilon=")
@@ -430,7 +431,7 @@ def _width(price: Price, answers: Sequence[Answer], missing: Sequence[Learnt]) -
         estimate = answer.estimate
         if estimate is not None and len(estimate.measures) == 1:
             step = estimate.grids[0].step if estimate.grids else Fraction(1)
-            return price.half_width(estimate.measures[0]) * float(step)
+            return price.half_width(estimate.measures[0], level) * float(step)
     raise NotAllowed(
         "error= is about a COUNT or a SUM, whose interval does not depend on the data", accepted="use epsilon= instead"
     )

@@ -95,11 +95,35 @@ class Question:
         return {output.name.lower() for output in self.outputs if output.column == f"k{index}"}
 
     @property
+    def selects_by_noise(self) -> bool:
+        """Whether noisy numbers decide which groups are shown: by HAVING, or by the order before LIMIT or OFFSET."""
+        is_cut = self.limit is not None or self.offset > 0
+        deciding = [self.having.tree] if self.having is not None else []
+        return any(map(reads_noise, [*deciding, *(self.order if is_cut else ())]))
+
+    def row_level(self, groups: int | None, level: float) -> float | None:
+        """Return the probability for which the intervals of rows will be made (`answer_intervals`), of so many groups.
+
+        None if it is decided by how many rows a HAVING lets pass, or by how many groups there are.
+        """
+        if not self.selects_by_noise:
+            return level
+        if self.having is not None or not groups:
+            return None
+        shown = max(1, min(groups - self.offset, groups if self.limit is None else self.limit))
+        return 1 - (1 - level) * shown / groups
+
+    @property
     def shows_all(self) -> bool:
         """Whether the answer is simply the noisy columns, in their own order."""
         plain = all(output.column for output in self.outputs)
         whole = self.limit is None and not self.offset and not self.distinct
         return plain and whole and self.having is None and not self.order
+
+
+def reads_noise(tree: exp.Expr) -> bool:
+    """Whether a value over the columns of an answer is computed from an aggregate."""
+    return any(column.name.startswith("a") for column in tree.find_all(exp.Column))
 
 
 @guarded

@@ -106,6 +106,24 @@ class Ranked:
             return rows * WEIGHT * max(self._numerator, SHARE_STEPS - self._numerator)
         return rows * WEIGHT
 
+    def rows_missed(self, mechanism: Exponential, level: float, candidates: int | None = None) -> int:
+        """Return by how many rows the choice misses at most with probability `level`: in rank, or for a mode in count.
+
+        The greatest score of a group is 0 (of an empty one, too), so that is how far the chosen score lies below it; of
+        MIN and MAX the rows are counted that may lie beyond the chosen value. A group with fewer rows gets any value.
+        """
+        count = candidates or self.cells.count
+        short = -float(mechanism.interval(level, count).low)
+        if self.function in ("min", "max"):
+            short += self._margin(mechanism, count)
+        steps = SHARE_STEPS if self.function == "quantile" else 1
+        return math.ceil(short / (WEIGHT * steps))
+
+    @staticmethod
+    def _margin(mechanism: Exponential, candidates: int) -> float:
+        """Return the rank that MIN and MAX ask for, in weight from their end."""
+        return 2 * float(mechanism.sensitivity) / float(mechanism.epsilon) * math.log(BEYOND * candidates)
+
     @property
     def _numerator(self) -> int:
         return round(self.share * SHARE_STEPS)
@@ -141,8 +159,7 @@ class Ranked:
         below, total = upto - counts, upto[-1]
         if self.function == "quantile":
             return _missed(SHARE_STEPS * below, SHARE_STEPS * upto, self._numerator * total)
-        margin = 2 * float(mechanism.sensitivity) / float(mechanism.epsilon) * math.log(BEYOND * self.cells.count)
-        rank = min(round(margin), MARGIN_MAX)
+        rank = min(round(self._margin(mechanism, self.cells.count)), MARGIN_MAX)
         if self.function == "min":
             return _missed(below, upto, rank)
         return _missed(total - upto, total - below, rank)

@@ -15,8 +15,9 @@ from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import Unavailable
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import level_of
-from tacit.query.explain import Line, explain, noise_in_words
-from tacit.query.finish import finished, intervals
+from tacit.query.answer_intervals import intervals
+from tacit.query.explain import Line, about_intervals, choice_in_words, explain, noise_in_words
+from tacit.query.finish import finished
 from tacit.query.plan import Plan, Write
 from tacit.query.price import LEVEL
 from tacit.query.run import Noisy
@@ -54,6 +55,7 @@ class Preview(Cost):
 def widths_of(plan: Plan) -> dict[str, float | None]:
     """Return the half-width of each noisy column that does not depend on the data."""
     found: dict[str, float | None] = {}
+    level = plan.question.row_level(plan.groups, LEVEL)
     if plan.question.after:
         return dict.fromkeys(plan.question.columns)
     for output in plan.question.outputs:
@@ -63,11 +65,11 @@ def widths_of(plan: Plan) -> dict[str, float | None]:
                 found[output.name] = None
             continue
         estimate = plan.answers[int(output.column[1:])].estimate
-        if estimate is None or len(estimate.measures) != 1 or plan.question.sets or plan.missing:
+        if estimate is None or len(estimate.measures) != 1 or plan.question.sets or plan.missing or not level:
             found[output.name] = None
         else:
             step = float(estimate.grids[0].step) if estimate.grids else 1.0
-            found[output.name] = plan.price.half_width(estimate.measures[0]) * step
+            found[output.name] = plan.price.half_width(estimate.measures[0], level) * step
     return found
 
 
@@ -190,7 +192,10 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False, is_cut: bool = Fals
     ]
     for index, measure in enumerate(plan.measures):
         sentences.append(f"{measure.label} has {noise_in_words(plan, index)}.")
-    sentences += [f"{one.label} is a private choice among {one.cells.count:,} values." for one in plan.choices]
+    for choice, mechanism in zip(plan.choices, plan.price.choices, strict=True):
+        text = f"{choice.label} is a private choice among {choice.cells.count:,} values"
+        sentences.append(f"{text}: {choice_in_words(plan, choice, mechanism)}.")
+    sentences += [f"{one[0].upper()}{one[1:]}." for one in about_intervals(plan)]
     sentences += [f"The bounds of {one.label} were learnt from the data, with noise." for one in plan.missing]
     if plan.domains is None and plan.price.selection is not None:
         shown = plan.price.selection.threshold

@@ -18,7 +18,7 @@ from tacit.accounting.bounds import Cost
 from tacit.curator.catalog import Catalog
 from tacit.engines.protocol import SALT
 from tacit.privacy.tables import Schema
-from tacit.query import Noisy, Plan, Release, finish, run
+from tacit.query import Noisy, Plan, Release, answer_intervals, run
 from tests.support.memory_engine import MemoryEngine
 from tests.unit.query.fixtures import FOLDER, Case, cases, outcome, write
 from tests.unit.query.plain import answered, differences
@@ -68,7 +68,7 @@ def test_a_question_becomes_what_its_fixture_says(case: Case) -> None:
 
 @pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case.name)
 def test_an_accepted_question_is_answered_over_rows_of_any_kind(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "DRAWS", 60)  # intervals need not be exact here
+    monkeypatch.setattr(answer_intervals, "DRAWS", 60)  # intervals need not be exact here
     plan = case.setup.plan(case.sql, schema(case.setup.schema))
     database = engine(case.setup.schema)
     statements_give_whole_numbers(plan, database)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tacit.accounting.bounds import Cost
 from tacit.mechanisms.simulation import SeededSource
@@ -13,8 +12,8 @@ from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Noisy, Plan, Release, Settings, Target, Tariff, compile_, run
+from tacit.query.answer_intervals import without_noise
 from tacit.query.bound import Bounding
-from tacit.query.finish import _without_noise
 from tacit.query.measures import How, Measure
 from tacit.query.run import release
 from tacit.query.whole_numbers import HUGE_MAX, SATURATION, axis_sums, group_sums, require_exact
@@ -118,12 +117,9 @@ def test_measures_at_the_ends_are_shown_and_have_intervals(sql: str) -> None:
 
 
 def test_noise_that_is_drawn_again_for_intervals_does_not_wrap() -> None:
-    class Wide:
-        def release(self, values: NDArray[np.int64], source: object) -> NDArray[np.int64]:
-            return np.full(len(values), 2**58, dtype=np.int64)
-
-    column, added = np.array([-SATURATION - 2**50, SATURATION], dtype=np.int64), np.array([1000, 1])
-    found = _without_noise(Wide(), column, added, 3, SeededSource(1)).reshape(3, 2)
+    column = np.array([-SATURATION - 2**50, SATURATION], dtype=np.int64)
+    noise = axis_sums(np.full((3, 1, 1000), 2**58, dtype=np.int64), (2,))
+    found = without_noise(column, np.concatenate([noise, noise // 1000], axis=1))
     assert (found[:, 0] < -SATURATION).all()
     assert (found[:, 1] > 0).all()
 

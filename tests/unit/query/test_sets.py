@@ -15,7 +15,7 @@ from tacit.privacy.bounds import Categories
 from tacit.privacy.errors import TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Target, Tariff, compile_, finish
+from tacit.query import Plan, Target, Tariff, answer_intervals, compile_, finish
 from tacit.query.run import release
 
 SIZE = 8
@@ -85,7 +85,7 @@ def test_groups_stand_one_set_after_another_with_null_for_what_a_set_drops() -> 
     assert {row["g"] for row in rows[SIZE**2 :]} == {1}
     assert rows[-1]["n"] == pytest.approx(20_000, abs=200)
     assert all(abs(row["n"]) < 200 for row in rows[SIZE**2 : 2 * SIZE**2])
-    spans = finish.intervals(plan, noisy, places, 0.95)
+    spans = answer_intervals.intervals(plan, noisy, places, 0.95)
     widths = {span["n"].high - span["n"].low for span in spans if span["n"] is not None}
     assert len(widths) == 1
 
