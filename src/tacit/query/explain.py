@@ -38,7 +38,7 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
     if plan.question.keys:
         yield Line("keys", _keys(plan))
         if plan.left_out:
-            yield Line("keys", f"rows in which {' or '.join(plan.left_out)} is missing are left out")
+            yield Line("keys", f"rows in which {', or '.join(plan.left_out)} are left out")
     for one, mechanism in zip(plan.missing, plan.price.bounds, strict=True):
         text = f"{one.label}: bounds are learnt from {2 * mechanism.bins} bins"
         yield Line("learn", f"{text}, epsilon {at_most(float(mechanism.epsilon))}")
@@ -112,5 +112,5 @@ def _keys(plan: Plan) -> str:
         sizes = " × ".join(f"{len(domain.values):,}" for domain in plan.domains)
         return f"public, {sizes} shown" if len(plan.domains) == 1 else f"public, {sizes} = {plan.groups:,} shown"
     assert plan.price.selection is not None
-    rest = "; the rest is one row" if plan.bounding.merges_rest else ""
-    return f"not public: a group is shown from about {plan.price.selection.threshold:,} units on{rest}"
+    rest = ", and added up in one row" if plan.bounding.merges_rest else ""
+    return f"not public: groups with fewer than about {plan.price.selection.threshold:,} units are hidden{rest}"

@@ -3,7 +3,9 @@
 Public values are declared categories, truth values, short ranges of whole numbers and of dates, what a CASE over
 literals can give, and what the caller states for the question at hand. All of them are shown, also those that no unit
 is in, so that showing a group tells nothing. NULL is one of them where the query makes it, by an outer join or a CASE
-without ELSE; where it is merely stored and the owner did not list it, its rows are left out, and the plan says so.
+without ELSE; where it is merely stored and the owner did not list it, its rows are left out, as are those whose value
+is not among the declared categories, and the plan says so. One more group for each nullable key would not be free: a
+unit may be in it as well, and so there would be more noise on all groups; who wants it lists None.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ RANGE_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The public values of a key; `restricts` if there may be rows with other values, which are left out."""
+    """The public values of a key; `restricts` if the caller listed them, so that others are left out as asked."""
 
     values: tuple[Constant, ...]
     restricts: bool = False
+    is_listed: bool = False
+    """Whether they come from declared categories, beside which a column may hold other values: no group has those."""
 
 
 def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:
@@ -50,10 +54,12 @@ def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tupl
             used |= names
             found.append(Domain(stated[names.pop()], restricts=True))
         else:
-            values = public_values(key) if _is_plain(key) else image(key, question.scope) or public_values(key)
+            computed = None if _is_plain(key) else image(key, question.scope)
+            values = computed or public_values(key)
             if values is not None and key.makes_null and key.nullable and None not in values:
                 values = (*values, None)
-            found.append(Domain(values) if values is not None else None)
+            is_listed = key.listed is not None or (computed is not None and _reads_categories(key, question.scope))
+            found.append(Domain(values, is_listed=is_listed) if values is not None else None)
     if unused := set(stated) - used:
         raise NotInCatalog(f"keys are given for {sorted(unused)[0]}, by which the question does not group", name="keys")
     known = [one for one in found if one is not None]
@@ -111,6 +117,12 @@ def _field(scope: Scope, alias: str, name: str) -> Expression | None:
                 if [(one.table, one.name) for one in field.tree.find_all(exp.Column)][:1] == [(alias, name)]:
                     return field
     return None
+
+
+def _reads_categories(key: Expression, scope: Scope) -> bool:
+    """Whether a key is computed from a column with declared categories."""
+    fields = [_field(scope, one.table, one.name) for one in key.tree.find_all(exp.Column)]
+    return any(field is not None and field.listed is not None for field in fields)
 
 
 def _is_plain(key: Expression) -> bool:

@@ -177,13 +177,15 @@ class Plan:
 
     @property
     def left_out(self) -> list[str]:
-        """The keys that may be missing in stored rows and of which NULL is no group: such rows are not counted."""
-        known = zip(self.question.keys, self.domains or (), strict=False)
-        return [
-            min(self.question.names_of_key(index), default=key.text)
-            for index, (key, domain) in enumerate(known)
-            if key.nullable and None not in domain.values and not domain.restricts
-        ]
+        """Which rows are in none of the public groups and so not counted, by key: "sex is missing or not listed"."""
+        found = []
+        for index, (key, domain) in enumerate(zip(self.question.keys, self.domains or (), strict=False)):
+            why = ["missing"] if key.nullable and None not in domain.values else []
+            why += ["not listed"] if domain.is_listed else []
+            if why and not domain.restricts:
+                name = min(self.question.names_of_key(index), default=key.text)
+                found.append(f"{name} is {' or '.join(why)}")
+        return found
 
     @property
     def groups(self) -> int | None:

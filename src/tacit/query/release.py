@@ -198,13 +198,15 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False, is_cut: bool = Fals
     sentences += [f"{one[0].upper()}{one[1:]}." for one in about_intervals(plan)]
     sentences += [f"The bounds of {one.label} were learnt from the data, with noise." for one in plan.missing]
     if plan.domains is None and plan.price.selection is not None:
-        shown = plan.price.selection.threshold
-        sentences.append(f"Groups are shown from about {shown:,} units on, because their keys are not public.")
+        least = plan.price.selection.threshold
+        rest = ", and added up in one row" if plan.bounding.merges_rest else "; how many there are is not told"
+        sentences.append(f"Groups with fewer than about {least:,} units are hidden, because keys are not public{rest}.")
     if is_cut:
         sentences.append("More groups could be shown than an answer holds: it ends with the last key that fits.")
     if plan.left_out:
         sentences.append(
-            f"Rows in which {' or '.join(plan.left_out)} is missing are left out: that is no listed group."
+            f"Rows in which {', or '.join(plan.left_out)} are left out: they are in none of the groups; None among the "
+            "categories or keys makes missing values a group."
         )
     sentences.append(
         f"It cost {cost.in_words}." if cost.epsilon else "It cost nothing: the same answer was released before."

@@ -62,11 +62,32 @@ def test_an_answer_without_groups_says_from_how_many_units_on_there_are_some(
     words = ("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "--epsilon", "0.01", "--folder", clinic)
     code, out, err = asked(capsys, "sql", *words)
     assert (code, out) == (0, "")
-    found = re.search(r"a group is shown from about ([\d,]+) units on; state them with --keys", err)
+    found = re.search(r"groups with fewer than about ([\d,]+) units are hidden; state them with --keys", err)
     assert found
-    assert f"keys\tnot public: a group is shown from about {found[1]} units on\n" in asked(capsys, "preview", *words)[1]
+    rule = f"not public: groups with fewer than about {found[1]} units are hidden\n"
+    assert f"keys\t{rule}" in asked(capsys, "preview", *words)[1]
+    assert f"keys {rule}" in err
     none = ("sql", f"{BY_SEX} HAVING COUNT(*) > 1000000", "--epsilon", "1", "--folder", clinic)
     assert "tacit: the answer has no rows\n" in asked(capsys, *none)[2]
+
+
+@pytest.mark.parametrize(
+    ("sql", "about", "told"),
+    [
+        (BY_SEX, "keys", "rows in which sex is missing or not listed are left out"),
+        ("SELECT MAX(age) - MIN(age) AS y FROM visits", "intervals", "it is computed from a private choice"),
+        (f"{BY_SEX} ORDER BY n LIMIT 1", "intervals", "on average over the rows shown"),
+        ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", "keys", "units are hidden"),
+    ],
+)
+def test_what_an_answer_lacks_is_said_with_the_answer_and_with_the_preview(
+    clinic: str, capsys: pytest.CaptureFixture[str], sql: str, about: str, told: str
+) -> None:
+    words = (sql, "--epsilon", "2", "--folder", clinic)
+    _, _, err = asked(capsys, "sql", *words)
+    assert any(line.startswith(f"{about} ") and told in line for line in err.splitlines())
+    _, out, _ = asked(capsys, "preview", *words)
+    assert any(line.startswith(f"{about}\t") and told in line for line in out.splitlines())
 
 
 def test_a_preview_says_how_many_rows_of_a_unit_are_joined(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,16 +94,30 @@ def test_a_missing_value_that_the_query_makes_is_a_group(sql: str, counts: dict[
     plan = planned(sql)
     found = shown(plan)
     assert {key: round(number) for key, number in found.items() if number > 0.5 or key in counts} == counts
-    assert not any("left out" in line.text for line in explain(plan) if line.label == "keys")
+    assert not any("missing" in line.text for line in explain(plan) if line.label == "keys")
 
 
 @pytest.mark.parametrize("key", ["sex", "UPPER(sex)", "sex = 'F'"])
 def test_a_missing_value_that_is_stored_and_not_listed_is_left_out_with_a_sentence(key: str) -> None:
     plan = planned(f"SELECT {key} AS k, COUNT(*) AS n FROM people GROUP BY k")
     assert None not in shown(plan)
-    assert "rows in which k is missing are left out" in [line.text for line in explain(plan) if line.label == "keys"]
+    lines = [line.text for line in explain(plan) if line.label == "keys"]
+    assert "rows in which k is missing or not listed are left out" in lines
     card = Release(plan, run(plan, _empty(), 1), Cost(1.0, 0.0, 1.0), ()).card
-    assert "Rows in which k is missing are left out" in card
+    assert "Rows in which k is missing or not listed are left out: they are in none of the groups" in card
+
+
+@pytest.mark.parametrize("key", ["known", "place"])
+def test_values_outside_the_categories_are_said_to_be_left_out_where_nothing_can_be_missing(key: str) -> None:
+    source = "people" if key == "known" else "visits"
+    plan = planned(f"SELECT {key} AS k, COUNT(*) AS n FROM {source} GROUP BY k")
+    lines = [line.text for line in explain(plan) if line.label == "keys"]
+    assert "rows in which k is not listed are left out" in lines
+
+
+def test_each_key_says_what_is_left_out_of_it() -> None:
+    plan = planned("SELECT sex, known, age > 50 AS old, COUNT(*) AS n FROM people GROUP BY sex, known, old")
+    assert plan.left_out == ["sex is missing or not listed", "known is not listed"]
 
 
 def test_what_the_caller_lists_is_what_is_shown() -> None:

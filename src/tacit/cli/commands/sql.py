@@ -74,13 +74,15 @@ def command(
             )
             return
         screen.show_table(release.columns, showing.table_rows(release, level))
+        lines = answers.explain(sql, asked)
         if not release.rows:
-            lines = place.preview(sql, **asked, analyst=analyst).lines  # what was released is previewed for nothing
             click.echo(f"tacit: {showing.why_empty(lines)}", err=True)
         if screen.console.is_terminal:
-            screen.show_facts(showing.after(release, remaining))
+            screen.show_facts(showing.after(release, remaining, lines))
         else:
             click.echo(f"counted {showing.counted_in_words(release)}", err=True)
+            for fact in showing.caveats(lines):
+                click.echo(f"{fact.label} {fact.text}", err=True)
     if card:
         click.echo(release.card, err=not screen.console.is_terminal)
 

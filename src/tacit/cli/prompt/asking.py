@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tacit.cli.kit import Fact, Screen
 from tacit.cli.prompt.answers import Answers, Previewed
@@ -12,6 +12,9 @@ from tacit.cli.questions import showing
 from tacit.cli.questions.waiting import apart, progress_on
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.figures import at_least, exactly
+
+if TYPE_CHECKING:
+    from tacit.query.explain import Line
 
 T = TypeVar("T")
 
@@ -77,18 +80,19 @@ class Asking:
                 )
             )
         self.card = answer.card
-        self.show(answer)
+        self.show(answer, self.answers.explain(sql, self.asked))
 
     def previewed(self, sql: str) -> Previewed:
         """Return what a question would cost."""
         self.require_price()
         return self.patiently(lambda: self.answers.preview(sql, self.asked, self.analyst))
 
-    def show(self, answer: showing.Answer) -> None:
-        """Show an answer as `tacit sql` does."""
+    def show(self, answer: showing.Answer, lines: Sequence[Line]) -> None:
+        """Show an answer as `tacit sql` does; `lines` say how it was made."""
         self.screen.show_table(answer.columns, showing.table_rows(answer, self.level))
         if self.screen.console.is_terminal:
-            self.screen.show_facts(showing.after(answer, self.answers.remaining(answer.datasets, self.analyst)))
+            remaining = self.answers.remaining(answer.datasets, self.analyst)
+            self.screen.show_facts(showing.after(answer, remaining, lines))
         if self.shows_card:
             self.say(answer.card)
 

@@ -116,11 +116,17 @@ def plan_facts(lines: Iterable[Line]) -> list[Fact]:
     lines = list(lines)
     (first, *cuts) = [line.text for line in lines if line.label == "bounds"]
     facts = [Fact("counted", f"at most {first}"), *(Fact("counted", f"{cut}; the rest is left out") for cut in cuts)]
-    return [*facts, *(Fact("keys", text) for text in selections(lines))]
+    return [*facts, *caveats(lines)]
+
+
+def caveats(lines: Iterable[Line]) -> list[Fact]:
+    """Return what whoever reads an answer must know: which groups and rows are not in it, which intervals there are."""
+    kept = [line for line in lines if line.label in ("keys", "spans") and not line.text.startswith("public")]
+    return [Fact("keys" if line.label == "keys" else "intervals", line.text) for line in kept]
 
 
 def selections(lines: Iterable[Line]) -> list[str]:
-    """Return from how many units on a group is shown, where the keys of a question are not public."""
+    """Return below how many units a group is hidden, where the keys of a question are not public."""
     return [line.text for line in lines if line.label == "keys" and line.text.startswith("not public")]
 
 
@@ -135,10 +141,11 @@ def why_empty(lines: Iterable[Line]) -> str:
     )
 
 
-def after(release: Answer, remaining: Mapping[str, Cost]) -> list[Fact]:
-    """Return what is said below an answer: what it cost and what is left."""
+def after(release: Answer, remaining: Mapping[str, Cost], lines: Iterable[Line]) -> list[Fact]:
+    """Return what is said below an answer: what is in it, what it cost and what is left."""
     facts = [
         Fact("counted", counted_in_words(release)),
+        *caveats(lines),
         Fact("cost", cost_in_words(release.cost), True),
     ]
     facts += [Fact("left", f"ε {at_most(cost.epsilon)} on {name}") for name, cost in remaining.items()]
