@@ -60,18 +60,7 @@ def command(
         )
         remaining = answers.remaining(release.datasets, analyst)
         if screen.as_json:
-            screen.show_object(
-                {
-                    "rows": [showing.row_object(row) for row in release.rows],
-                    "intervals": [showing.row_object(row) for row in release.intervals(level)],
-                    "level": level,
-                    "cost": showing.cost_object(release.cost),
-                    "remaining": {name: showing.cost_object(cost) for name, cost in remaining.items()},
-                    "permit": release.permit.id if release.permit is not None else None,
-                    "counted": release.counted,
-                    "card": release.card,
-                }
-            )
+            screen.show_object(showing.answer_object(release, remaining, level))
             return
         screen.show_table(release.columns, showing.table_rows(release, level))
         lines = answers.explain(sql, asked)
@@ -80,8 +69,7 @@ def command(
         if screen.console.is_terminal:
             screen.show_facts(showing.after(release, remaining, lines))
         else:
-            click.echo(f"counted {showing.counted_in_words(release)}", err=True)
-            for fact in showing.caveats(lines):
+            for fact in showing.contents(release, lines):
                 click.echo(f"{fact.label} {fact.text}", err=True)
     if card:
         click.echo(release.card, err=not screen.console.is_terminal)

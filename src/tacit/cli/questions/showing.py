@@ -44,6 +44,10 @@ class Answer(Protocol):
     def datasets(self) -> tuple[str, ...]:
         """The budgets that paid."""
 
+    @property
+    def permit(self) -> Any:
+        """The ledger's permit; None if the answer had been released before."""
+
     def intervals(self, level: float) -> list[dict[str, Interval | None]]:
         """Return where the numbers without noise lie."""
 
@@ -67,6 +71,20 @@ def cost_object(cost: Cost) -> dict[str, float | None]:
 def row_object(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row for programs: dates as texts, intervals as pairs."""
     return {name: plain(value) for name, value in row.items()}
+
+
+def answer_object(release: Answer, remaining: Mapping[str, Cost], level: float) -> dict[str, Any]:
+    """Return an answer for programs."""
+    return {
+        "rows": [row_object(row) for row in release.rows],
+        "intervals": [row_object(row) for row in release.intervals(level)],
+        "level": level,
+        "cost": cost_object(release.cost),
+        "remaining": {name: cost_object(cost) for name, cost in remaining.items()},
+        "permit": release.permit.id if release.permit is not None else None,
+        "counted": release.counted,
+        "card": release.card,
+    }
 
 
 def plain(value: Any) -> Any:
@@ -141,12 +159,13 @@ def why_empty(lines: Iterable[Line]) -> str:
     )
 
 
+def contents(release: Answer, lines: Iterable[Line]) -> list[Fact]:
+    """Return what an answer is about, and what is not in it."""
+    return [Fact("counted", counted_in_words(release)), *caveats(lines)]
+
+
 def after(release: Answer, remaining: Mapping[str, Cost], lines: Iterable[Line]) -> list[Fact]:
     """Return what is said below an answer: what is in it, what it cost and what is left."""
-    facts = [
-        Fact("counted", counted_in_words(release)),
-        *caveats(lines),
-        Fact("cost", cost_in_words(release.cost), True),
-    ]
+    facts = [*contents(release, lines), Fact("cost", cost_in_words(release.cost), True)]
     facts += [Fact("left", f"ε {at_most(cost.epsilon)} on {name}") for name, cost in remaining.items()]
     return facts
