@@ -33,9 +33,23 @@ AGGREGATES: Final[Mapping[str, str]] = {
     "MEDIAN": "a private choice (exponential mechanism) among values within the bounds; dates and times, too",
     "QUANTILE": "the same for any share: `QUANTILE(x, 0.9)`, `QUANTILE_CONT`, `QUANTILE_DISC`, `APPROX_QUANTILE`",
     "PERCENTILE_CONT": "the same: `PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)`, `PERCENTILE_DISC`",
-    "MIN": "a private choice near the low end of the data, from above",
-    "MAX": "a private choice near the high end of the data, from below",
+    "MIN": "a private choice near the low end of the data, from above; exact where many rows share the least value",
+    "MAX": "a private choice near the high end of the data, from below; exact where many rows share it",
     "MODE": "a private choice among declared categories, or a short range",
+}
+
+
+INTERVALS: Final[Mapping[str, str]] = {
+    "COUNT, SUM": "that of the noise, exactly",
+    "an expression of one of them": "from its least to its greatest value over the interval of the one",
+    "AVG, VAR, STDDEV, COVAR, CORR, ratios, differences, roundings, running sums, LAG": "by drawing the noise again",
+    "ABS, CASE, products of several noisy numbers": "the range over the intervals of all of them together",
+    "MEDIAN, QUANTILE, MIN, MAX, MODE, and what is computed from them": "none: nothing of their spread is released; "
+    "preview and card say how many rows they may be off, and so from how many rows on they say something",
+    "ranks, MIN and MAX over the answer, windows in the order of noisy numbers": "none",
+    "a SELECT around an answer, SELECT DISTINCT": "none",
+    "rows that HAVING, or ORDER BY with LIMIT, selects by noisy numbers": "wider, so that on average over the rows "
+    "shown it holds the number without noise as often as it says",
 }
 
 
@@ -137,7 +151,8 @@ DIFFERENCES: Final = (
     "A division by zero is NULL, and so is whatever would be NaN or an error: a cast of a text that is no number, the "
     "root of a negative number, a date beyond the year 9999.",
     "SUM of no rows is 0, and counts and sums may be negative: they carry noise.",
-    "Values beyond declared bounds count as the nearer bound; values that are no category have no group.",
+    "Values beyond declared bounds count as the nearer bound; values that are no category have no group, not even that "
+    "of NULL, and preview and card say so.",
     "A missing value is a group among public ones where the query makes it (LEFT JOIN, CASE without ELSE, NULLIF, "
     "LAG), or where the owner lists it; rows in which a stored key is missing are left out otherwise.",
     "A join of private tables on their unit takes at most so many rows of a unit as the limits below say.",
@@ -164,6 +179,7 @@ def sql_page(notice: str) -> str:
     functions = "\n".join(_functions())
     limits = "\n".join(f"| {what} | {value} |" for what, value in _limits())
     differences = "\n".join(f"- {one}" for one in DIFFERENCES)
+    intervals = "\n".join(f"| {number} | {how} |" for number, how in INTERVALS.items())
     return f"""# SQL
 
 {notice}
@@ -189,6 +205,14 @@ else learnt privately out of the same epsilon.
 {aggregates}
 
 Over the rows of an answer, after the noise: {OVER_AN_ANSWER.removesuffix(" are")}.
+
+## Intervals
+
+| number | its interval |
+| --- | --- |
+{intervals}
+
+Intervals are about the noise: what of a unit is not counted, and what is clamped to bounds, they do not tell.
 
 ## Functions of a row
 
