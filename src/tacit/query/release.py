@@ -33,7 +33,7 @@ class Preview(Cost):
     """
 
     widths: Mapping[str, float | None] = field(default_factory=dict)
-    """For each noisy column the half-width of its 95 % interval, None where it depends on the data."""
+    """For each noisy column the half-width of its 95 % interval, None where it depends on the data or there is none."""
     is_released: bool = False
     """Whether the same question was answered before, so that asking again costs nothing."""
     lines: tuple[Line, ...] = ()
@@ -218,7 +218,13 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False, is_cut: bool = Fals
 
 def _cell(value: Any, span: Interval | None) -> str:
     shown = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    return escape(shown) if span is None else f"{escape(shown)} ± {(span.high - span.low) / 2:,.3g}"
+    return escape(shown) if span is None else f"{escape(shown)} {spread(value, span)}"
+
+
+def spread(value: float, span: Interval) -> str:
+    """Return an interval for people: ± half its width, or its ends where the number is not in its middle."""
+    half, middle = (span.high - span.low) / 2, (span.high + span.low) / 2
+    return f"± {half:,.3g}" if abs(value - middle) <= half / 4 else f"({span.low:,.4g} to {span.high:,.4g})"
 
 
 def module(name: str) -> Any:

@@ -97,7 +97,7 @@ def plain(value: Any) -> Any:
 
 
 def table_rows(release: Answer, level: float) -> list[tuple[str, ...]]:
-    """Return the rows of an answer as text, noisy numbers with half their interval."""
+    """Return the rows of an answer as text, noisy numbers with their intervals."""
     spans = release.intervals(level)
     return [
         tuple(cell(row[name], span.get(name)) for name in release.columns)
@@ -118,7 +118,11 @@ def cell(value: Any, span: Any = None) -> str:
     else:
         text = str(value)
         shown = text if text.isprintable() else repr(text)[1:-1]
-    return shown if span is None else f"{shown} ± {(span.high - span.low) / 2:,.3g}"
+    if span is None:
+        return shown
+    from tacit.query.release import spread
+
+    return f"{shown} {spread(value, span)}"
 
 
 def counted_in_words(release: Answer) -> str:
