@@ -48,8 +48,8 @@ INTERVALS: Final[Mapping[str, str]] = {
     "preview and card say how many rows they may be off, and so from how many rows on they say something",
     "ranks, MIN and MAX over the answer, windows in the order of noisy numbers": "none",
     "a SELECT around an answer, SELECT DISTINCT": "none",
-    "rows that HAVING, or ORDER BY with LIMIT, selects by noisy numbers": "wider, so that on average over the rows "
-    "shown it holds the number without noise as often as it says",
+    "rows that HAVING, or ORDER BY with LIMIT, selects by noisy numbers": "wider: of the rows shown no more "
+    "miss the number without noise than stated, on average over answers",
 }
 
 

@@ -18,10 +18,11 @@ that is computed from them, nor ranks and other windows that depend on the order
 
 Selection: where noisy numbers decide which groups are shown, those shown are more often extreme ones. Of G groups R are
 shown, and each interval is then made for probability 1 - (1 - level) R / G, so that the expected share of shown
-intervals that miss is at most 1 - level (Benjamini, Yekutieli 2005, theorem 1). The proof needs that the noise of
-groups is independent, and that R does not depend on the noise of a group as long as that group is shown; LIMIT and a
-HAVING about the numbers of one group are such. Where the noise is shared (running sums, totals of grouping sets) it is
-1 - (1 - level) / G, which holds for all groups at once (Bonferroni).
+intervals that miss is at most 1 - level, an answer without rows counting as 0 (Benjamini, Yekutieli 2005, theorem 1).
+That is no promise about the few answers in which a HAVING that no group meets lets one pass: there the noise was large.
+The proof needs that the noise of groups is independent, and that R does not depend on the noise of a group as long as
+that group is shown; LIMIT and a HAVING about the numbers of one group are such. Where the noise is shared (running
+sums, totals of grouping sets) it is 1 - (1 - level) / G, which holds for all groups at once (Bonferroni).
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def about_intervals(plan: Plan) -> list[str]:
         found += [f"no interval for {', '.join(names)}: {reason}" for reason, names in reasons.items()]
         if plan.question.selects_by_noise:
             found.append(
-                "noisy numbers decide which rows are shown, so intervals are wider: on average over the rows shown, "
-                "they hold the number without noise as often as they say"
+                "noisy numbers decide which rows are shown, so intervals are wider: of the rows shown, no more miss "
+                "the number without noise than stated, on average over answers"
             )
     return found
 

@@ -76,7 +76,7 @@ def test_an_answer_without_groups_says_from_how_many_units_on_there_are_some(
     [
         (BY_SEX, "keys", "rows in which sex is missing or not listed are left out"),
         ("SELECT MAX(age) - MIN(age) AS y FROM visits", "intervals", "it is computed from a private choice"),
-        (f"{BY_SEX} ORDER BY n LIMIT 1", "intervals", "on average over the rows shown"),
+        (f"{BY_SEX} ORDER BY n LIMIT 1", "intervals", "on average over answers"),
         ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", "keys", "units are hidden"),
     ],
 )
