@@ -42,8 +42,9 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
     for one, mechanism in zip(plan.missing, plan.price.bounds, strict=True):
         text = f"{one.label}: bounds are learnt from {2 * mechanism.bins} bins"
         yield Line("learn", f"{text}, epsilon {at_most(float(mechanism.epsilon))}")
+    waiting = plan.waiting
     for index, measure in enumerate(plan.measures):
-        yield Line("noise", f"{measure.label}: {noise_in_words(plan, index)}")
+        yield Line("noise", f"{measure.label}: {noise_in_words(plan, index, is_waiting=index in waiting)}")
     for choice, chooser in zip(plan.choices, plan.price.choices, strict=True):
         candidates = f"{choice.cells.count:,} candidates" if plan.is_ranged else "candidates within the bounds"
         text = f"{choice.label}: exponential mechanism over {candidates}"
@@ -58,13 +59,13 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
         yield Line("engine" if plan.is_ranged else "then", statement.sql(write))
 
 
-def noise_in_words(plan: Plan, index: int) -> str:
-    """Return the noise of a measure: law, scale and sensitivity."""
+def noise_in_words(plan: Plan, index: int, *, is_waiting: bool = False) -> str:
+    """Return the noise of a measure: law, scale and sensitivity; `is_waiting` where that depends on learnt bounds."""
     noise, measure = plan.price.noises[index], plan.measures[index]
     law = "Laplace" if isinstance(noise, Laplace) else "Gaussian"
     sensitivity = plan.bounding.l1(measure) if isinstance(noise, Laplace) else plan.bounding.l2(measure)
     step = measure.step
-    if index in plan.waiting:
+    if is_waiting:
         factor = at_most(float(f"{float(noise.scale / float(sensitivity)):.9g}"))
         return f"{law} noise of scale {factor} times its sensitivity, which depends on the bounds"
     scale = at_most(float(f"{float(noise.scale) * float(step):.9g}"))  # without what shares are rounded by

@@ -139,8 +139,9 @@ class Plan:
         """The measures whose noise is known only when bounds have been learnt."""
         if self.is_ranged:
             return frozenset()
-        wider = self.ranged([Range(2 * UNKNOWN.lower, 2 * UNKNOWN.upper) for _ in self.missing])
-        pairs = zip(self.measures, wider.measures, strict=True)
+        twice = Range(2 * UNKNOWN.lower, 2 * UNKNOWN.upper)
+        wider, *_ = _answers(with_ranges(self.asked, {one.key: twice for one in self.missing}))
+        pairs = zip(self.measures, wider, strict=True)
         reaches = [(one.contribution(1) * one.step, other.contribution(1) * other.step) for one, other in pairs]
         return frozenset(index for index, (one, other) in enumerate(reaches) if one != other)
 
@@ -463,8 +464,9 @@ def _statements(
 def _learning(
     question: Question, known: tuple[Domain, ...] | None, missing: Sequence[Learnt], bounding: Bounding
 ) -> Iterator[Statement]:
-    grouping = _grouping(question, known, bounding)
+    grouping = _grouping(question, known, bounding) if missing else None
     for value in missing:
+        assert grouping is not None
         yield Statement("bins", rewrite.bins(grouping, value))
 
 

@@ -7,14 +7,17 @@ refused at planning, before anything is charged.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
+from sqlglot import exp
 
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotSQL, TooWide
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Plan, Settings, Target, Tariff, ask, compile_
+from tacit.query.explain import explain
 from tacit.query.expressions import DERIVED_TEXT_MAX
 from tacit.query.scalars.trees import COLUMN_SIZE, expanded
 from tests.support.memory_engine import MemoryEngine
@@ -192,3 +195,43 @@ def test_columns_that_are_handed_on_do_not_count_as_computed() -> None:
     sql = f"SELECT COUNT(DISTINCT s) FROM ({inner}) AS p"
     assert ran(sql)
     assert expanded(ask(sql, SCHEMA).aggregates[0].arguments[0].tree) == COLUMN_SIZE
+
+
+def copied_nodes(monkeypatch: pytest.MonkeyPatch, sql: str, keys: dict[str, list[int]] | None = None) -> int:
+    """Return how many nodes are copied to plan and explain a question: that is what its time goes into."""
+    count, init = 0, exp.Expression.__init__
+
+    def counted(node: exp.Expression, **arguments: object) -> None:
+        nonlocal count
+        count += 1
+        init(node, **arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(exp.Expression, "__init__", counted)
+        plan = compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), Settings(keys=keys))
+        assert len(explain(plan)) > 2
+    return count
+
+
+QUESTIONS: dict[str, Callable[[int], str]] = {
+    "sums with learnt bounds": lambda n: (
+        f"SELECT {', '.join(f'SUM(r * {i + 2}) AS a{i}' for i in range(n))} FROM people"
+    ),
+    "filters": lambda n: (
+        f"SELECT {', '.join(f'COUNT(*) FILTER (WHERE i = {i}) AS a{i}' for i in range(n))} FROM people"
+    ),
+    "branches": lambda n: f"SELECT SUM(CASE {' '.join(f'WHEN i = {k} THEN {k}' for k in range(n))} END) FROM people",
+    "lists": lambda n: f"SELECT COUNT(*) FROM people WHERE i IN ({', '.join(map(str, range(n)))})",
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_planning_takes_time_in_proportion_to_the_question(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    few, many = (copied_nodes(monkeypatch, QUESTIONS[name](count)) for count in (10, 40))
+    assert many < 6 * few, (few, many)
+
+
+def test_stated_keys_take_few_nodes_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT i, COUNT(*) FROM people GROUP BY i"
+    few, many = (copied_nodes(monkeypatch, sql, {"i": list(range(count))}) for count in (100, 1100))
+    assert many - few < 1000 * 30
