@@ -220,3 +220,13 @@ def test_budgets_that_do_not_know_of_one_another_are_named_in_the_answer(place: 
     for more in ({}, {"name": "hidden", "dataset": "visits", "replace": True}):
         said = place.call("owner", "POST", "/v1/tables", json={**body, **more}).json()["warnings"]
         assert any("what was spent from the budget of secret (epsilon" in one for one in said)
+
+
+@pytest.mark.parametrize("name", ["hidden", "HIDDEN"])
+def test_a_table_of_somebody_else_is_not_replaced_under_its_name_in_any_case(place: Clinic, name: str) -> None:
+    text = place.curator.catalog.text
+    body = {"name": name, "source": "rows.csv", "unit": "person", "dataset": "visits", "replace": True}
+    answer = place.call("curator.visits", "POST", "/v1/tables", json=body)
+    assert answer.status_code == 403
+    assert "secret" not in answer.text
+    assert place.curator.catalog.text == text
