@@ -44,7 +44,8 @@ def by_name(name: str, stated: Mapping[str, T] | None) -> Mapping[str, T]:
 
 def require_warn(warn: Callable[[str], None] | None) -> None:
     """Raise unless something can be given sentences that are warned of otherwise."""
-    if warn is not None and (not callable(warn) or isinstance(warn, type)):
+    given: object = warn
+    if given is not None and (isinstance(given, type) or not callable(given)):
         raise WrongType("warn must be a function of a sentence", name="warn", value=warn)
 
 
