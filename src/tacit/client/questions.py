@@ -121,13 +121,10 @@ class Asking:
         timeout_s: float | None = None,
     ) -> RemoteRelease:
         """Ask a question and return its answer, or raise; after `timeout_s` seconds it is waited for no longer."""
-        own = secrets.token_hex(16) if key is None else texts.key(key)
-        if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
-            raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
-        share, deadline_s = level_of(level), self._deadline_s(timeout_s)
+        own, share, deadline_s = _own_key(key), level_of(level), self._deadline_s(timeout_s)
         require_progress(progress)
         with self._under_way():
-            document = self._asked({**question, "level": share}, own, progress, deadline_s)
+            document = self._asked("queries", {**question, "level": share}, own, progress, deadline_s)
         return RemoteRelease(document, lambda other: self._again(question, own, other))
 
     def preview(self, question: Mapping[str, Any]) -> RemotePreview:
@@ -135,17 +132,18 @@ class Asking:
         return RemotePreview.read(self._wire.post("preview", body=question, is_repeatable=True))
 
     def statistic(
-        self, function: str, arguments: Mapping[str, Any], level: float, timeout_s: float | None = None
+        self,
+        function: str,
+        arguments: Mapping[str, Any],
+        level: float,
+        timeout_s: float | None = None,
+        key: str | None = None,
     ) -> Mapping[str, Any]:
-        """Ask for a statistic and return the document of its answer; it has no key, so it is not sent again."""
-        share, deadline_s = level_of(level), self._deadline_s(timeout_s)
-        body = {"function": function, "arguments": arguments, "level": share, "wait_s": self._wait_s(deadline_s)}
+        """Ask for a statistic and return the document of its answer; with its key it is sent again if that is lost."""
+        own, share, deadline_s = _own_key(key), level_of(level), self._deadline_s(timeout_s)
+        body = {"function": function, "arguments": arguments, "level": share}
         with self._under_way():
-            reply = self._wire.ask("POST", "statistics", body=body)
-            document = reply.document if reply.status != 202 else self._followed(_job(reply), None, deadline_s)
-        if document is None:
-            raise ServerFailed("the server lost the statistic; what it had charged stays charged")
-        return document
+            return self._asked("statistics", body, own, None, deadline_s)
 
     def _wait_s(self, deadline_s: float | None = None) -> float:
         wait_s = min(WAIT_S, self._wire.timeout_s / 2)
@@ -163,26 +161,31 @@ class Asking:
                 accepted=f"ask it with level={level:g}",
             )
         with self._under_way():
-            return self._asked({**question, "level": level}, key, None)
+            return self._asked("queries", {**question, "level": level}, key, None)
 
     def _deadline_s(self, timeout_s: float | None) -> float | None:
         limit_s = time_limit(timeout_s)
         return None if limit_s is None else self._clock() + limit_s
 
     def _asked(
-        self, question: Mapping[str, Any], key: str, progress: Progress | None, deadline_s: float | None = None
+        self,
+        path: str,
+        question: Mapping[str, Any],
+        key: str,
+        progress: Progress | None,
+        deadline_s: float | None = None,
     ) -> Mapping[str, Any]:
         """Return the document of an answer; a question whose process died is asked again, with the same key."""
         for _ in range(1 + LOST_MAX):
-            reply = self._sent({**question, "wait_s": self._wait_s(deadline_s)}, key)
+            reply = self._sent(path, {**question, "wait_s": self._wait_s(deadline_s)}, key)
             document = reply.document if reply.status != 202 else self._followed(_job(reply), progress, deadline_s, key)
             if document is not None:
                 return document
         raise ServerFailed(f"the server lost the question {1 + LOST_MAX} times; ask again with key={key!r}")
 
-    def _sent(self, question: Mapping[str, Any], key: str) -> Reply:
+    def _sent(self, path: str, question: Mapping[str, Any], key: str) -> Reply:
         try:
-            return self._wire.ask("POST", "queries", body=question, key=key)
+            return self._wire.ask("POST", path, body=question, key=key)
         except ServerUnreachable as error:
             if type(error) is not ServerUnreachable:
                 raise
@@ -190,10 +193,9 @@ class Asking:
         raise ServerUnreachable(sentence)
 
     def _followed(
-        self, job: str, progress: Progress | None, deadline_s: float | None = None, key: str | None = None
+        self, job: str, progress: Progress | None, deadline_s: float | None, key: str
     ) -> Mapping[str, Any] | None:
         """Wait for a job and return the document of its answer, or None if the server lost it."""
-        again = "once it has ended, asking again costs nothing" if key is None else f"ask again with key={key!r}"
         pause_s, is_stopped, here = POLL_S, False, threading.get_ident()
         try:
             while True:
@@ -213,13 +215,21 @@ class Asking:
                 if deadline_s is not None and self._clock() >= deadline_s:
                     raise TimedOut(
                         f"the question goes on at the server as the job {job}, and what was charged stays charged; for "
-                        f"its answer without a second charge, {again}"
+                        f"its answer without a second charge, ask again with key={key!r}"
                     )
                 self._sleep(pause_s)
                 pause_s = min(pause_s * 1.5, POLL_MAX_S)
         except KeyboardInterrupt:
             self._wire.delete("jobs", job)
             raise
+
+
+def _own_key(key: str | None) -> str:
+    """Return the key of a question: the one that was given, or a new one."""
+    own = secrets.token_hex(16) if key is None else texts.key(key)
+    if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
+        raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
+    return own
 
 
 def _job(reply: Reply) -> str:

@@ -27,8 +27,11 @@ NAMES: Final = tuple(name for name in stats.__all__ if inspect.isfunction(getatt
 COLUMNS: Final = ("values", "others", "times", "columns", "by")
 """The arguments that are columns."""
 
-Send = Callable[[str, Mapping[str, Any], float, float | None], Mapping[str, Any]]
-"""Sends the name of a statistic, its arguments and a level, waits so many seconds, and returns the document."""
+Send = Callable[[str, Mapping[str, Any], float, float | None, str | None], Mapping[str, Any]]
+"""Sends the name of a statistic, its arguments and a level, waits so many seconds, and returns the document.
+
+The last is the key; without one a new one is made.
+"""
 
 
 class Statistics:
@@ -55,8 +58,8 @@ def _named(name: str, send: Send) -> Callable[..., RemoteAnswer]:
 
     def ask(*given: Any, level: float = LEVEL, **named: Any) -> RemoteAnswer:
         stated = _stated(name, given, named)
-        timeout_s = stated.pop("timeout_s", None)
-        return RemoteAnswer(name, send(name, documents(stated), level, timeout_s), columns_in(stated))
+        timeout_s, key = stated.pop("timeout_s", None), stated.pop("key", None)
+        return RemoteAnswer(name, send(name, documents(stated), level, timeout_s, key), columns_in(stated))
 
     ask.__name__, ask.__qualname__, ask.__doc__ = name, name, local.__doc__
     ask.__signature__ = inspect.signature(local)  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 Promise: the ledger has charged the event before `work` touches the data; `work` runs against the tables that were bound
 before the charge, in exactly those versions and with exactly those records, or its outcome is dropped; what is kept
-under the plan's digest and the data's version is given again at no cost, and for one permit only one answer leaves.
+under the plan's digest and the data's version is given again at no cost, and for one permit only one outcome leaves.
 
 What fails after the charge. Whether a run fails must tell as little as possible of the rows. The rule, on every engine:
 
@@ -14,10 +14,26 @@ What fails after the charge. Whether a run fails must tell as little as possible
    passed (on a server the owner sets time limits, and there that is EngineFailed as well).
 3. The charge stands, and is not good for another run: a key whose run failed or was cancelled is refused. A budget has
    a smallest price, so the bits that failures could tell are few and counted.
+
+What is asked twice at once. A release without a key gets one from its plan's digest, the data's version, its payer and
+the number of the attempt. Whoever asks the same for the same payer while it runs, in whichever thread or process, is
+given the same open permit by the ledger, and charged nothing more. All of them run; that is sound, because
+
+1. nothing leaves a run before the ledger has settled its permit, by one transaction: `commit` writes the answer if
+   neither an answer nor a failure stands there, `annotate` the failure on the same condition;
+2. the first of the two to be written is the outcome that leaves for this permit. A run that comes second drops what it
+   has: if an answer was written it returns that one, whether it failed itself or not; if a failure was written it
+   begins again with the next attempt, which is a new charge. So a failure that was told was paid for by itself, and
+   fresh noise on the same numbers is never seen twice for one charge;
+3. a run that died with its process has settled nothing, and nothing of it left: the next one who asks the same runs
+   under its permit, as with a key of one's own;
+4. payers do not share: an analyst's own cap is charged for whatever was not released before.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import traceback
 from collections.abc import Callable
@@ -51,6 +67,14 @@ class Charge:
     purpose: str = ""
     key: str | None = None
 
+    def shared_key(self, data_version: str, attempt: int) -> str:
+        """Return the key of a release that was given none: equal for the same plan, data, payer and attempt.
+
+        Callers of a server cannot write it: their keys begin with their names, and no name begins with =.
+        """
+        shared = json.dumps([self.plan, data_version, self.analyst, attempt])
+        return f"={hashlib.sha256(shared.encode()).hexdigest()}"
+
 
 def release(
     ledger: Ledger,
@@ -68,38 +92,37 @@ def release(
     version = bound.data_version
     if not is_simulated and (kept := ledger.released(charge.plan, version)) is not None:
         return kept, None
-    try:
-        permit = ledger.reserve(
-            charge.dataset,
-            charge.event,
-            analyst=charge.analyst,
-            purpose=charge.purpose,
-            key=charge.key,
-            question=charge.plan,
-            data_version=version,
-        )
-    except AlreadySettled:  # its key was answered since the look at what was released
-        if (kept := ledger.released(charge.plan, version)) is None:
-            raise
-        return kept, None
-    if charge.key is not None and ledger.note(permit):
-        raise AlreadySettled(
-            f"the run that was paid for with the key {charge.key!r} failed; take a new key, which is charged anew",
-            name="key",
-            value=charge.key,
-        )
-    answer = _run(ledger, engines, bound, permit, work)
-    try:
-        ledger.commit(permit, answer, *((None, None) if is_simulated else (charge.plan, version)))
-    except AlreadySettled:  # with a key, somebody else answered for the same permit: only that answer leaves
-        if (kept := ledger.released(charge.plan, version)) is None:
-            raise
-        return kept, permit
-    return answer, permit
+    attempt = 0
+    while True:
+        attempt += 1
+        key = charge.key
+        if key is None and not is_simulated:
+            key = charge.shared_key(version, attempt)
+        try:
+            permit = ledger.reserve(
+                charge.dataset,
+                charge.event,
+                analyst=charge.analyst,
+                purpose=charge.purpose,
+                key=key,
+                question=charge.plan,
+                data_version=version,
+            )
+            answer = _run(ledger, engines, bound, permit, work)
+            ledger.commit(permit, answer, *((None, None) if is_simulated else (charge.plan, version)), before="")
+            return answer, permit
+        except AlreadySettled:  # another run under this key came to its end first: its outcome is the one that counts
+            if (kept := ledger.released(charge.plan, version)) is not None:
+                return kept, None
+            if charge.key is not None:
+                raise
 
 
 def _run(ledger: Ledger, engines: EngineRegistry, bound: Bound, permit: Permit, work: Callable[[], bytes]) -> bytes:
-    """Do the work of a charged plan; whatever goes wrong is noted in the ledger and told as the rule above says."""
+    """Do the work of a charged plan; whatever goes wrong is noted in the ledger and told as the rule above says.
+
+    Raise AlreadySettled if it goes wrong after another run of the same permit was answered.
+    """
     failure: EngineFailed
     try:
         answer = work()
@@ -117,5 +140,9 @@ def _run(ledger: Ledger, engines: EngineRegistry, bound: Bound, permit: Permit, 
         reason = type(error).__name__
         frames = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote a row
         _log.error("a charged run failed with %s\n%s", reason, frames)
-    ledger.annotate(permit, f"the run failed: {reason}")
+    try:
+        ledger.annotate(permit, f"the run failed: {reason}", before="")
+    except AlreadySettled:
+        if not ledger.note(permit) and not isinstance(failure, Cancelled):
+            raise
     raise failure

@@ -42,7 +42,7 @@ class CuratedTable(RegisteredTable):
         self._ledger.preview(dataset, plan.event, analyst=analyst)  # who may not ask learns nothing
         rows = EngineRows(bound.engine, self._record, self._salt, per_unit, timeout_s=asked["timeout_s"])
         digest = hashlib.sha256(f"{self.table.name.lower()}\n{per_unit}\n{plan.canonical}".encode()).hexdigest()
-        charge = Charge(dataset, plan.event, digest, analyst, asked["purpose"] or plan.label)
+        charge = Charge(dataset, plan.event, digest, analyst, asked["purpose"] or plan.label, asked["key"])
         answer, permit = release(self._ledger, self._engines, bound, charge, lambda: to_bytes(plan.measure(rows)))
         return Answer(plan, from_bytes(answer), NOTHING if permit is None else permit.cost, permit, words)
 

@@ -163,8 +163,18 @@ def scope_rows(work: Work, ask: Ask) -> list[ScopeRow]:
     return found
 
 
-def commit(work: Work, permit_id: str, answer: bytes | None, plan_sha256: str | None, data_version: str | None) -> None:
-    """Note that a run came to its end, and keep its answer; once for each permit, whatever the answer is."""
+def commit(
+    work: Work,
+    permit_id: str,
+    answer: bytes | None,
+    plan_sha256: str | None,
+    data_version: str | None,
+    before: str | None = None,
+) -> None:
+    """Note that a run came to its end, and keep its answer; once for each permit, whatever the answer is.
+
+    With `before`, only if that is what was said last of the permit.
+    """
     row, reserved = work.permit(permit_id)
     if row.state == "committed":
         raise AlreadySettled(
@@ -172,6 +182,7 @@ def commit(work: Work, permit_id: str, answer: bytes | None, plan_sha256: str | 
             name="permit",
             value=permit_id,
         )
+    _require_note(row, before)
     bound_to = (reserved.contents.get("plan_sha256"), reserved.contents.get("data_version"))
     if plan_sha256 is not None and bound_to[0] is not None and bound_to != (plan_sha256, data_version):
         raise InvalidInput(
@@ -229,9 +240,13 @@ def annotate(work: Work, permit_id: str, note: str, before: str | None = None) -
     row, _ = work.permit(permit_id)
     if row.state != "reserved":
         raise AlreadySettled(f"permit {permit_id} was committed; only reservations are annotated", name="permit")
-    if before is not None and row.note != before:
-        raise AlreadySettled(f"permit {permit_id} was annotated otherwise meanwhile; read its note", name="permit")
+    _require_note(row, before)
     work.write("annotated", {"note": note, "permit": permit_id})
+
+
+def _require_note(row: PermitRow, before: str | None) -> None:
+    if before is not None and row.note != before:
+        raise AlreadySettled(f"permit {row.id} was annotated otherwise meanwhile; read its note", name="permit")
 
 
 def reservations(work: Work) -> list[Reservation]:
@@ -274,10 +289,10 @@ def _same_permit(row: PermitRow, record: Record, ask: Ask) -> Permit:
             name="key",
             value=ask.key,
         )
-    if row.state != "reserved" or row.is_refunded:
+    if row.state != "reserved" or row.is_refunded or row.note:
         raise AlreadySettled(
-            f"what was asked on {ask.dataset} with the key {ask.key!r} came to its end, and is not run again for the "
-            "same charge; take a new key",
+            f"what was asked on {ask.dataset} with the key {ask.key!r} came to its end or failed, and is not run "
+            "again for the same charge; take a new key",
             name="key",
             value=ask.key,
         )

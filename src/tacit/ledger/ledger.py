@@ -194,9 +194,9 @@ class Ledger(Book):
         """Charge an event to the data set, to the analyst and her groups, and to each epoch, or raise and charge none.
 
         The same `key` with the same request gives the same permit and charges nothing again, until that permit is
-        committed or refunded (AlreadySettled). `question` and `data_version` are what `commit` calls `plan` and
-        `data_version`; whoever uses keys names them, so that a key cannot pay for another question (KeyReused). With
-        `plan` the event is charged step by step, and what is not run can be returned (`refund`).
+        committed, refunded or annotated (AlreadySettled). `question` and `data_version` are what `commit` calls `plan`
+        and `data_version`; whoever uses keys names them, so that a key cannot pay for another question (KeyReused).
+        With `plan` the event is charged step by step, and what is not run can be returned (`refund`).
         """
         bound_to = _bound_to(question, data_version)
         quote = _quote(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)
@@ -222,13 +222,17 @@ class Ledger(Book):
         answer: bytes | None = None,
         plan: str | None = None,
         data_version: str | None = None,
+        *,
+        before: str | None = None,
     ) -> None:
         """Note that the run came to its end; with a plan and a version of the data, keep its answer to give again.
 
         Commit before the answer is shown to anybody: a permit pays for one answer, and a second commit is refused
         (AlreadySettled) whatever its answer is. If two permits answer the same plan, the first answer is the one kept.
+        With `before`, a permit of which something else was said last (`annotate`) is refused as well.
         """
         permit_id, (plan_sha256, version) = _permit_id(permit), _bound_to(plan, data_version)
+        last = None if before is None else texts.note("before", before)
         if answer is not None:
             if not isinstance(answer, bytes):
                 raise WrongType(f"an answer is kept as bytes, not {type(answer).__name__}", name="answer")
@@ -236,7 +240,7 @@ class Ledger(Book):
                 raise TooLarge(f"an answer of at most {ANSWER_BYTES_MAX:,} bytes can be kept", name="answer")
         if plan is not None and answer is None:
             raise EmptyInput("a plan and a version are kept with an answer, and there is none", name="answer")
-        self._change(lambda work: admission.commit(work, permit_id, answer, plan_sha256, version))
+        self._change(lambda work: admission.commit(work, permit_id, answer, plan_sha256, version, last))
 
     def refund(self, permit: Permit | str, ran: Event) -> None:
         """Return what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""

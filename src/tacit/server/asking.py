@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import Header
 
 from tacit.accounting.bounds import Cost
 from tacit.curator.plans import key_of
@@ -20,6 +22,22 @@ from tacit.server.documents import LimitsAsked, QuestionAsked
 from tacit.server.place import Caller, of_table
 from tacit.server.releases import release_document
 from tacit.server.wire import read
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=180,
+        pattern=r"^[ -~]+$",
+        description="The same key with the same question or statistic on the same data is charged once.",
+    ),
+]
+
+
+def own_key(caller: Caller, key: str | None) -> str | None:
+    """Return a caller's key as the ledger knows it: different callers may use the same text."""
+    return None if key is None else f"{caller.name}/{key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +58,7 @@ class Planned:
         keys = None if question.keys is None else {name: read(values) for name, values in question.keys.items()}
         settings = Settings(limits_of(question.limits), keys, question.other)
         target = Target(question.epsilon, question.rho, question.error, question.delta)
-        asked = Asked(question.sql, target, settings, None, question.purpose, key)
+        asked = Asked(question.sql, target, settings, None, question.purpose, own_key(caller, key))
         try:
             plan = road.plan(asked)
         except NotInCatalog:
@@ -49,7 +67,7 @@ class Planned:
         for name in plan.tables:
             caller.require(action, of_table(road.schema.table(name)))
         analyst = caller.payer(plan.datasets)
-        return cls(caller, road, Asked(question.sql, target, settings, analyst, question.purpose, key), plan)
+        return cls(caller, road, replace(asked, analyst=analyst), plan)
 
     def preview(self) -> Preview:
         """Return what asking would cost."""

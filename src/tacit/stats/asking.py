@@ -56,6 +56,8 @@ class Asked(TypedDict, total=False):
     """
     analyst: str
     """For registered tables: who asks."""
+    key: str | None
+    """For registered tables: the same key with the same statistic of the same data is charged once."""
     purpose: str
     timeout_s: float | None
 
@@ -121,6 +123,11 @@ class Survey:
             if "analyst" in asked:
                 raise InvalidInput(
                     "analysts ask about registered tables; arrays are paid from a budget", name="analyst"
+                )
+            if asked.get("key") is not None:
+                raise InvalidInput(
+                    "a key is for statistics of a registered table, whose ledger keeps the answer; leave key= out",
+                    name="key",
                 )
             self._names = _names(given)
             self._arrays, self._unit = arrays(
@@ -307,7 +314,7 @@ class Survey:
 
 
 def _checked(asked: Asked) -> Asked:
-    """Return what was asked with its purpose and its time limit in their usual forms, or refuse it.
+    """Return what was asked with its key, purpose and time limit in their usual forms, or refuse it.
 
     Arguments that no statistic has are refused: one that was misspelt, such as units=, would protect fewer rows.
     """
@@ -316,7 +323,13 @@ def _checked(asked: Asked) -> Asked:
             raise InvalidInput(f"a statistic has no argument {name}", name=name)
     stated = asked.get("purpose")
     purpose = "" if stated is None else texts.note("purpose", stated)
-    return {**asked, "purpose": purpose, "timeout_s": time_limit(asked.get("timeout_s"))}
+    key = asked.get("key")
+    return {
+        **asked,
+        "key": None if key is None else texts.key(key),
+        "purpose": purpose,
+        "timeout_s": time_limit(asked.get("timeout_s")),
+    }
 
 
 def _declared(given: Mapping[str, Any], stated: object) -> dict[str, Kind]:

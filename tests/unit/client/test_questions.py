@@ -30,6 +30,9 @@ from tests.unit.client.contract import NOTHING, PREVIEW, RELEASE, Served, fine, 
 SQL = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"
 
 
+ANSWER = {"value": 41.0}
+
+
 def job(state: str, **more: Any) -> dict[str, Any]:
     known = {"id": "j1", "asked_at": "2024-01-31T12:00:00+00:00", "elapsed_s": 3.0, "expected_s": 12.0}
     return {**known, "state": state, "release": None, "error": None, **more}
@@ -251,6 +254,19 @@ def test_a_job_whose_process_died_is_asked_again_with_the_same_key_and_not_forev
     with pytest.raises(ServerFailed, match="key="):
         served.client.sql(SQL, 0.5)
     assert len(served.bodies("/v1/queries")) == 3
+
+
+def test_a_statistic_whose_answer_was_lost_is_asked_again_with_the_same_key() -> None:
+    served = Served(in_order(httpx.ReadError("cut off"), fine(ANSWER)))
+    arguments = {"values": {"table": "visits", "column": "age"}, "epsilon": 0.5}
+    assert served.client._asking.statistic("mean", arguments, 0.95)["value"] == 41.0
+    keys = [one.headers["Idempotency-Key"] for one in served.requests]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    served.client._asking.statistic("mean", arguments, 0.95)
+    assert served.requests[-1].headers["Idempotency-Key"] != keys[0]
+    served.client._asking.statistic("mean", arguments, 0.95, key="mine")
+    assert served.requests[-1].headers["Idempotency-Key"] == "mine"
 
 
 def test_ctrl_c_cancels_the_job_and_is_raised() -> None:

@@ -82,11 +82,11 @@ def test_a_run_that_ends_second_shows_the_answer_of_the_first_though_both_are_eq
     commit = curator.ledger.commit
     first: list[bytes] = []
 
-    def overtaken(permit: Any, answer: bytes, *rest: Any) -> None:
+    def overtaken(permit: Any, answer: bytes, *rest: Any, **named: Any) -> None:
         if not first:
             first.append(answer)
-            commit(permit, answer, *rest)
-        commit(permit, answer, *rest)
+            commit(permit, answer, *rest, **named)
+        commit(permit, answer, *rest, **named)
 
     monkeypatch.setattr(curator.ledger, "commit", overtaken)
     release = curator.sql(asked, epsilon=1.0, key="k")

@@ -92,6 +92,43 @@ def test_a_job_is_cancelled_and_its_charge_stands(slow: Clinic) -> None:
     assert slow.curator.budget("visits").spent().epsilon == pytest.approx(before + 0.5)
 
 
+MEAN = {
+    "function": "mean",
+    "arguments": {"values": {"table": "visits", "column": "age"}, "epsilon": 0.5, "rows_per_unit": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [("/v1/queries", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.5}), ("/v1/statistics", MEAN)],
+)
+def test_asking_again_while_the_first_runs_as_a_job_is_not_charged_again(
+    slow: Clinic, path: str, asked: dict[str, Any]
+) -> None:
+    job = slow.call("analyst.visits", "POST", path, json=asked | {"wait_s": 0}).json()["job"]
+    again = slow.call("analyst.visits", "POST", path, json=asked).json()
+    found = followed(slow, job)["release"]
+    shown = "rows" if "rows" in again else "value"
+    assert again[shown] == found[shown]
+    assert sorted([again["cost"]["epsilon"], found["cost"]["epsilon"]]) == pytest.approx([0.0, 0.5])
+    for analyst in (None, "analyst.visits"):
+        assert slow.curator.budget("visits", analyst).spent().epsilon == pytest.approx(0.5)
+
+
+def test_a_statistic_with_a_key_is_charged_once_and_its_key_buys_nothing_else(place: Clinic) -> None:
+    def ask(who: str, column: str = "age") -> Any:
+        arguments = MEAN["arguments"] | {"values": {"table": "visits", "column": column}, "bounds": [0, 91]}  # type: ignore[operator]
+        asked = {"function": "mean", "arguments": arguments}
+        return place.call(who, "POST", "/v1/statistics", json=asked, headers={"Idempotency-Key": "k"})
+
+    first, second = (ask("analyst.visits") for _ in range(2))
+    assert first.json()["value"] == second.json()["value"]
+    assert place.curator.budget("visits").spent().epsilon == pytest.approx(0.5)
+    reused = ask("analyst.visits", "patient_id")
+    assert (reused.status_code, reused.json()["error"]["code"]) == (409, "T122")
+    assert ask("analyst", "patient_id").status_code == 200
+
+
 def test_a_job_that_waits_for_its_turn_is_cancelled_at_no_charge(slow: Clinic) -> None:
     each = slow.settings.limits.running_each
     running = [begin(slow, epsilon=0.1 + number / 100) for number in range(each)]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from tacit.ledger.permits import cost_to_dict
 from tacit.server.access import Action
-from tacit.server.asking import Planned, more_like_this
+from tacit.server.asking import Key, Planned, more_like_this
 from tacit.server.documents import Accepted, LineGiven, PreviewGiven, QuestionAsked, ReleaseGiven
 from tacit.server.place import Caller, Server, Who
 from tacit.server.releases import Document, as_arrow, as_csv, release_document, require_arrow
@@ -20,16 +20,6 @@ router = APIRouter(prefix="/v1", tags=["questions"])
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 FORMS: Final = {"text/csv": as_csv, ARROW: as_arrow}
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=180,
-        pattern=r"^[ -~]+$",
-        description="The same key with the same question on the same data is charged once.",
-    ),
-]
 
 
 @router.post("/preview", response_model=PreviewGiven)
@@ -71,8 +61,7 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     server = who.server
     if _wanted(request) == ARROW:
         require_arrow()  # before anything is charged
-    own_key = None if key is None else await run_in_threadpool(lambda: f"{who.name}/{key}")
-    planned, kept = await run_in_threadpool(_planned, who, question, request, own_key)
+    planned, kept = await run_in_threadpool(_planned, who, question, request, key)
     if kept is not None:
         server.metrics.released.labels("no").inc()
         return kept

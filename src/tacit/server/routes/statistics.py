@@ -15,7 +15,7 @@ from tacit.accounting.bounds import Cost
 from tacit.ledger.permits import cost_to_dict
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
-from tacit.server.asking import remaining
+from tacit.server.asking import Key, own_key, remaining
 from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
 from tacit.server.place import Caller, Who
 from tacit.server.timing import doubled
@@ -27,8 +27,11 @@ router = APIRouter(prefix="/v1", tags=["statistics"])
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     name: getattr(stats, name) for name in stats.__all__ if inspect.isfunction(getattr(stats, name))
 }
-COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "timeout_s"}
-"""What callers can say of any statistic; not who pays, whose rows they are, and how long it may run."""
+COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s"}
+"""What callers can say of any statistic; not who pays, whose rows they are, and how long it may run.
+
+The key is a header, as for questions.
+"""
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 WORK: Final = 4
 """How many units of work one statistic counts as for its class of time."""
@@ -39,10 +42,13 @@ WORK: Final = 4
     response_model=AnswerGiven,
     responses={202: {"model": Accepted, "description": "It takes longer; look for the answer under the job."}},
 )
-async def ask(who: Who, statistic: StatisticAsked) -> Response:
-    """Compute a statistic of one table privately, and charge it to the budget of its data set."""
+async def ask(who: Who, statistic: StatisticAsked, key: Key = None) -> Response:
+    """Compute a statistic of one table privately, and charge it to the budget of its data set.
+
+    The same statistic again is answered from what was released, at no cost.
+    """
     server = who.server
-    work = await run_in_threadpool(_planned, who, statistic)
+    work = await run_in_threadpool(_planned, who, statistic, key)
     limits = server.settings.limits
     wait_s = limits.wait_s if statistic.wait_s is None else min(statistic.wait_s, limits.wait_s)
     found = await server.jobs.answered(who.name, work, doubled(WORK, server.settings.timing_class_s), wait_s)
@@ -52,7 +58,7 @@ async def ask(who: Who, statistic: StatisticAsked) -> Response:
     return Response(json.dumps(found, allow_nan=False), 200, None, "application/json")
 
 
-def _planned(who: Caller, statistic: StatisticAsked) -> Callable[[], dict[str, Any]]:
+def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> Callable[[], dict[str, Any]]:
     """Check who asks for what, and return what is still to be done."""
     who.require(Action.SERVER_READ)
     function = FUNCTIONS.get(statistic.function)
@@ -79,7 +85,7 @@ def _planned(who: Caller, statistic: StatisticAsked) -> Callable[[], dict[str, A
     if analyst is not None:
         arguments["analyst"] = analyst
     limits = who.server.settings.limits
-    arguments["timeout_s"] = limits.question_s
+    arguments |= {"key": own_key(who, key), "timeout_s": limits.question_s}
 
     def work() -> dict[str, Any]:
         answer = function(**arguments)
