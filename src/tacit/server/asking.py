@@ -20,7 +20,7 @@ from tacit.query.parse import named_tables
 from tacit.server.access import Action
 from tacit.server.documents import LimitsAsked, QuestionAsked
 from tacit.server.place import Caller, of_table
-from tacit.server.releases import release_document
+from tacit.server.releases import release_document, require_shown
 from tacit.server.wire import read
 
 Key = Annotated[
@@ -66,6 +66,7 @@ class Planned:
             raise
         for name in plan.tables:
             caller.require(action, of_table(road.schema.table(name)))
+        require_shown(plan, caller.server.settings.limits.rows)
         analyst = caller.payer(plan.datasets)
         return cls(caller, road, replace(asked, analyst=analyst), plan)
 

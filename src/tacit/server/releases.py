@@ -15,7 +15,7 @@ from typing import Any, Final
 from tacit.accounting.bounds import Cost
 from tacit.ledger.permits import cost_to_dict, time_of
 from tacit.privacy.errors import TooWide, Unavailable, UnknownName
-from tacit.query import Release
+from tacit.query import Plan, Release
 from tacit.server.database import Database
 from tacit.server.wire import kind_of, written
 
@@ -28,17 +28,22 @@ SHOWN_ROWS_MAX: Final = 1_000
 
 
 def release_document(release: Release, level: float, remaining: dict[str, Cost], rows_max: int) -> Document:
-    """Return an answer as it goes over the wire."""
-    if len(release.rows) > rows_max:
-        raise TooWide(
-            f"the answer has {len(release.rows):,} rows, and the server shows {rows_max:,}",
-            accepted="ask for fewer with LIMIT; that costs nothing more",
+    """Return an answer as it goes over the wire: its first `rows_max` rows, if how many it has was not public.
+
+    More than that of a public number were refused before the charge (`require_shown`).
+    """
+    rows, card = release.rows[:rows_max], release.card
+    if len(rows) < len(release.rows):
+        card += (
+            f" The server shows {rows_max:,} of {len(release.rows):,} rows; LIMIT and OFFSET show the others at no "
+            "further cost."
         )
-    rows = release.rows
     return {
         "columns": [{"name": name, "kind": kind_of([row[name] for row in rows])} for name in release.columns],
         "rows": written(rows),
-        "intervals": [{name: written(span) for name, span in row.items()} for row in release.intervals(level)],
+        "intervals": [
+            {name: written(span) for name, span in row.items()} for row in release.intervals(level)[:rows_max]
+        ],
         "level": level,
         "cost": cost_to_dict(release.cost),
         "remaining": {name: cost_to_dict(cost) for name, cost in remaining.items()},
@@ -46,9 +51,24 @@ def release_document(release: Release, level: float, remaining: dict[str, Cost],
         "permits": [permit.id for permit in release.permits],
         "datasets": list(release.datasets),
         "counted": release.counted,
-        "card": release.card,
+        "card": card,
         "simulated": release.simulated,
     }
+
+
+def require_shown(plan: Plan, rows_max: int) -> None:
+    """Raise TooWide if it is public how many rows an answer has, and that is more than the server shows."""
+    question = plan.question
+    if plan.domains is None or question.after or question.distinct or question.having is not None:
+        return  # how many there are follows from what is released
+    count = max(0, (plan.rows or 0) - question.offset)
+    if question.limit is not None:
+        count = min(count, question.limit)
+    if count > rows_max:
+        raise TooWide(
+            f"the answer has {count:,} rows, and the server shows {rows_max:,}",
+            accepted="ask for fewer groups, or show fewer at once with LIMIT and OFFSET, which cost nothing more",
+        )
 
 
 def as_csv(document: Document) -> bytes:

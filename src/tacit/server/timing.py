@@ -17,7 +17,12 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from sqlglot import exp
+
+from tacit.curator.statistics import PlannedStatistic
+from tacit.privacy.tables import TEXT_LENGTH_MAX
 from tacit.query import Plan
+from tacit.query.scalars import trees
 
 STEP_S: Final = 4e-8
 """How long a step of `Plan.work` takes an engine at most: measured up to 10 ns on DuckDB and PostgreSQL, 20 ns on
@@ -56,6 +61,18 @@ def class_of(plan: Plan, first_s: float) -> float:
     """
     statements = len((*plan.learning, *plan.statements)) * max(1, len(plan.tables))
     return doubled(max(statements, 2 * plan.work * STEP_S / first_s), first_s)
+
+
+def class_of_statistic(statistic: PlannedStatistic, first_s: float) -> float:
+    """Return the seconds of a statistic's class, by the rule for questions (`class_of`).
+
+    A statistic reads one table. A text has at most 4,096 characters, of which CHARACTERS_READ are read in a step.
+    """
+    statements = statistic.statements()
+    text_steps = TEXT_LENGTH_MAX // trees.CHARACTERS_READ
+    columns = sum(1 for tree in statements for _ in tree.find_all(exp.Column))
+    work = statistic.unit_rows * (sum(map(trees.work, statements)) + text_steps * columns)
+    return doubled(max(len(statements), 2 * work * STEP_S / first_s), first_s)
 
 
 def doubled(times: float, first_s: float) -> float:

@@ -139,6 +139,10 @@ class ListedTop(Plan):
         return "bars"
 
     @property
+    def numbers(self) -> int:
+        return min(self.k, self.part.by[0].cells)
+
+    @property
     def keys(self) -> list[tuple[Any, ...]] | None:
         return [(self.part.by[0].values[place],) for place in self.chosen]
 
@@ -188,6 +192,10 @@ class SelectedTop(Plan):
     @property
     def picture(self) -> str:
         return "bars"
+
+    @property
+    def numbers(self) -> int:
+        return self.k
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:

@@ -45,13 +45,6 @@ RELATION_WEIGHTS: Final = (0.5, 0.7, 0.7, 1.0, 0.6, 0.6)
 class TestAnswer(Answer):
     """What was released of a test: `value` is the p-value, `interval` is that of `estimate`."""
 
-    @classmethod
-    def of(cls, answer: Answer) -> TestAnswer:
-        """Return the answer of a plan that is a test."""
-        made = cls.__new__(cls)
-        vars(made).update(vars(answer))
-        return made
-
     @cached_property
     def _outcome(self) -> Outcome:
         plan = self.plan

@@ -128,6 +128,10 @@ class Learnt(Plan):
         return (*learnt, *self.plan.lines)
 
     @property
+    def numbers(self) -> int:
+        return self.plan.numbers
+
+    @property
     def keys(self) -> list[tuple[Any, ...]] | None:
         return self.plan.keys
 

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.ledger.answer_size import INTEGER_BYTES, REAL_BYTES
+from tacit.ledger.answer_size import INTEGER_BYTES, REAL_BYTES, written_bytes
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
@@ -64,6 +64,17 @@ class Plan(ABC):
     def key_names(self) -> tuple[str, ...]:
         """What the parts of a key are called."""
         return ()
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the value has at most."""
+        keys = self.keys
+        return 1 if keys is None else len(keys)
+
+    @property
+    def keys_bytes(self) -> int:
+        """How many bytes the keys take at most, in the written form of an answer."""
+        return written_bytes([list(map(str, key)) for key in self.keys or ()])
 
     @property
     def picture(self) -> str:

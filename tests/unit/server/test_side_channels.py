@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
+from tacit import stats
 from tacit.curator import road
+from tacit.curator.statistics import PlannedStatistic, PlanningTable
 from tacit.privacy.errors import EngineFailed
 from tacit.server import jobs
-from tacit.server.timing import Clock, padded_s
+from tacit.server.timing import STEP_S, Clock, class_of_statistic, doubled, padded_s
+from tests.support.statistic_calls import CALLS, PRICE
 from tests.unit.server import clinic
 from tests.unit.server.clinic import ROWS, Clinic
 
@@ -101,6 +104,33 @@ def test_the_class_of_a_plan_is_the_same_whatever_the_rows(
     classes = [clock.class_s for clock, *_ in clocks]
     assert classes[0::2] == classes[1::2]
     assert len(classes) == 6
+
+
+STATISTICS = {"mean": 1, "top_k": 2, "marginals": 1}
+"""Statistics, and how many statements their plans have."""
+
+
+def test_the_class_of_a_statistic_follows_from_its_plan_whatever_the_rows(
+    both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = struck(monkeypatch)
+    for function, statements in STATISTICS.items():
+        for place in both:
+            asked = {"function": function, "arguments": {**CALLS[function], **PRICE}}
+            assert place.call("analyst.visits", "POST", "/v1/statistics", json=asked).status_code == 200
+        seen = {clock.class_s for clock, *_ in clocks}
+        assert seen == {doubled(statements, CLASS_S)}
+        clocks.clear()
+
+
+def test_the_class_of_a_statistic_has_room_for_the_work_of_one_unit(clinic_place: Clinic) -> None:
+    """In a first class that is too short for what 64 rows of a unit can add, the class is doubled until it fits."""
+    edges = [float(number) for number in range(4_000)]
+    column = PlanningTable(clinic_place.curator.table("visits"))["age"]
+    asked = {"values": column, "edges": edges, "epsilon": 0.5, "rows_per_unit": 1}
+    planned = PlannedStatistic.of(stats.histogram, asked)
+    assert class_of_statistic(planned, 1.0) == 1.0
+    assert class_of_statistic(planned, 1e-6) > 2 * planned.unit_rows * len(edges) * STEP_S
 
 
 def struck(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Clock, float, float]]:

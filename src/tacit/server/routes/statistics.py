@@ -12,29 +12,34 @@ from starlette.concurrency import run_in_threadpool
 
 from tacit import stats
 from tacit.accounting.bounds import Cost
+from tacit.curator.statistics import PlannedStatistic, PlanningTable
+from tacit.ledger.answer_size import REAL_BYTES, require_keepable
 from tacit.ledger.permits import cost_to_dict
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
 from tacit.server.asking import Key, own_key, remaining
 from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
 from tacit.server.place import Caller, Who
-from tacit.server.timing import doubled
+from tacit.server.timing import class_of_statistic
 from tacit.server.wire import read, written
 from tacit.stats.asking import Asked
+from tacit.stats.plan import Plan
 
 router = APIRouter(prefix="/v1", tags=["statistics"])
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    name: getattr(stats, name) for name in stats.__all__ if inspect.isfunction(getattr(stats, name))
+    name: getattr(stats, name)
+    for name in stats.__all__
+    if inspect.isfunction(getattr(stats, name)) and name != "workload"
 }
+"""All but the one whose workloads are objects of the caller's process."""
+
 COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s"}
 """What callers can say of any statistic; not who pays, whose rows they are, and how long it may run.
 
 The key is a header, as for questions.
 """
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-WORK: Final = 4
-"""How many units of work one statistic counts as for its class of time."""
 
 
 @router.post(
@@ -48,18 +53,18 @@ async def ask(who: Who, statistic: StatisticAsked, key: Key = None) -> Response:
     The same statistic again is answered from what was released, at no cost.
     """
     server = who.server
-    work = await run_in_threadpool(_planned, who, statistic, key)
+    work, class_s = await run_in_threadpool(_planned, who, statistic, key)
     limits = server.settings.limits
     wait_s = limits.wait_s if statistic.wait_s is None else min(statistic.wait_s, limits.wait_s)
-    found = await server.jobs.answered(who.name, work, doubled(WORK, server.settings.timing_class_s), wait_s)
+    found = await server.jobs.answered(who.name, work, class_s, wait_s)
     if isinstance(found, str):
         return Response(json.dumps({"job": found}), 202, {"Location": f"/v1/jobs/{found}"}, "application/json")
     server.metrics.released.labels("yes" if found["permit"] else "no").inc()
     return Response(json.dumps(found, allow_nan=False), 200, None, "application/json")
 
 
-def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> Callable[[], dict[str, Any]]:
-    """Check who asks for what, and return what is still to be done."""
+def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> tuple[Callable[[], dict[str, Any]], float]:
+    """Plan a statistic, and return what is still to be done and in which class of time; nothing is charged."""
     who.require(Action.SERVER_READ)
     function = FUNCTIONS.get(statistic.function)
     if function is None:
@@ -87,11 +92,23 @@ def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> Callabl
     limits = who.server.settings.limits
     arguments |= {"key": own_key(who, key), "timeout_s": limits.question_s}
 
-    def work() -> dict[str, Any]:
-        answer = function(**arguments)
-        return _document(answer, statistic.level, remaining(who, datasets), limits.rows)
+    planned = PlannedStatistic.of(function, arguments)
+    _require_shown(planned.plan, limits.rows)
 
-    return work
+    def work() -> dict[str, Any]:
+        return _document(planned.release(), statistic.level, remaining(who, datasets))
+
+    return work, class_of_statistic(planned, who.server.settings.timing_class_s)
+
+
+def _require_shown(plan: Plan, rows_max: int) -> None:
+    """Raise TooWide if the answer could have more numbers than the server shows, or more bytes than are answered."""
+    if plan.numbers > rows_max:
+        raise TooWide(
+            f"the answer has up to {plan.numbers:,} numbers, and the server shows {rows_max:,}",
+            accepted="ask for fewer or coarser cells",
+        )
+    require_keepable(plan.keys_bytes + 3 * REAL_BYTES * plan.numbers)  # each number, and the ends of its interval
 
 
 def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> None:
@@ -107,7 +124,7 @@ def _read(who: Caller, value: Any, datasets: dict[str, None]) -> Any:
         case {"table": str() as name, "column": str() as column, **rest} if not rest:
             table = who.table(name, Action.QUESTION_ASK)
             datasets[table.dataset] = None
-            return who.server.curator.table(table.name)[column]
+            return PlanningTable(who.server.curator.table(table.name))[column]
         case dict() if "date" not in value and "time" not in value:
             return {key: _read(who, one, datasets) for key, one in value.items()}
         case list():
@@ -115,11 +132,9 @@ def _read(who: Caller, value: Any, datasets: dict[str, None]) -> Any:
     return read(value)
 
 
-def _document(answer: stats.Answer, level: float, left: dict[str, Cost], rows_max: int) -> dict[str, Any]:
+def _document(answer: stats.Answer, level: float, left: dict[str, Cost]) -> dict[str, Any]:
     """Return the answer of a statistic as it goes over the wire."""
     keys = answer.keys
-    if keys is not None and len(keys) > rows_max:
-        raise TooWide(f"the answer has {len(keys):,} numbers, and the server shows {rows_max:,}")
     span = answer.interval(level)
     facts: dict[str, Any] = {}
     if isinstance(answer, stats.TestAnswer):

@@ -28,11 +28,6 @@ class WorkloadAnswer(Answer):
     Intervals are around the estimates of least squares, which are unbiased.
     """
 
-    @classmethod
-    def of(cls, answer: Answer) -> WorkloadAnswer:
-        """Return the same answer, with the methods of workloads."""
-        return cls(answer.plan, answer.noisy, answer.cost, answer.permit, answer._protected)
-
     @cached_property
     def _found(self) -> Found:
         assert isinstance(self.plan, WorkloadPlan)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from tacit.ledger.answer_size import written_bytes
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.errors import InvalidInput, TooLarge
@@ -68,6 +69,34 @@ class WorkloadPlan(Plan):
     @property
     def key_names(self) -> tuple[str, ...]:
         return ("table", "cell")
+
+    @property
+    def numbers(self) -> int:
+        return sum(math.prod(map(len, labels)) for _, labels in self._shown)
+
+    @property
+    def keys_bytes(self) -> int:
+        total = 0
+        for title, labels in self._shown:
+            count = math.prod(map(len, labels))
+            texts = sum(count // len(one) * written_bytes(list(map(str, one))) for one in labels)
+            total += texts + count * written_bytes([title])
+        return total
+
+    @property
+    def _shown(self) -> Iterator[tuple[str, tuple[tuple[Any, ...], ...]]]:
+        """What the tables are called that an answer shows, and the cells along each side (`Found.shown`)."""
+        for part in self.parts:
+            if isinstance(part, Line):
+                if not part.levels:
+                    yield f"up to each {part.name}", (labels_of(part.cut),)
+                yield from ((level.name, (level.labels,)) for level in part.levels)
+            elif isinstance(part, Crossed):
+                yield ", ".join(part.names), (labels_of(part.cuts[0]), labels_of(part.cuts[1]))
+            elif isinstance(part, Tables):
+                for chosen in part.sets:
+                    title = ", ".join(part.names[one] for one in chosen) or "total"
+                    yield title, tuple(labels_of(part.cuts[one]) for one in chosen)
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         return tuple(one for part in self.parts for one in part.measure(rows, self.columns, source))
