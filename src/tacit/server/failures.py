@@ -7,6 +7,7 @@ code and the kind of the error, never its text, which might hold a value.
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Mapping
@@ -53,6 +54,14 @@ _COSTS: Final = ("asked", "remaining", "fits")
 _LOG: Final = logging.getLogger("tacit.server")
 
 
+class Escaped(JSONResponse):
+    """A document in ASCII, so that whatever a request held can be quoted, also what UTF-8 cannot write."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the document as it is sent."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 def status_of(error: TacitError) -> int:
     """Return the HTTP status of an error."""
     for kind in type(error).__mro__:
@@ -73,7 +82,7 @@ def response_of(error: TacitError) -> JSONResponse:
         headers["Retry-After"] = str(max(1, round(after_s)))
     if isinstance(error, errors.NotKnown):
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(document_of(error), status_of(error), headers)
+    return Escaped(document_of(error), status_of(error), headers)
 
 
 def install(app: FastAPI) -> None:
@@ -92,12 +101,12 @@ def install(app: FastAPI) -> None:
         sentence = {404: "nothing is at this address; /openapi.json lists what is", 405: "this address takes others"}
         name = HTTPStatus(error.status_code).name.title().replace("_", "")
         document = _document("T100", name, sentence.get(error.status_code, f"{name}: see /openapi.json"))
-        return JSONResponse(document, error.status_code, {**(error.headers or {}), CODE_HEADER: "T100"})
+        return Escaped(document, error.status_code, {**(error.headers or {}), CODE_HEADER: "T100"})
 
 
 def response_of_unforeseen(error: BaseException) -> JSONResponse:
     """Return the answer to a request that met a defect of tacit."""
-    return JSONResponse(unforeseen(error), int(HTTPStatus.INTERNAL_SERVER_ERROR), {CODE_HEADER: TacitError.code})
+    return Escaped(unforeseen(error), int(HTTPStatus.INTERNAL_SERVER_ERROR), {CODE_HEADER: TacitError.code})
 
 
 def misshapen(error: RequestValidationError) -> errors.InvalidInput:

@@ -29,7 +29,7 @@ def test_a_second_column_that_is_missing_is_asked_for() -> None:
 
 @pytest.mark.parametrize("statistic", [stats.ranges, stats.prefixes])
 def test_a_column_is_called_by_a_text(statistic: Any) -> None:
-    with pytest.raises(WrongType, match="called by a text"):
+    with pytest.raises(WrongType, match="must be a text"):
         statistic(VALUES, edges=[0, 2, 4], name=[], **ASKED)
 
 

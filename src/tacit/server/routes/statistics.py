@@ -15,13 +15,13 @@ from tacit.accounting.bounds import Cost
 from tacit.curator.statistics import PlannedStatistic, PlanningTable
 from tacit.ledger.answer_size import REAL_BYTES, require_keepable
 from tacit.ledger.permits import cost_to_dict
-from tacit.privacy.errors import InvalidInput, TooWide
+from tacit.privacy.errors import InvalidInput, TooLarge, TooWide
 from tacit.server.access import Action
 from tacit.server.asking import Key, own_key, remaining
 from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
 from tacit.server.place import Caller, Who
 from tacit.server.timing import class_of_statistic
-from tacit.server.wire import read, written
+from tacit.server.wire import DEPTH_MAX, read, written
 from tacit.stats.asking import Asked
 from tacit.stats.plan import Plan
 
@@ -118,17 +118,20 @@ def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> Non
             raise InvalidInput(f"{statistic.function} needs its argument {name}", name=name)
 
 
-def _read(who: Caller, value: Any, datasets: dict[str, None]) -> Any:
+def _read(who: Caller, value: Any, datasets: dict[str, None], depth: int = 0) -> Any:
     """Return an argument: columns of tables that the caller may ask about, otherwise what was written."""
+    most = who.server.settings.limits.rows + 1  # the edges of as many cells as an answer can show
+    if depth > DEPTH_MAX or (isinstance(value, list | dict) and len(value) > most):
+        raise TooLarge(f"a value is nested {DEPTH_MAX} deep at most, and has at most {most:,} parts", name="arguments")
     match value:
         case {"table": str() as name, "column": str() as column, **rest} if not rest:
             table = who.table(name, Action.QUESTION_ASK)
             datasets[table.dataset] = None
             return PlanningTable(who.server.curator.table(table.name))[column]
         case dict() if "date" not in value and "time" not in value:
-            return {key: _read(who, one, datasets) for key, one in value.items()}
+            return {key: _read(who, one, datasets, depth + 1) for key, one in value.items()}
         case list():
-            return [_read(who, one, datasets) for one in value]
+            return [_read(who, one, datasets, depth + 1) for one in value]
     return read(value)
 
 

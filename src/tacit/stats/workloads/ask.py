@@ -23,6 +23,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from tacit.privacy import texts
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, OutOfRange, TooLarge, WrongType
 from tacit.privacy.numbers import whole
@@ -104,9 +105,7 @@ def hierarchy(
 
 
 def _text(name: object) -> str:
-    if not isinstance(name, str):
-        raise WrongType("a column is called by a text", name="name", value=name)
-    return name
+    return texts.source_name("name", name)
 
 
 def _named(columns: object) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
 from tacit.privacy.numbers import whole
+from tacit.privacy.texts import is_unicode, source_name
 
 SETS_MAX: Final = 4096
 WAYS_MAX: Final = 6
@@ -128,6 +129,8 @@ class Marginals(Workload):
             raise InvalidInput("tables are asked by columns that differ, at least one", name="columns", value=names)
         if sets is None:
             listed = ways if isinstance(ways, Sequence) and not isinstance(ways, str) else [ways]
+            if len(listed) > SETS_MAX:
+                raise TooLarge(f"ways are at most {SETS_MAX} numbers", name="ways")
             sizes = sorted({whole("ways", one, at_least=0) for one in listed})
             if not sizes or sizes[-1] > min(WAYS_MAX, len(columns)):
                 raise OutOfRange(
@@ -198,16 +201,15 @@ class Union(Workload):
 
 def _groups(level: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
     """Return a level as pairs of child and parent."""
-    for parent in level.values():
-        if not isinstance(parent, str | int | float | date | None):
-            raise WrongType(
-                "a level is a mapping from child to parent: texts, numbers or dates", name="levels", value=parent
-            )
+    for pair in level.items():
+        for one in pair:
+            if not isinstance(one, str | int | float | date | None) or (isinstance(one, str) and not is_unicode(one)):
+                raise WrongType(
+                    "a level is a mapping from child to parent: texts, numbers or dates", name="levels", value=one
+                )
     return tuple(level.items())
 
 
 def named(column: object) -> str:
     """Return the name of a column, or refuse what is none."""
-    if not isinstance(column, str) or not column:
-        raise WrongType("a workload names its columns by text", name="column", value=column)
-    return column
+    return source_name("column", column)
