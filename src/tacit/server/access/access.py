@@ -1,7 +1,7 @@
 """The one door: who asks, what they may do, and the record of what was refused.
 
 `Access` binds people, tokens, browser sessions, the throttle and the audit over one database, and keeps no state of its
-own but what `tokens` remembers for a minute. Every method may be called from several threads and processes at once.
+own. Every method may be called from several threads and processes at once.
 `by` and `address` say who made a change and from where; nothing stands for the command line of the folder.
 """
 
@@ -19,7 +19,7 @@ from tacit.server.access.browsers import Browsers, NewSession
 from tacit.server.access.hashing import PASSWORD_LENGTH_MAX, Hasher
 from tacit.server.access.people import People, Person, require_active
 from tacit.server.access.roles import Action, Actor, Grant, Resource, Role, may
-from tacit.server.access.throttle import Throttle, address_key, name_key
+from tacit.server.access.throttle import Throttle, address_key, guess_key
 from tacit.server.access.tokens import NewToken, Token, Tokens
 from tacit.server.database import Database
 
@@ -39,7 +39,7 @@ class Access:
         self._audit = Audit(database, clock)
         self._throttle = Throttle(database, clock)
         self._people = People(database, clock, self._hasher, self._audit)
-        self._tokens = Tokens(database, clock, self._hasher, self._audit, self._throttle)
+        self._tokens = Tokens(database, clock, self._audit)
         self._browsers = Browsers(database, clock)
         self._checking = [Lock() for _ in range(LOCKS)]
 
@@ -119,8 +119,9 @@ class Access:
 
     def login(self, name: str, password: str, address: str = "") -> NewSession:
         """Begin a browser's session; unknown people and wrong passwords look alike and take the same time."""
-        guessed, keys = name_key(name), [name_key(name), address_key(address)]
-        with self._checking[int(guessed[-8:], 16) % LOCKS]:  # guesses at one name are looked at one after another
+        guessed = guess_key(name, address)
+        keys = [guessed, address_key(address)]
+        with self._checking[int(keys[1][-8:], 16) % LOCKS]:  # guesses of one address are looked at one after another
             try:
                 self._throttle.check(keys)
                 hashed = self._people.password_hash(name)

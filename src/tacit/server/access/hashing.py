@@ -1,9 +1,8 @@
-"""Passwords and tokens as argon2id hashes: slow to guess, salted, and never more than a few at a time.
+"""Passwords as argon2id hashes: slow to guess, salted, and never more than a few at a time.
 
-Passwords are chosen by people and get the library's own parameters. Tokens are random in full, so nobody finds one by
-guessing, however fast; they get parameters that take a few milliseconds and 1 MiB, for they are checked often. Hashes
-are made in few threads of their own, because each thread that ever made one keeps its memory. A hash that belongs to
-nobody (`nobodys_password`) takes as long to check as a real one, so the time does not tell whether a name is known.
+They get the library's own parameters. Tokens are random in full and have a plain digest (`tokens`). Hashes are made in
+few threads of their own, because each thread that ever made one keeps its memory. A hash that belongs to nobody
+(`nobodys_password`) takes as long to check as a real one, so the time does not tell whether a name is known.
 """
 
 from __future__ import annotations
@@ -24,13 +23,10 @@ if TYPE_CHECKING:
 PASSWORD_LENGTH_MAX: Final = 1024
 AT_ONCE_MAX: Final = 2
 WAIT_S_MAX: Final = 5.0
-TOKEN_TIME_COST: Final = 8
-TOKEN_MEMORY_KIB: Final = 1024
-_TOKEN_PARALLELISM: Final = 1
 
 
 class Hasher:
-    """Hashes passwords and tokens, and compares them; with `is_cheap` it does so in a millisecond, for tests only."""
+    """Hashes passwords and compares them; with `is_cheap` it does so in a millisecond, for tests only."""
 
     def __init__(self, *, is_cheap: bool = False) -> None:
         self._is_cheap = is_cheap
@@ -41,11 +37,6 @@ class Hasher:
         """Return a new hash of a password."""
         with self._turn():
             return self._threads.submit(self._for_passwords.hash, text).result()
-
-    def hash_token(self, text: str) -> str:
-        """Return a new hash of a token's secret."""
-        with self._turn():
-            return self._threads.submit(self._for_tokens.hash, text).result()
 
     def matches(self, hashed: str, text: str) -> bool:
         """Say whether a text is the one that was hashed."""
@@ -76,7 +67,7 @@ class Hasher:
     def _turn(self) -> Iterator[None]:
         """Wait for a turn: each hash takes memory and a core, so a flood of them ends in refusals."""
         if not self._turns.acquire(timeout=WAIT_S_MAX):
-            raise Throttled("too many passwords and tokens are being checked; try again soon", retry_after_s=WAIT_S_MAX)
+            raise Throttled("too many passwords are being checked; try again soon", retry_after_s=WAIT_S_MAX)
         try:
             yield
         finally:
@@ -87,14 +78,6 @@ class Hasher:
         from argon2 import PasswordHasher
 
         return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1) if self._is_cheap else PasswordHasher()
-
-    @cached_property
-    def _for_tokens(self) -> PasswordHasher:
-        from argon2 import PasswordHasher
-
-        if self._is_cheap:
-            return self._for_passwords
-        return PasswordHasher(TOKEN_TIME_COST, TOKEN_MEMORY_KIB, _TOKEN_PARALLELISM)
 
 
 def sha256(text: str) -> str:

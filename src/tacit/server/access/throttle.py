@@ -1,9 +1,10 @@
 """Waiting after failures: who guesses has to wait, longer each time, whichever process of the server is asked.
 
 From the fifth failure of a key on, the next attempt is looked at after 1 s, 2 s, 4 s and so on, up to 15 minutes; a
-right password during the wait is refused, too, so that guesses cannot be made meanwhile. Keys are what is guessed at
-(a name, a token) and where guesses come from (an address); only their digests are stored. Counts lie in the server's
-database, so several processes share them.
+right password during the wait is refused, too, so that guesses cannot be made meanwhile. Keys are where guesses come
+from (an address), by itself and together with the name that is guessed at; a name alone is no key, for whoever knows it
+could keep its person from logging in. Only digests of keys are stored. Counts lie in the server's database, so several
+processes share them.
 """
 
 from __future__ import annotations
@@ -24,26 +25,25 @@ _SECOND_US: Final = 1_000_000
 _ADDRESS: Final = "address:"
 
 
-def name_key(name: str) -> str:
-    """Return the key of guesses at a person's password."""
-    return "name:" + sha256(name.casefold())
-
-
-def token_key(token_id: str) -> str:
-    """Return the key of guesses at a token's secret."""
-    return "token:" + sha256(token_id)
+def guess_key(name: str, address: str) -> str:
+    """Return the key of guesses at a person's password that come from one address."""
+    return "guess:" + sha256(f"{_network(address)} {name.casefold()}")
 
 
 def address_key(address: str) -> str:
-    """Return the key of guesses that come from one address; a whole IPv6 network counts as one."""
+    """Return the key of guesses that come from one address, at whatever name."""
+    return _ADDRESS + sha256(_network(address))
+
+
+def _network(address: str) -> str:
+    """Return an address in its usual form; a whole IPv6 network counts as one."""
     try:
         parsed = ipaddress.ip_address(address)
-        if isinstance(parsed, ipaddress.IPv6Address):
-            parsed = parsed.ipv4_mapped or ipaddress.ip_address(int(parsed) >> 64 << 64)
-        address = str(parsed)
     except ValueError:
-        pass  # a name, or nothing at all
-    return _ADDRESS + sha256(address)
+        return address  # a name, or nothing at all
+    if isinstance(parsed, ipaddress.IPv6Address):
+        parsed = parsed.ipv4_mapped or ipaddress.ip_address(int(parsed) >> 64 << 64)
+    return str(parsed)
 
 
 class Throttle:

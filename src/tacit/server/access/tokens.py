@@ -1,20 +1,20 @@
-"""Tokens for programs: `tacit_<id>_<secret>`, shown once, stored as a hash, narrowed, expiring, revocable.
+"""Tokens for programs: `tacit_<id>_<secret>`, shown once, stored as a digest, narrowed, expiring, revocable.
 
 Promise: a token is worth what its person may do at this moment, within the token's own limit, until it expires or is
-revoked; all of that is looked up at every request. That the secret is right is remembered for at most a minute in
-memory, by the digest of the token, so that the slow hash is not paid for each request. Wrong secrets for a token that
-exists make it wait, as wrong passwords do.
+revoked; all of that is looked up at every request. A secret has 256 random bits, so nobody finds one by guessing, and
+its SHA-256 digest is as good as a slow hash: comparing it takes microseconds. So wrong secrets cost nothing worth
+counting, and whoever knows the identifier of a token cannot keep the right secret waiting.
 """
 
 from __future__ import annotations
 
+import hmac
 import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
 from typing import Any, Final, NoReturn
 
 from tacit.ledger.permits import time_of
@@ -24,16 +24,14 @@ from tacit.privacy.errors import (
     LedgerUnavailable,
     NotKnown,
     OutOfRange,
-    Throttled,
     TooLarge,
     UnknownName,
     WrongType,
 )
 from tacit.server.access.audit import DONE, Audit
-from tacit.server.access.hashing import Hasher, sha256
+from tacit.server.access.hashing import sha256
 from tacit.server.access.people import grants_of, is_name, require_active
 from tacit.server.access.roles import Action, Actor, Limit, Resource, Role
-from tacit.server.access.throttle import Throttle, token_key
 from tacit.server.database import Database
 
 DAYS_MAX: Final = 365
@@ -44,10 +42,7 @@ TOKENS_MAX: Final = 100
 ENDED_MAX: Final = 1_000
 """How many there are at most together with those that have ended, which are shown for another month."""
 
-REMEMBERED_US: Final = 60_000_000
-REMEMBERED_MAX: Final = 4096
 USE_NOTED_EVERY_US: Final = 60_000_000
-LOCKS: Final = 64
 _DAY_US: Final = 86_400_000_000
 KEPT_AFTER_END_US: Final = 30 * _DAY_US
 _ID: Final = re.compile(r"[0-9a-f]{12}", re.ASCII)
@@ -86,17 +81,10 @@ class Token:
 class Tokens:
     """Every token."""
 
-    def __init__(
-        self, database: Database, clock: Callable[[], int], hasher: Hasher, audit: Audit, throttle: Throttle
-    ) -> None:
+    def __init__(self, database: Database, clock: Callable[[], int], audit: Audit) -> None:
         self._database = database
         self._clock = clock
-        self._hasher = hasher
         self._audit = audit
-        self._throttle = throttle
-        self._remembered: dict[str, int] = {}
-        self._lock = Lock()
-        self._checking = [Lock() for _ in range(LOCKS)]
 
     def create(
         self, person: str, label: str, days: int, role: Role | str | None, dataset: str | None, by: str, address: str
@@ -111,7 +99,6 @@ class Tokens:
         if not 1 <= days <= DAYS_MAX:
             raise OutOfRange(f"a token lasts 1 to {DAYS_MAX} days, not {days}", name="days", value=days)
         token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        hashed = self._hasher.hash_token(secret)
         now = self._clock()
         expires_at_us = now + days * _DAY_US
         with self._database.transaction() as execute:
@@ -130,7 +117,7 @@ class Tokens:
             execute(
                 "INSERT INTO tokens (id, person, label, secret_hash, role, dataset, created_at_us, expires_at_us, "
                 "is_revoked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (token_id, person, label, hashed, limit.role or "", limit.dataset or "", now, expires_at_us),
+                (token_id, person, label, sha256(secret), limit.role or "", limit.dataset or "", now, expires_at_us),
             )
             resource = Resource(limit.dataset, None, person)
             self._audit.add(execute, by, Action.TOKEN_WRITE, resource, DONE, address)
@@ -168,16 +155,10 @@ class Tokens:
             self._audit.note("", "token.use", Resource(), NotKnown.code, address)
             raise NotKnown(UNKNOWN)
         token_id, secret = match[1], match[2]
-        person, hashed, role, dataset, expires_at_us, used_at_us, is_revoked, is_active = rows[0][:8]
+        person, digest, role, dataset, expires_at_us, used_at_us, is_revoked, is_active = rows[0][:8]
         now = self._clock()
-        if is_revoked or not is_active or expires_at_us <= now:
-            self._refuse(token_id, person, address)
-        try:
-            is_right = self._is_right(token_id, sha256(text), hashed, secret)
-        except Throttled as error:
-            self._audit.note(f"token {token_id}", "token.use", Resource(person=person), error.code, address)
-            raise
-        if not is_right:
+        is_right = hmac.compare_digest(sha256(secret).encode(), digest.encode())
+        if is_revoked or not is_active or expires_at_us <= now or not is_right:
             self._refuse(token_id, person, address)
         if used_at_us is None or used_at_us <= now - USE_NOTED_EVERY_US:
             self._note_use(token_id, now)
@@ -191,35 +172,6 @@ class Tokens:
             "LEFT JOIN grants g ON g.person = p.name WHERE t.id = ?",
             (token_id,),
         )
-
-    def _is_right(self, token_id: str, digest: str, hashed: str, secret: str) -> bool:
-        """Compare a secret with its hash, or remember that it was right a moment ago."""
-        if self._is_remembered(digest):
-            return True
-        with self._checking[int(token_id, 16) % LOCKS]:  # many requests at once pay for one hash
-            if self._is_remembered(digest):
-                return True
-            key = token_key(token_id)
-            self._throttle.check([key])
-            if not self._hasher.matches(hashed, secret):
-                self._throttle.note([key])
-                return False
-            self._throttle.clear(key)
-            with self._lock:
-                if len(self._remembered) >= REMEMBERED_MAX:
-                    self._remembered.pop(next(iter(self._remembered)))
-                self._remembered[digest] = self._clock()
-            return True
-
-    def _is_remembered(self, digest: str) -> bool:
-        with self._lock:
-            since = self._remembered.get(digest)
-            if since is None:
-                return False
-            if 0 <= self._clock() - since < REMEMBERED_US:
-                return True
-            del self._remembered[digest]
-            return False
 
     def _note_use(self, token_id: str, now: int) -> None:
         earlier = now - USE_NOTED_EVERY_US

@@ -126,7 +126,7 @@ def test_after_five_failures_the_right_password_has_to_wait_too(access: Access, 
     fail(access, 5)
     compared = place.hasher.compared
     with pytest.raises(Throttled, match="in 1 s") as found:
-        access.login("bob", PASSWORD, "10.0.0.2")
+        access.login("bob", PASSWORD, "10.0.0.1")
     assert found.value.retry_after_s == 1
     assert place.hasher.compared == compared, "who has to wait costs no hash"
     clock.move(seconds=1)
@@ -139,13 +139,31 @@ def test_after_five_failures_the_right_password_has_to_wait_too(access: Access, 
     access.login("bob", PASSWORD, "10.0.0.1")
 
 
+def test_a_stranger_who_knows_a_name_does_not_lock_its_person_out(access: Access, place: Place, clock: Clock) -> None:
+    for number in range(20):
+        fail(access, 5, address=f"10.0.1.{number}")
+    for server in (access, place.access()):
+        server.login("bob", PASSWORD, "10.0.0.2")
+    with pytest.raises(Throttled):
+        access.login("bob", PASSWORD, "10.0.1.3")
+
+
+def test_forged_pages_do_not_lock_a_session(access: Access) -> None:
+    session = access.login("bob", PASSWORD, "10.0.0.1")
+    actor = access.actor_of_session(session.text)
+    for _ in range(50):
+        with pytest.raises(Forged):
+            access.check_csrf(actor, "forged", "10.0.0.9")
+    access.check_csrf(access.actor_of_session(session.text), session.csrf, "10.0.0.9")
+
+
 def test_two_processes_count_together(access: Access, place: Place) -> None:
     other = place.access()
     for turn in range(5):
         fail((access, other)[turn % 2], 1)
     for server in (access, other):
         with pytest.raises(Throttled):
-            server.login("bob", PASSWORD, "10.0.0.9")
+            server.login("bob", PASSWORD, "10.0.0.1")
 
 
 def test_an_address_that_guesses_at_many_names_has_to_wait(access: Access, clock: Clock) -> None:

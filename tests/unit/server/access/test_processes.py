@@ -65,7 +65,7 @@ def test_another_process_sees_at_once_what_was_revoked_removed_and_guessed(tmp_p
         for _ in range(5):
             tell("guess", "eve")
         with pytest.raises(Throttled):
-            access.login("eve", PASSWORD, "10.0.0.2")
+            access.login("eve", PASSWORD, "10.0.0.1")
         access.login("ana", PASSWORD, "10.0.0.2")
         other.stdin.close()
         assert other.wait(30) == 0

@@ -1,9 +1,8 @@
-"""Tokens: shown once, hashed, narrowed, expiring, revoked for everybody at once, and cheap when used again."""
+"""Tokens: shown once, stored as digests, narrowed, expiring, revoked for everybody at once, locked by nobody."""
 
+import hashlib
 import re
-import threading
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,12 @@ from tacit.privacy.errors import (
     NotKnown,
     NotPermitted,
     OutOfRange,
-    Throttled,
     TooLarge,
     UnknownName,
     WrongType,
 )
 from tacit.server.access import Access, Action, Grant, Hasher, Resource, Role
-from tacit.server.access.hashing import TOKEN_MEMORY_KIB, TOKEN_TIME_COST
-from tests.unit.server.access.places import PASSWORD, Clock, Place, sqlite_place
+from tests.unit.server.access.places import PASSWORD, Clock, Place
 
 
 def test_a_token_stands_for_its_person(access: Access, place: Place) -> None:
@@ -70,7 +67,7 @@ def test_a_token_expires(access: Access, clock: Clock) -> None:
         access.actor_of_token(text)
 
 
-def test_a_revoked_token_ends_at_once_in_every_process_whatever_is_remembered(access: Access, place: Place) -> None:
+def test_a_revoked_token_ends_at_once_in_every_process(access: Access, place: Place) -> None:
     made, other = access.create_token("bob"), place.access()
     for server in (access, other):
         server.actor_of_token(made.text)
@@ -88,23 +85,7 @@ def test_a_revoked_token_ends_at_once_in_every_process_whatever_is_remembered(ac
         access.token("\ud800")
 
 
-def test_the_slow_hash_is_paid_once_a_minute(access: Access, place: Place, clock: Clock) -> None:
-    text = access.create_token("bob").text
-    for _ in range(5):
-        access.actor_of_token(text)
-    assert place.hasher.compared == 1
-    clock.move(seconds=59)
-    access.actor_of_token(text)
-    assert place.hasher.compared == 1
-    clock.move(seconds=1)
-    access.actor_of_token(text)
-    assert place.hasher.compared == 2
-    clock.move(seconds=-3600)
-    access.actor_of_token(text)
-    assert place.hasher.compared == 3, "a clock that was set back must not make it remembered for longer"
-
-
-def test_what_is_remembered_is_one_token_and_not_its_neighbour(access: Access) -> None:
+def test_a_token_that_differs_in_one_character_is_another(access: Access) -> None:
     text = access.create_token("bob").text
     access.actor_of_token(text)
     for wrong in (text[:-1] + ("A" if text[-1] != "A" else "B"), text + "A", text[:-1], text.upper(), " " + text):
@@ -112,47 +93,24 @@ def test_what_is_remembered_is_one_token_and_not_its_neighbour(access: Access) -
             access.actor_of_token(wrong)
 
 
-def test_many_requests_at_once_pay_for_one_hash(tmp_path: Path) -> None:
-    place = sqlite_place(tmp_path)
-    access = place.access()
-    access.add_person("bob")
-    text = access.create_token("bob").text
-    seen: list[str] = []
-    threads = [threading.Thread(target=lambda: seen.append(access.actor_of_token(text).name)) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (seen, place.hasher.compared) == (["bob"] * 16, 1)
-    place.close()
-
-
-def test_wrong_secrets_of_a_token_that_exists_are_throttled_so_that_hashing_burns_no_cpu(
-    access: Access, place: Place, clock: Clock
-) -> None:
+@pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.2"])
+def test_who_knows_the_identifier_of_a_token_cannot_lock_it(access: Access, place: Place, address: str) -> None:
     made = access.create_token("bob")
-    wrong = f"tacit_{made.id}_{'A' * 43}"
-    for _ in range(5):
+    for _ in range(200):
         with pytest.raises(NotKnown):
-            access.actor_of_token(wrong)
-    assert place.hasher.compared == 5
+            access.actor_of_token(f"tacit_{made.id}_{'A' * 43}", "10.0.0.1")
     for server in (access, place.access()):
-        with pytest.raises(Throttled) as found:
-            server.actor_of_token(wrong)
-        assert found.value.retry_after_s == 1
-    assert place.hasher.compared == 5
-    clock.move(seconds=1)
-    assert access.actor_of_token(made.text).name == "bob"
+        assert server.actor_of_token(made.text, address).name == "bob"
+    assert place.hasher.compared == 0
     assert access.database.read("SELECT COUNT(*) FROM failures") == [(0,)]
 
 
-def test_a_token_that_is_remembered_is_not_kept_waiting_by_guesses_at_it(access: Access) -> None:
+def test_only_a_digest_of_a_secret_is_stored(access: Access) -> None:
     made = access.create_token("bob")
-    access.actor_of_token(made.text)
-    for _ in range(6):
-        with pytest.raises((NotKnown, Throttled)):
-            access.actor_of_token(f"tacit_{made.id}_{'A' * 43}")
-    assert access.actor_of_token(made.text).name == "bob"
+    secret = made.text.split("_", 2)[2]
+    assert access.database.read("SELECT secret_hash FROM tokens") == [(hashlib.sha256(secret.encode()).hexdigest(),)]
+    with pytest.raises(NotKnown):
+        access.actor_of_token(f"tacit_{made.id}_{hashlib.sha256(secret.encode()).hexdigest()[:43]}")
 
 
 def test_unknown_tokens_cost_no_hash(access: Access, place: Place) -> None:
@@ -162,7 +120,7 @@ def test_unknown_tokens_cost_no_hash(access: Access, place: Place) -> None:
     assert place.hasher.compared == 0
 
 
-def test_a_request_with_a_token_that_is_remembered_writes_nothing(
+def test_a_request_with_a_token_that_was_just_used_writes_nothing(
     access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = access.create_token("bob").text
@@ -227,18 +185,10 @@ def test_tokens_that_have_ended_are_kept_for_a_month_and_not_without_end(
     assert len(access.tokens("bob")) == 1
 
 
-def test_what_is_remembered_does_not_grow_without_end(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.server.access.tokens.REMEMBERED_MAX", 2)
-    for _ in range(4):
-        access.actor_of_token(access.create_token("bob").text)
-    assert len(access._tokens._remembered) == 2
-
-
-def test_the_real_parameters_are_argon2id_with_little_memory(tmp_path: Path) -> None:
+def test_passwords_are_argon2id_hashes() -> None:
     hasher = Hasher()
-    assert hasher.hash_token("x").startswith(f"$argon2id$v=19$m={TOKEN_MEMORY_KIB},t={TOKEN_TIME_COST},p=1$")
-    assert TOKEN_MEMORY_KIB <= 2 * 1024
     hashed = hasher.hash_password(PASSWORD)
+    assert hashed.startswith("$argon2id$")
     assert hasher.matches(hashed, PASSWORD)
     assert not hasher.matches(hasher.nobodys_password, PASSWORD)
     assert hashed.split("$")[:4] == hasher.nobodys_password.split("$")[:4], "nobody's password takes as long"
