@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from fastapi import APIRouter
 
@@ -19,6 +20,9 @@ from tacit.server.place import Caller, Who
 from tacit.server.wire import written
 
 router = APIRouter(prefix="/v1/budgets", tags=["budgets"])
+
+ANYBODY: Final = ""
+"""Nobody has this name, so what may be seen of it may be seen of everybody."""
 
 
 @router.get("", response_model=list[BudgetGiven])
@@ -57,8 +61,13 @@ def show(who: Who, dataset: str, analyst: str | None = None, epoch: str | None =
 
 @router.get("/{dataset}/report", response_model=ReportGiven)
 def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> Any:
-    """Return what was admitted so far and what it means; may take seconds."""
+    """Return what was admitted so far and what it means; may take seconds.
+
+    Of what several people are charged for, those who may not see one another's budgets see the totals alone.
+    """
     found = _found(who, dataset, analyst, epoch).report()
+    if analyst is None and not who.may(Action.BUDGET_READ, Resource(dataset=dataset, person=ANYBODY)):
+        found = replace(found, events={}, unlisted=0)
     bound, meaning = found.bound, found.meaning
     return {
         "scope": found.scope,
