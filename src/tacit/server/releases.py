@@ -25,6 +25,8 @@ DOCUMENT_BYTES_MAX: Final = 2**24
 """A larger answer is not kept as a document; asked again it comes from the ledger, at no cost."""
 
 SHOWN_ROWS_MAX: Final = 1_000
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a text begins that spreadsheets take for a formula."""
 
 
 def release_document(release: Release, level: float, remaining: dict[str, Cost], rows_max: int) -> Document:
@@ -72,16 +74,24 @@ def require_shown(plan: Plan, rows_max: int) -> None:
 
 
 def as_csv(document: Document) -> bytes:
-    """Return the rows of an answer as CSV, with the ends of their intervals in columns of their own."""
+    """Return the rows of an answer as CSV, with the ends of their intervals in columns of their own.
+
+    Texts that a spreadsheet would take for formulas have an apostrophe before them; numbers stay numbers.
+    """
     out = io.StringIO()
     names = [column["name"] for column in document["columns"]]
     noisy = [name for name in names if any(row.get(name) for row in document["intervals"])]
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*names, *(f"{name}_{end}" for name in noisy for end in ("low", "high"))])
+    writer = csv.writer(out, lineterminator="\r\n")  # with another one, a text that holds \r would not be quoted
+    writer.writerow(map(_cell, [*names, *(f"{name}_{end}" for name in noisy for end in ("low", "high"))]))
     for row, spans in zip(document["rows"], document["intervals"], strict=True):
         ends = [end for name in noisy for end in (spans.get(name) or (None, None))]
-        writer.writerow([*(row[name] for name in names), *ends])
+        writer.writerow(map(_cell, [*(row[name] for name in names), *ends]))
     return out.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet runs: values of a table and names of columns may be anybody's."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def require_arrow() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.server.releases import as_csv
 from tests.unit.server.clinic import Clinic
 
 SQL = "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY sex"
@@ -55,6 +56,30 @@ def test_csv_and_arrow_hold_the_rows_of_json(clinic_place: Clinic) -> None:
     assert float(listed[0]["n_low"]) <= rows[0]["n"] <= float(listed[0]["n_high"])
     packed = ask(clinic_place, epsilon=0.27, headers={"Accept": "application/vnd.apache.arrow.stream"})
     assert pa.ipc.open_stream(packed.content).read_all().to_pylist() == rows
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "plain", "1-1", ""]
+
+
+def test_texts_in_csv_are_no_formulas_and_numbers_stay_numbers() -> None:
+    rows = [{"=name": text, "n": -3, "m": -0.5, "yes": True, "none": None} for text in FORMULAS]
+    columns = [{"name": name} for name in rows[0]]
+    spans = [{"n": [-4, -2]} for _ in rows]
+    text = as_csv({"columns": columns, "rows": rows, "intervals": spans}).decode()
+    head, *lines = csv.reader(io.StringIO(text, newline=""))
+    assert head == ["'=name", "n", "m", "yes", "none", "n_low", "n_high"]
+    for found, cell in zip(lines, FORMULAS, strict=True):
+        assert found[0] == (f"'{cell}" if cell[:1] in tuple("=+-@\t\r\n") else cell)
+        assert found[1:] == ["-3", "-0.5", "True", "", "-4", "-2"]
+
+
+def test_a_category_that_is_a_formula_leaves_the_server_as_a_text(clinic_place: Clinic) -> None:
+    keys = {"keys": {"sex": ["=cmd|' /C calc'!A0", "F"]}}
+    asked = {"sql": 'SELECT sex, COUNT(*) AS "=n" FROM visits GROUP BY sex', **keys, "epsilon": 0.5}
+    found = ask(clinic_place, **asked, headers={"Accept": "text/csv"})
+    head, *lines = csv.reader(io.StringIO(found.text))
+    assert head[:2] == ["sex", "'=n"]
+    assert {line[0] for line in lines} == {"'=cmd|' /C calc'!A0", "F"}
 
 
 def test_arrow_that_cannot_be_made_is_refused_before_anything_is_charged(
