@@ -198,13 +198,6 @@ class Plan:
         return math.prod(len(domain.values) for domain in self.domains)
 
     @property
-    def rows(self) -> int | None:
-        """How many groups are shown before HAVING, DISTINCT and LIMIT, if that is public."""
-        if self.domains is None or not self.question.sets:
-            return self.groups
-        return sum(sets.sizes(self.domains, self.question.sets))
-
-    @property
     def work(self) -> int:
         """How many steps the statements take for one unit at most (`row_limits`)."""
         return self.question.unit_rows * self.steps + HELD_STEPS * self.question.held

@@ -16,6 +16,7 @@ from tacit.accounting.bounds import Cost
 from tacit.ledger.permits import cost_to_dict, time_of
 from tacit.privacy.errors import TooWide, Unavailable, UnknownName
 from tacit.query import Plan, Release
+from tacit.query.sets import sizes
 from tacit.server.database import Database
 from tacit.server.wire import kind_of, written
 
@@ -63,7 +64,8 @@ def require_shown(plan: Plan, rows_max: int) -> None:
     question = plan.question
     if plan.domains is None or question.after or question.distinct or question.having is not None:
         return  # how many there are follows from what is released
-    count = max(0, (plan.rows or 0) - question.offset)
+    groups = sum(sizes(plan.domains, question.sets)) if question.sets else plan.groups or 0
+    count = max(0, groups - question.offset)
     if question.limit is not None:
         count = min(count, question.limit)
     if count > rows_max:

@@ -39,6 +39,9 @@ COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst",
 
 The key is a header, as for questions.
 """
+LISTED_MAX: Final = 100_000
+"""How many keys can be listed, however few numbers are shown."""
+
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -120,7 +123,7 @@ def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> Non
 
 def _read(who: Caller, value: Any, datasets: dict[str, None], depth: int = 0) -> Any:
     """Return an argument: columns of tables that the caller may ask about, otherwise what was written."""
-    most = who.server.settings.limits.rows + 1  # the edges of as many cells as an answer can show
+    most = max(who.server.settings.limits.rows, LISTED_MAX) + 1  # the edges of as many cells as an answer can show
     if depth > DEPTH_MAX or (isinstance(value, list | dict) and len(value) > most):
         raise TooLarge(f"a value is nested {DEPTH_MAX} deep at most, and has at most {most:,} parts", name="arguments")
     match value:
