@@ -66,13 +66,10 @@ class Road:
         """Return the priced plan of a question, without touching data."""
         key = key_of(asked.sql, asked.target, asked.settings)
         made = self.plans.known(key, self.schema)
-        if made is None and self.among is not None:  # names of other tables are not to be found out by an error
-            for name in named_tables(asked.sql):
-                self.among.table(name)
+        if made is None or not self._sees(made.plan.question):  # a plan that others made must not refuse sooner
+            self._require_seen(named_tables(asked.sql) if self.among is not None else ())
         question = made.plan.question if made is not None else ask(asked.sql, self.schema)
-        if self.among is not None:
-            for name in question.tables:
-                self.among.table(name)
+        self._require_seen(question.tables)
         tariff = self._tariff(question)
         if made is not None and made.tariff == tariff:
             return made.plan
@@ -134,6 +131,16 @@ class Road:
         if permit is None:
             return self.shown(plan, answer)
         return Release(plan, fresh.get(answer) or Noisy.from_bytes(answer), cost, (permit,))
+
+    def _sees(self, question: Question) -> bool:
+        """Return whether whoever asks may ask about all tables of a question."""
+        return self.among is None or all(name.lower() in self.among.tables for name in question.tables)
+
+    def _require_seen(self, names: Iterable[str]) -> None:
+        """Raise NotInCatalog for a table that whoever asks may not know of, so that no later error tells of it."""
+        if self.among is not None:
+            for name in names:
+                self.among.table(name)
 
     def _dataset(self, question: Question) -> str:
         """Return the data set that a question is about; tables of several are not asked about together.

@@ -13,7 +13,7 @@ from tacit.accounting.bounds import Cost
 from tacit.curator.plans import key_of
 from tacit.curator.road import Asked, Road
 from tacit.ledger.permits import cost_to_dict
-from tacit.privacy.errors import NotInCatalog, NotPermitted, TacitError
+from tacit.privacy.errors import NotInCatalog, TacitError
 from tacit.privacy.tables import Limits
 from tacit.query import Plan, Preview, Release, Settings, Target
 from tacit.query.parse import named_tables
@@ -62,7 +62,7 @@ class Planned:
         try:
             plan = road.plan(asked)
         except NotInCatalog:
-            _record_hidden(caller, question.sql, visible, action)
+            _record_unseen(caller, question.sql, visible, action)
             raise
         for name in plan.tables:
             caller.require(action, of_table(road.schema.table(name)))
@@ -116,14 +116,10 @@ def more_like_this(cost: Cost, left: dict[str, Cost]) -> int | None:
     return int(min((one.epsilon / cost.epsilon for one in left.values()), default=0.0))
 
 
-def _record_hidden(caller: Caller, sql: str, visible: set[str], action: Action) -> None:
-    """Put on record that somebody named a table that is there, but not for her."""
-    known = caller.server.curator.catalog.tables
-    seen = {name.lower() for name in visible}
+def _record_unseen(caller: Caller, sql: str, visible: set[str], action: Action) -> None:
+    """Record which tables a question names that are hidden from the caller or absent."""
     try:
         named = {name.lower() for name in named_tables(sql)}
     except TacitError:
         return
-    for name in sorted((named & known.keys()) - seen):
-        resource: Any = of_table(known[name])
-        caller.server.access.note(caller.name, action, resource, NotPermitted.code, caller.address)
+    caller.record_tables(action, named - {name.lower() for name in visible})

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tacit.curator.pipeline import RUN_FAILED
-from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut, UnknownName
+from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 from tacit.server.database import Database
 from tacit.server.failures import document_of, unforeseen
 from tacit.server.metrics import Metrics
@@ -52,6 +52,22 @@ class Running:
     is_job: bool = False
     clock: Clock | None = None
     task: asyncio.Task[Document] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A row of the table of jobs; its answer is read when it is asked for, after the caller was checked."""
+
+    row: tuple[Any, ...]
+
+    @property
+    def person(self) -> str:
+        """Whose job it is."""
+        return str(self.row[1])
+
+    def document(self) -> Document:
+        """Return what became of the job."""
+        return _shown(self.row, with_answer=True)
 
 
 class Jobs:
@@ -171,12 +187,10 @@ class Jobs:
         rows = self._database.read(f"{_SELECT}{where} ORDER BY asked_at_us DESC LIMIT {SHOWN_MAX}", values)
         return [_shown(row, with_answer=False) for row in rows]
 
-    def find(self, job: str) -> tuple[str, Document]:
-        """Return whose a job is, and what became of it."""
+    def find(self, job: str) -> JobRow | None:
+        """Return a job, or None if there is none by this name."""
         rows = self._database.read(f"{_SELECT} WHERE id = ?", (job,))
-        if not rows:
-            raise UnknownName(f"no job is called {job}", name="job", value=job)
-        return rows[0][1], _shown(rows[0], with_answer=True)
+        return JobRow(rows[0]) if rows else None
 
     def cancel(self, job: str) -> None:
         """Ask the process that runs a job to stop it; what was charged stays charged."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 COOKIE: Final = "tacit_session"
 CSRF_HEADER: Final = "X-Tacit-CSRF"
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
+RECORDED_MAX: Final = 10
+"""How many tables of one refused question are recorded; a question can name thousands that do not exist."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,9 @@ class Caller:
 
     def table(self, name: str, action: Action) -> Table:
         """Return a table on which she may do something; to those who may not read it, there is none."""
-        known = self.server.curator.catalog.tables
         visible = {table.name.lower(): table for table in self.tables(Action.CATALOG_READ)}
         if name.lower() not in visible:
-            if name.lower() in known:
-                self.record(action, of_table(known[name.lower()]))
+            self.record_tables(action, [name])
             raise NotInCatalog(f"no table is called {name}", name="table", value=name)
         table = visible[name.lower()]
         self.require(action, of_table(table))
@@ -121,8 +121,18 @@ class Caller:
         return None if keeps else self.name
 
     def record(self, action: Action, resource: Resource) -> None:
-        """Put on record that somebody asked for what is hidden from her."""
+        """Record a request for something that is hidden from the caller, or absent.
+
+        Both are recorded alike, one transaction each: if only the hidden were, the time would tell them apart.
+        """
         self.server.access.note(self.name, action, resource, NotPermitted.code, self.address)
+
+    def record_tables(self, action: Action, names: Iterable[str]) -> None:
+        """Record requests for tables that are hidden from the caller or absent, the hidden ones first."""
+        known = self.server.curator.catalog.tables
+        for name in sorted(names, key=lambda one: (one.lower() not in known, one))[:RECORDED_MAX]:
+            table = known.get(name.lower())
+            self.record(action, Resource(table=name) if table is None else of_table(table))
 
 
 def of_table(table: Table) -> Resource:

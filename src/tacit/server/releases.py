@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tacit.accounting.bounds import Cost
 from tacit.ledger.permits import cost_to_dict, time_of
-from tacit.privacy.errors import TooWide, Unavailable, UnknownName
+from tacit.privacy.errors import TooWide, Unavailable
 from tacit.query import Plan, Release
 from tacit.query.sets import sizes
 from tacit.server.database import Database
@@ -171,13 +171,15 @@ class Releases:
             )
         )
 
-    def find(self, permit: str) -> tuple[str, list[str], Document]:
-        """Return who paid for an answer, from which budgets, and the answer."""
-        rows = self._database.read("SELECT person, datasets, document FROM releases WHERE permit = ?", (permit,))
-        if not rows:
-            raise UnknownName(f"no answer is kept for the permit {permit}", name="permit", value=permit)
-        person, datasets, document = rows[0]
-        return person, json.loads(datasets), json.loads(document)
+    def paid_by(self, permit: str) -> tuple[str, list[str]] | None:
+        """Return who paid for an answer and from which budgets, or None if it is not kept."""
+        rows = self._database.read("SELECT person, datasets FROM releases WHERE permit = ?", (permit,))
+        return (rows[0][0], json.loads(rows[0][1])) if rows else None
+
+    def find(self, permit: str) -> Document | None:
+        """Return the document of an answer, or None if it is not kept."""
+        rows = self._database.read("SELECT document FROM releases WHERE permit = ?", (permit,))
+        return dict(json.loads(rows[0][0])) if rows else None
 
     def listed(self, person: str | None, limit: int) -> list[tuple[list[str], Document]]:
         """Return which answers were paid for, the newest first, each with its data sets; the answers are left out."""

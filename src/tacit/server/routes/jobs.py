@@ -38,8 +38,8 @@ def cancel(who: Who, job: str) -> Any:
 
 def _found(who: Caller, job: str, action: Action) -> dict[str, Any]:
     who.require_somewhere(action)
-    person, document = who.server.jobs.find(job)
-    if not who.may(action, Resource(person=person)):
-        who.record(action, Resource(person=person))
+    found = who.server.jobs.find(job)
+    if found is None or not who.may(action, Resource(person=found.person)):
+        who.record(action, Resource() if found is None else Resource(person=found.person))
         raise UnknownName(f"no job is called {job}", name="job", value=job)
-    return document
+    return found.document()

@@ -47,12 +47,20 @@ def card(who: Who, permit: str) -> PlainTextResponse:
 
 def _found(who: Caller, permit: str) -> dict[str, Any]:
     who.require_somewhere(Action.RELEASE_READ)
-    person, datasets, document = who.server.releases.find(permit)
-    if not _sees(who, person, datasets):
-        for dataset in datasets:
-            who.record(Action.RELEASE_READ, Resource(dataset=dataset, person=person))
-        raise UnknownName(f"no answer is kept for the permit {permit}", name="permit", value=permit)
+    paid = who.server.releases.paid_by(permit)
+    if paid is None or not _sees(who, *paid):
+        who.record(Action.RELEASE_READ, Resource() if paid is None else Resource(dataset=min(paid[1]), person=paid[0]))
+        raise _absent(permit)
+    document = who.server.releases.find(permit)
+    if document is None:  # pruned in between
+        raise _absent(permit)
     return document
+
+
+def _absent(permit: str) -> UnknownName:
+    return UnknownName(
+        f"no answer is kept for the permit {permit}; the same question again costs nothing", name="permit", value=permit
+    )
 
 
 def _sees(who: Caller, person: str, datasets: list[str]) -> bool:

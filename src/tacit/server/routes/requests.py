@@ -41,8 +41,10 @@ def decide(who: Who, request: str, asked: DecisionAsked) -> Any:
     ledger = who.server.curator.ledger
     found = next((one for one in ledger.requests() if one.id == request), None)
     if found is None or not _sees(who, found):
-        if found is not None:
-            who.record(Action.REQUEST_DECIDE, Resource(dataset=found.dataset, person=found.analyst))
+        who.record(
+            Action.REQUEST_DECIDE,
+            Resource() if found is None else Resource(dataset=found.dataset, person=found.analyst),
+        )
         raise UnknownName(f"no request is called {request}", name="request", value=request)
     who.require(Action.REQUEST_DECIDE, Resource(dataset=found.dataset, person=found.analyst))
     return _document(ledger.decide(request, asked.granted, who.name, asked.note))

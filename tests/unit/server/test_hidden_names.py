@@ -1,0 +1,135 @@
+"""What is hidden from a caller is refused with the same work, and in the same time, as what does not exist."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tacit.server.place import Caller
+from tests.unit.server import clinic
+from tests.unit.server.clinic import Clinic
+
+WHO = "analyst.visits"
+ROUNDS = 25
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    made = clinic.make(tmp_path_factory.mktemp("clinic"))
+    with made.client:
+        made.call(WHO, "GET", "/v1/me")  # the first use of a token is noted, and takes a write of its own
+        yield made
+    made.close()
+
+
+def asked(sql: str) -> dict[str, Any]:
+    return {"json": {"sql": sql, "epsilon": 0.01}}
+
+
+def column(table: str) -> dict[str, Any]:
+    arguments = {"values": {"table": table, "column": "score"}, "epsilon": 0.1}
+    return {"json": {"function": "mean", "arguments": arguments}}
+
+
+REQUESTS: dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]] = {
+    "table": ("GET", "/v1/tables/{name}", lambda name: {}),
+    "refresh": ("POST", "/v1/tables/{name}/refresh", lambda name: {}),
+    "preview": ("POST", "/v1/preview", lambda name: asked(f"SELECT COUNT(*) FROM {name}")),
+    "explain": ("POST", "/v1/explain", lambda name: asked(f"SELECT COUNT(*) FROM {name}")),
+    "query": ("POST", "/v1/queries", lambda name: asked(f"SELECT COUNT(*) FROM {name}")),
+    "join": ("POST", "/v1/preview", lambda name: asked(f"SELECT COUNT(*) FROM visits CROSS JOIN {name}")),
+    "statistic": ("POST", "/v1/statistics", column),
+    "budget": ("GET", "/v1/budgets/{name}", lambda name: {}),
+}
+
+
+def send(place: Clinic, request: str, name: str) -> int:
+    method, path, options = REQUESTS[request]
+    return place.call(WHO, method, path.format(name=name), **options(name)).status_code
+
+
+def work(place: Clinic, monkeypatch: pytest.MonkeyPatch, request: str, name: str) -> tuple[int, int, int]:
+    """Return the status of a request, and how often it read and wrote the server's database."""
+    counts = {"read": 0, "transaction": 0}
+    database = type(place.access.database)
+    with monkeypatch.context() as patched:
+        for what in counts:
+            original = getattr(database, what)
+
+            def counted(*values: Any, _what: str = what, _original: Any = original, **named: Any) -> Any:
+                counts[_what] += 1
+                return _original(*values, **named)
+
+            patched.setattr(database, what, counted)
+        status = send(place, request, name)
+    return status, counts["read"], counts["transaction"]
+
+
+@pytest.mark.parametrize("request_name", REQUESTS)
+def test_the_hidden_and_the_absent_take_the_same_reads_and_writes(
+    place: Clinic, monkeypatch: pytest.MonkeyPatch, request_name: str
+) -> None:
+    place.call("analyst.secret", "POST", "/v1/preview", **asked("SELECT COUNT(*) FROM secret"))  # its plan is known
+    hidden = work(place, monkeypatch, request_name, "secret")
+    absent = work(place, monkeypatch, request_name, "absent")
+    assert hidden == absent
+    assert hidden[0] == 404
+    assert hidden[2] >= 1, "the refusal is not on record"
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs/{}", "/v1/releases/{}"])
+def test_jobs_and_answers_of_others_take_the_same_reads_and_writes(
+    place: Clinic, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    question = asked("SELECT COUNT(*) AS n FROM secret")["json"]
+    made = place.call("analyst.secret", "POST", "/v1/queries", json={**question, "wait_s": 0})
+    if path.startswith("/v1/jobs"):
+        name = made.json()["job"]
+    else:
+        name = place.call("analyst.secret", "POST", "/v1/queries", json={**question, "epsilon": 0.02}).json()["permit"]
+    monkeypatch.setitem(REQUESTS, "other", ("GET", path.replace("{}", "{name}"), lambda one: {}))
+    assert work(place, monkeypatch, "other", name) == work(place, monkeypatch, "other", "0" * len(name))
+
+
+def test_a_question_with_thousands_of_absent_names_is_recorded_in_few_writes(
+    place: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ", ".join(f"absent{number}" for number in range(300))
+    monkeypatch.setitem(
+        REQUESTS, "many", ("POST", "/v1/preview", lambda name: asked(f"SELECT COUNT(*) FROM {names}, {name}"))
+    )
+    _, _, writes = work(place, monkeypatch, "many", "secret")
+    assert writes <= 11
+    assert "secret" in {one.resource.table for one in place.access.audit(1, 1000)}
+
+
+def medians(place: Clinic, request: str) -> float:
+    """Return the median time of a hidden name over that of an absent one; the two are asked for in turns."""
+    taken: dict[str, list[float]] = {"secret": [], "absent": []}
+    for number in range(ROUNDS):
+        for name in ("secret", "absent") if number % 2 else ("absent", "secret"):
+            begun = time.perf_counter()
+            send(place, request, name)
+            taken[name].append(time.perf_counter() - begun)
+    return statistics.median(taken["secret"]) / statistics.median(taken["absent"])
+
+
+@pytest.mark.parametrize("request_name", ["table", "query"])
+def test_times_do_not_tell_the_hidden_from_the_absent(
+    place: Clinic, monkeypatch: pytest.MonkeyPatch, request_name: str
+) -> None:
+    # medians of alternating requests drift together; a ratio beyond the bounds means other work, not a busy machine
+    assert 0.7 < medians(place, request_name) < 1.4
+    note = Caller.record
+
+    def slow(self: Caller, action: Any, resource: Any) -> None:
+        if resource.dataset is not None:
+            time.sleep(0.01)
+        note(self, action, resource)
+
+    monkeypatch.setattr(Caller, "record", slow)
+    assert medians(place, request_name) > 1.4, "a slower refusal of the hidden was not seen"
