@@ -26,7 +26,7 @@ from tacit.privacy import texts
 from tacit.privacy.arguments import require_progress
 from tacit.privacy.errors import NotAllowed
 from tacit.privacy.numbers import time_limit
-from tacit.privacy.tables import Schema
+from tacit.privacy.tables import Schema, Table
 from tacit.query import Noisy, Plan, Preview, Question, Release, Settings, Target, Tariff, ask, plan_of, run
 from tacit.query.parse import Text, named_tables
 
@@ -66,10 +66,12 @@ class Road:
         """Return the priced plan of a question, without touching data."""
         key = key_of(asked.sql, asked.target, asked.settings)
         made = self.plans.known(key, self.schema)
-        if made is None or not self._sees(made.plan.question):  # a plan that others made must not refuse sooner
-            self._require_seen(named_tables(asked.sql) if self.among is not None else ())
-        question = made.plan.question if made is not None else ask(asked.sql, self.schema)
-        self._require_seen(question.tables)
+        if made is not None and not self._sees(made.plan.question):
+            made = None  # it was made for somebody else: the refusal is that of a table that does not exist
+        if made is None:
+            for name in named_tables(asked.sql) if self.among is not None else ():
+                self._resolved_among.table(name)
+        question = made.plan.question if made is not None else ask(asked.sql, self._resolved_among)
         tariff = self._tariff(question)
         if made is not None and made.tariff == tariff:
             return made.plan
@@ -136,11 +138,10 @@ class Road:
         """Return whether whoever asks may ask about all tables of a question."""
         return self.among is None or all(name.lower() in self.among.tables for name in question.tables)
 
-    def _require_seen(self, names: Iterable[str]) -> None:
-        """Raise NotInCatalog for a table that whoever asks may not know of, so that no later error tells of it."""
-        if self.among is not None:
-            for name in names:
-                self.among.table(name)
+    @property
+    def _resolved_among(self) -> Schema:
+        """The schema that a question is resolved in: names find only the tables that whoever asks may ask about."""
+        return self.schema if self.among is None else _Named(self.schema, self.among)
 
     def _dataset(self, question: Question) -> str:
         """Return the data set that a question is about; tables of several are not asked about together.
@@ -176,6 +177,21 @@ class Road:
     def _cost(self, plan: Plan, asked: Asked) -> Cost:
         """Return what the ledger would charge; who may not ask is refused."""
         return self.ledger.preview(self._dataset(plan.question), plan.event, analyst=asked.analyst)
+
+
+class _Named(Schema):
+    """All tables of a schema, of which only some are found by their names.
+
+    The others still say which columns identify rows, so that plans are the same for everybody.
+    """
+
+    def __init__(self, schema: Schema, among: Schema) -> None:
+        super().__init__(schema.tables.values())
+        self._among = among
+
+    def table(self, name: str) -> Table:
+        """Return a table that may be asked about."""
+        return self._among.table(name)
 
 
 def _on_one_line(sql: str) -> str:

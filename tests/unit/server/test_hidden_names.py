@@ -89,6 +89,8 @@ def test_jobs_and_answers_of_others_take_the_same_reads_and_writes(
     made = place.call("analyst.secret", "POST", "/v1/queries", json={**question, "wait_s": 0})
     if path.startswith("/v1/jobs"):
         name = made.json()["job"]
+        while place.call("analyst.secret", "GET", f"/v1/jobs/{name}").json()["state"] == "running":
+            time.sleep(0.01)  # a job that runs writes that it is alive
     else:
         name = place.call("analyst.secret", "POST", "/v1/queries", json={**question, "epsilon": 0.02}).json()["permit"]
     monkeypatch.setitem(REQUESTS, "other", ("GET", path.replace("{}", "{name}"), lambda one: {}))
@@ -105,6 +107,26 @@ def test_a_question_with_thousands_of_absent_names_is_recorded_in_few_writes(
     _, _, writes = work(place, monkeypatch, "many", "secret")
     assert writes <= 11
     assert "secret" in {one.resource.table for one in place.access.audit(1, 1000)}
+
+
+SHADOWED = (
+    "SELECT COUNT(*) FROM {} WHERE 1 IN (WITH {} AS (SELECT age AS x FROM visits) SELECT x FROM {})",
+    "SELECT COUNT(absent) FROM {} JOIN (WITH {} AS (SELECT age AS x FROM visits) SELECT x FROM {}) AS y ON 1 = 1",
+    "WITH a AS (SELECT absent FROM {}), {} AS (SELECT age FROM visits) SELECT COUNT(*) FROM a",
+    "WITH a AS (SELECT score FROM {}), {} AS (SELECT age FROM visits) SELECT COUNT(*) FROM a",
+)
+
+
+@pytest.mark.parametrize("sql", SHADOWED, ids=range(len(SHADOWED)))
+def test_a_hidden_table_is_not_found_behind_a_subquery_of_its_name(place: Clinic, sql: str) -> None:
+    def refusal(name: str) -> tuple[int, str]:
+        response = place.call(WHO, "POST", "/v1/preview", **asked(sql.replace("{}", name)))
+        return response.status_code, response.json()["error"]["message"].replace(name, "NAME")
+
+    place.call("owner", "POST", "/v1/preview", **asked(sql.replace("{}", "secret")))  # a plan of it may be known
+    assert refusal("secret") == refusal("absent")
+    assert refusal("secret")[0] == 404
+    assert "score" not in refusal("secret")[1]
 
 
 def medians(place: Clinic, request: str) -> float:
