@@ -62,7 +62,7 @@ class Caller:
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: Body) -> None:
         self._number += 1
         content = json.dumps(body(self._number)).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {self._token}\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._token}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         writer.write(head.encode() + content)
         answer = await reader.readuntil(b"\r\n\r\n")

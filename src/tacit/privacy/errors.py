@@ -56,7 +56,8 @@ TacitError                      exit code 4
 │   ├── BodyTooLarge    T701    the body of a request is larger than the limit
 │   ├── TooManyAtOnce   T702    this actor has as many questions under way as one may have
 │   ├── QueueFull       T703    more questions wait than the server lets wait
-│   └── SlowRequest     T704    a request took longer to arrive than the limit
+│   ├── SlowRequest     T704    a request took longer to arrive than the limit
+│   └── WrongHost       T715    a request names a host that is not the server's
 └── ServerUnreachable   T710    no server answers at an address (exit code 4)
     ├── NotATacitServer T711    what answers at an address is something else
     └── ServerFailed    T712    the server failed in a way that it does not know itself
@@ -475,6 +476,12 @@ class SlowRequest(ServerLimit):
     """A request took longer to arrive than the limit."""
 
     code = "T704"
+
+
+class WrongHost(ServerLimit):
+    """A request names a host that is not the server's, as a page does that had its name rebound to this address."""
+
+    code = "T715"
 
 
 class ServerUnreachable(TacitError):

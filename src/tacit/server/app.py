@@ -1,6 +1,6 @@
 """The application: its routes, and what every request passes through.
 
-    Bodies        size and pace of what comes in, strict headers on what goes out
+    Bodies        host, size and pace of what comes in, strict headers on what goes out
     Watch         one line of the log and the figures for each request
     failures      every error as a document with a code
     routes        who calls, what she may do, and the curator
@@ -84,7 +84,7 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)
     failures.install(app)
     app.add_middleware(Watch, metrics=metrics)
-    app.add_middleware(Bodies, limits=settings.limits, has_tls=settings.is_encrypted)
+    app.add_middleware(Bodies, settings=settings)
     return app
 
 

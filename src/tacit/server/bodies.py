@@ -1,19 +1,26 @@
-"""What every request passes before the application sees it: its size, its pace, and the headers of its answer.
+"""What every request passes before the application sees it: its host, its size and pace, the headers of its answer.
+
+A request that names a host which is not the server's is refused, so that a page whose name was rebound to this address
+(DNS rebinding) reaches nothing. An address is accepted in the place of a name where others can connect: it cannot be
+rebound.
 
 A body is read whole, within its limits, before anything is done with it; so a slow or endless one costs memory and
-time up to a stated bound and nothing else. Answers say to browsers that they are neither to be kept, nor framed, nor
-run, nor guessed at.
+time up to a stated bound and nothing else. JSON that is nested too deeply is refused before anything parses it. Answers
+say to browsers that they are neither to be kept, nor framed, nor run, nor guessed at.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from itertools import accumulate
 from typing import Any, Final
 
-from tacit.privacy.errors import BodyTooLarge, ServerLimit, SlowRequest
+from tacit.privacy.errors import BodyTooLarge, ServerLimit, SlowRequest, TacitError, TooLarge, WrongHost
 from tacit.server.failures import response_of
-from tacit.server.settings import Limits
+from tacit.server.settings import Settings
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -30,14 +37,22 @@ HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
+LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+JSON_DEPTH_MAX: Final = 32
+"""How deep a body may be nested; what a request means is nested a few levels, and parsers recurse."""
+_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that is not closed goes to the end: linear time
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_IN_THREAD_BYTES: Final = 65_536
 
 
 class Bodies:
     """The outermost layer of the application."""
 
-    def __init__(self, app: App, limits: Limits, *, has_tls: bool) -> None:
-        self._app, self._limits = app, limits
-        self._headers = (*HEADERS, STRICT) if has_tls else HEADERS
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app, self._limits = app, settings.limits
+        self._headers = (*HEADERS, STRICT) if settings.is_encrypted else HEADERS
+        self._hosts = frozenset(one.lower() for one in (settings.host, *settings.hosts, *settings.proxies)) | LOCAL
+        self._accepts_addresses = not settings.is_local
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Take one request."""
@@ -52,10 +67,14 @@ class Bodies:
             await send(message)
 
         try:
+            self._require_host(scope)
             body = await self._read(scope, receive)
-        except ServerLimit as error:
+            if body is not None:
+                await _require_shallow(body)
+        except TacitError as error:
             response = response_of(error)
-            response.headers["Connection"] = "close"
+            if isinstance(error, ServerLimit):
+                response.headers["Connection"] = "close"
             await response(scope, receive, answer)
             return
         if body is None:
@@ -68,6 +87,16 @@ class Bodies:
             return await receive()
 
         await self._app(scope, replay, answer)
+
+    def _require_host(self, scope: Message) -> None:
+        """Raise WrongHost unless a request names this server, once."""
+        named = [value for name, value in scope["headers"] if name == b"host"]
+        host = _host_of(named[0].decode("latin-1")) if len(named) == 1 else ""
+        if host not in self._hosts and not (self._accepts_addresses and _is_address(host)):
+            raise WrongHost(
+                "the request names a host that is not this server's; use its own name, or let its owner add the name "
+                "to the setting `hosts`"
+            )
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
         """Return the whole body, or None if the caller is gone."""
@@ -95,3 +124,33 @@ class Bodies:
 
 def _too_large(most: int) -> BodyTooLarge:
     return BodyTooLarge(f"the body of a request has at most {most:,} bytes; send less, or ask for a larger limit")
+
+
+def _host_of(text: str) -> str:
+    """Return the host of a Host header, without its port and the brackets of an IPv6 address."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0].lower()
+    return text.partition(":")[0].rstrip(".").lower()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+async def _require_shallow(body: bytes) -> None:
+    """Raise TooLarge if brackets are nested deeper than parsers are given; a large body is looked at in a thread."""
+    if body.count(b"[") + body.count(b"{") <= JSON_DEPTH_MAX:
+        return
+    depth = _depth(body) if len(body) < _IN_THREAD_BYTES else await asyncio.to_thread(_depth, body)
+    if depth > JSON_DEPTH_MAX:
+        raise TooLarge(f"the body of a request is nested {JSON_DEPTH_MAX} deep at most", name="body")
+
+
+def _depth(body: bytes) -> int:
+    """Return how deep the brackets outside of texts are nested."""
+    brackets = _TEXTS.sub(b"", body).translate(None, _NOT_BRACKETS)
+    return max(accumulate(1 if one in b"[{" else -1 for one in brackets), default=0)

@@ -64,6 +64,8 @@ class Settings(_Strict):
     workers: int = Field(default=1, ge=1, le=64)
     certificate: Path | None = None
     key: Path | None = None
+    hosts: tuple[str, ...] = ()
+    """Names by which callers reach the server, beside `host`: those of its certificate, or of the proxy before it."""
     proxies: tuple[str, ...] = ()
     """Addresses of proxies that are believed about who calls, and that speak TLS with callers."""
     postgres: bool = False

@@ -118,8 +118,8 @@ def test_a_body_beyond_the_limit_is_refused_stated_or_not(server: Served) -> Non
 
 def test_slow_requests_end_in_time_and_hold_up_nobody(server: Served) -> None:
     with server.connect() as headers, server.connect() as body:
-        headers.sendall(b"GET /v1/me HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-        body.sendall(b"POST /v1/queries HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        headers.sendall(b"GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        body.sendall(b"POST /v1/queries HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         with server.client() as client:
             assert client.get("/v1/me").status_code == 200
         assert read_all(headers) == b"", "slow headers were answered"
@@ -185,7 +185,7 @@ def test_cookies_need_their_own_proof(server: Served) -> None:
 
 def test_headers_and_addresses_carry_nothing_into_the_answer(server: Served) -> None:
     with server.connect() as connection:
-        connection.sendall(b"GET /v1/tables/x%0d%0aX-Evil:%20" + MARK.encode() + b" HTTP/1.1\r\nHost: x\r\n")
+        connection.sendall(b"GET /v1/tables/x%0d%0aX-Evil:%20" + MARK.encode() + b" HTTP/1.1\r\nHost: localhost\r\n")
         connection.sendall(f"Authorization: Bearer {server.tokens['owner']}\r\nConnection: close\r\n\r\n".encode())
         assert b"\r\nX-Evil" not in read_all(connection)
     with server.client("owner") as client:

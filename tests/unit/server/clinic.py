@@ -62,7 +62,9 @@ class Clinic:
 
     def __post_init__(self) -> None:
         self.app = create_app(self.curator, self.access, self.settings)
-        self.client = TestClient(self.app, client=("192.0.2.1", 50_000), raise_server_exceptions=False)
+        self.client = TestClient(
+            self.app, base_url="http://127.0.0.1", client=("192.0.2.1", 50_000), raise_server_exceptions=False
+        )
 
     def headers(self, name: str) -> dict[str, str]:
         return {} if name == NOBODY else {"Authorization": f"Bearer {self.tokens[name]}"}
