@@ -57,6 +57,7 @@ TacitError                      exit code 4
 │   ├── TooManyAtOnce   T702    this actor has as many questions under way as one may have
 │   ├── QueueFull       T703    more questions wait than the server lets wait
 │   ├── SlowRequest     T704    a request took longer to arrive than the limit
+│   ├── HeadersTooLarge T714    the target and headers of a request are larger, or more, than the limit
 │   └── WrongHost       T715    a request names a host that is not the server's
 └── ServerUnreachable   T710    no server answers at an address (exit code 4)
     ├── NotATacitServer T711    what answers at an address is something else
@@ -476,6 +477,12 @@ class SlowRequest(ServerLimit):
     """A request took longer to arrive than the limit."""
 
     code = "T704"
+
+
+class HeadersTooLarge(ServerLimit):
+    """The target and headers of a request are larger than the limit, or more than the limit."""
+
+    code = "T714"
 
 
 class WrongHost(ServerLimit):

@@ -18,7 +18,15 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from itertools import accumulate
 from typing import Any, Final
 
-from tacit.privacy.errors import BodyTooLarge, ServerLimit, SlowRequest, TacitError, TooLarge, WrongHost
+from tacit.privacy.errors import (
+    BodyTooLarge,
+    HeadersTooLarge,
+    ServerLimit,
+    SlowRequest,
+    TacitError,
+    TooLarge,
+    WrongHost,
+)
 from tacit.server.failures import response_of
 from tacit.server.settings import Settings
 
@@ -37,6 +45,8 @@ HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
+HEADERS_MAX: Final = 100
+"""How many headers a request has."""
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_DEPTH_MAX: Final = 32
 """How deep a body may be nested; what a request means is nested a few levels, and parsers recurse."""
@@ -67,6 +77,8 @@ class Bodies:
             await send(message)
 
         try:
+            if len(scope["headers"]) > HEADERS_MAX:
+                raise headers_too_large(self._limits.header_bytes)
             self._require_host(scope)
             body = await self._read(scope, receive)
             if body is not None:
@@ -120,6 +132,13 @@ class Bodies:
                 raise _too_large(most)
             if not message.get("more_body", False):
                 return b"".join(parts)
+
+
+def headers_too_large(most: int) -> HeadersTooLarge:
+    """Return the refusal of a request whose headers are too large or too many."""
+    return HeadersTooLarge(
+        f"the target and headers of a request have at most {most:,} bytes, and there are at most {HEADERS_MAX} headers"
+    )
 
 
 def _too_large(most: int) -> BodyTooLarge:

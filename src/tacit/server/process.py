@@ -90,9 +90,11 @@ def _database(settings: Settings) -> Database:
 def opened_app(settings: Settings) -> FastAPI:
     """Open the folder and return its application; what is open is closed when the application stops."""
     from tacit.ledger import PostgresStore
-    from tacit.server.pace import Paced
+    from tacit.server.connections import LimitedProtocol
 
-    Paced.headers_s = settings.limits.headers_s
+    most = LimitedProtocol.limit(settings.limits, settings.proxies)
+    if most < settings.limits.connections:
+        logs.note("connections limited by open files", connections=most, asked=settings.limits.connections)
     store = PostgresStore.from_environment() if settings.postgres else None
     with ExitStack() as opened:
         curator = opened.enter_context(Curator(settings.folder, store=store))
@@ -121,7 +123,7 @@ def serve(settings: Settings) -> None:
     """Serve a folder until a signal comes; requests under way are answered first."""
     import uvicorn
 
-    from tacit.server.pace import Paced
+    from tacit.server.connections import BACKLOG, LimitedProtocol
 
     check_bind(settings)
     shared: dict[str, Any] = {
@@ -129,9 +131,10 @@ def serve(settings: Settings) -> None:
         "port": settings.port,
         "ssl_certfile": settings.certificate,
         "ssl_keyfile": settings.key,
-        "http": Paced,
+        "http": LimitedProtocol,
+        "h11_max_incomplete_event_size": settings.limits.header_bytes,
         "ws": "none",
-        "limit_concurrency": settings.limits.connections,
+        "backlog": BACKLOG,
         "timeout_keep_alive": KEEP_ALIVE_S,
         "timeout_graceful_shutdown": int(STOP_S),
         "server_header": False,

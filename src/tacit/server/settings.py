@@ -36,8 +36,12 @@ class Limits(_Strict):
     body_s: float = Field(default=10.0, gt=0, le=600)
     """How long a request may take to arrive."""
     headers_s: float = Field(default=10.0, gt=0, le=600)
+    header_bytes: int = Field(default=2**15, ge=1024, le=2**20)
+    """How large the target, headers and trailers of a request are together."""
     connections: int = Field(default=1_000, ge=1, le=100_000)
-    """How many connections are open at once; more are turned away."""
+    """How many connections are open at once; for one more, the oldest that waits for its caller is closed."""
+    connections_each: int = Field(default=250, ge=1, le=100_000)
+    """How many of them one address has; proxies have no such limit."""
     running: int = Field(default_factory=lambda: 2 * (os.cpu_count() or 1), ge=1, le=1_000)
     running_each: int = Field(default=2, ge=1, le=1_000)
     waiting: int = Field(default=256, ge=0, le=100_000)

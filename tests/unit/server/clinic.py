@@ -62,9 +62,7 @@ class Clinic:
 
     def __post_init__(self) -> None:
         self.app = create_app(self.curator, self.access, self.settings)
-        self.client = TestClient(
-            self.app, base_url="http://127.0.0.1", client=("192.0.2.1", 50_000), raise_server_exceptions=False
-        )
+        self.client = TestClient(self.app, client=("192.0.2.1", 50_000), raise_server_exceptions=False)
 
     def headers(self, name: str) -> dict[str, str]:
         return {} if name == NOBODY else {"Authorization": f"Bearer {self.tokens[name]}"}
@@ -86,7 +84,7 @@ def make(folder: Path, *, limits: Limits | None = None, timing_class_s: float = 
     fill(curator, rows)
     database = open_database(folder)
     access = Access(database, hasher=Hasher(is_cheap=True))
-    settings = Settings(folder=folder, timing_class_s=timing_class_s, limits=limits or Limits())
+    settings = Settings(folder=folder, timing_class_s=timing_class_s, limits=limits or Limits(), hosts=("testserver",))
     return Clinic(folder, curator, access, settings, let_in(access))
 
 

@@ -1,0 +1,275 @@
+"""Headers, trailers and connections are bounded before the application is called, whichever parser is installed."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tacit.server import connections
+from tacit.server.bodies import HEADERS_MAX, Bodies
+from tacit.server.connections import LimitedConnection, connections_within
+from tacit.server.settings import Limits, Settings
+
+LIMITS = Limits(header_bytes=8192, connections=40, connections_each=40, body_s=5, headers_s=5)
+
+
+class Httptools(LimitedConnection, HttpToolsProtocol):
+    pass
+
+
+class H11(LimitedConnection, H11Protocol):
+    pass
+
+
+@dataclass
+class Running:
+    """A server in a thread whose application notes the requests that it gets."""
+
+    server: uvicorn.Server
+    protocol: type[LimitedConnection]
+    seen: list[dict[str, Any]]
+
+    def connect(self) -> socket.socket:
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return socket.create_connection(("127.0.0.1", port), timeout=10)
+
+    def said(self, *parts: bytes) -> bytes:
+        """Return all that comes back for some bytes; what breaks while they are sent is no answer."""
+        with self.connect() as connection:
+            try:
+                for part in parts:
+                    connection.sendall(part)
+                return b"".join(iter(lambda: connection.recv(65_536), b""))
+            except (ConnectionResetError, BrokenPipeError):
+                return b""
+
+    def status(self) -> bytes:
+        return self.said(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")[9:12]
+
+
+@pytest.fixture(scope="module", params=[Httptools, H11])
+def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    seen: list[dict[str, Any]] = []
+
+    async def app(scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        body = (await receive())["body"]
+        seen.append({"path": scope["path"], "headers": len(scope["headers"]), "body": len(body)})
+        length = str(len(body)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": body})
+
+    protocol = request.param
+    protocol.limit(LIMITS)
+    config = uvicorn.Config(
+        Bodies(app, Settings(folder=tmp_path_factory.getbasetemp(), limits=LIMITS)),
+        *("127.0.0.1", 0),
+        http=protocol,
+        lifespan="off",
+        log_config=None,
+        h11_max_incomplete_event_size=LIMITS.header_bytes,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield Running(server, protocol, seen)
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def running(started: Running) -> Running:
+    started.seen.clear()
+    return started
+
+
+HOST = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+MUCH = 4 * LIMITS.header_bytes
+BEYOND = {
+    "many headers": HOST + b"a: b\r\n" * (MUCH // 6) + b"\r\n",
+    "one long header": HOST + b"a: " + b"x" * MUCH + b"\r\n\r\n",
+    "one long name": HOST + b"x" * MUCH + b": a\r\n\r\n",
+    "a header without end": HOST + b"a: " + b"x" * MUCH,
+    "a long target": b"GET /" + b"x" * MUCH + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a target without end": b"GET /" + b"x" * MUCH,
+    "a long query": b"GET /?" + b"x" * MUCH + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a long trailer": CHUNKED + b"1\r\nx\r\n0\r\nTrailer: " + b"x" * MUCH + b"\r\n\r\n",
+    "many trailers": CHUNKED + b"1\r\nx\r\n0\r\n" + b"a: b\r\n" * (MUCH // 6) + b"\r\n",
+    "a long extension of a chunk": CHUNKED + b"1;a=" + b"x" * MUCH + b"\r\nx\r\n0\r\n\r\n",
+    "many extensions of chunks": CHUNKED + (b"1;a=" + b"x" * 100 + b"\r\nx\r\n") * (MUCH // 100) + b"0\r\n\r\n",
+    "empty lines before a request": b"\r\n" * MUCH + HOST + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("slices", [1, 50])
+@pytest.mark.parametrize("before", [b"", HOST + b"\r\n"], ids=["first", "second"])
+def test_what_is_not_a_body_has_a_limit(running: Running, name: str, slices: int, before: bytes) -> None:
+    text = BEYOND[name]
+    size = -(-len(text) // slices)
+    if before:
+        with running.connect() as connection:
+            connection.sendall(before)
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+            answer = b""
+            try:
+                for start in range(0, len(text), size):
+                    connection.sendall(text[start : start + size])
+                answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+            except (ConnectionResetError, BrokenPipeError):
+                pass
+    else:
+        answer = running.said(*(text[start : start + size] for start in range(0, len(text), size)))
+    assert answer[:12] in (b"", b"HTTP/1.1 431", b"HTTP/1.1 400"), answer[:200]
+    assert len(running.seen) == (1 if before else 0), "the application saw the request"
+    assert running.status() == b"200"
+
+
+def test_a_refusal_of_headers_is_a_document_with_a_code(running: Running) -> None:
+    if running.protocol is H11:
+        pytest.skip("h11 itself refuses an event of this size, with 400")
+    answer = running.said(HOST + b"a: " + b"x" * (LIMITS.header_bytes - len(HOST)))
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b'"code": "T714"' in answer
+
+
+@pytest.mark.parametrize(("count", "status"), [(HEADERS_MAX - 1, b"200"), (HEADERS_MAX, b"431")])
+def test_headers_are_counted(running: Running, count: int, status: bytes) -> None:
+    text = HOST + b"".join(b"a%d: b\r\n" % number for number in range(count - 1)) + b"Connection: close\r\n\r\n"
+    assert running.said(text)[9:12] == status
+    assert len(running.seen) == (status == b"200")
+
+
+@pytest.mark.parametrize("chunk", [16, 1000, 65_536])
+def test_bodies_in_chunks_are_taken_up_to_their_own_limit(running: Running, chunk: int) -> None:
+    size = 500_000 // chunk * chunk
+    parts = (b"%x\r\n" % chunk + b"x" * chunk + b"\r\n") * (size // chunk) + b"0\r\n\r\n"
+    answer = running.said(CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), parts)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert running.seen == [{"path": "/", "headers": 3, "body": size}]
+
+
+def test_many_requests_on_one_connection_have_a_limit_each(running: Running) -> None:
+    padding = b"a: " + b"x" * (LIMITS.header_bytes // 2) + b"\r\n\r\n"
+    with running.connect() as connection:
+        for _ in range(20):
+            connection.sendall(HOST + padding)
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_requests_that_nobody_waits_for_answers_to_are_few(running: Running) -> None:
+    running.said((HOST + b"\r\n") * 2_000 + HOST + b"Connection: close\r\n\r\n")
+    if running.protocol is Httptools:  # h11 does not parse a request before the one in front of it is answered
+        assert len(running.seen) <= 2 * connections.PIPELINED_MAX
+    assert running.status() == b"200"
+
+
+def test_idle_connections_make_room_the_oldest_first(running: Running) -> None:
+    held = [running.connect() for _ in range(3 * LIMITS.connections)]
+    try:
+        for _ in range(5):
+            assert running.status() == b"200"
+        assert running.protocol.registry.total <= LIMITS.connections
+        assert held[0].recv(1) == b"", "the oldest is open"
+        held[-1].sendall(HOST + b"\r\n")
+        assert held[-1].recv(4096).startswith(b"HTTP/1.1 200")
+    finally:
+        for one in held:
+            one.close()
+    until = time.monotonic() + 5
+    while running.protocol.registry.total and time.monotonic() < until:
+        time.sleep(0.02)
+    assert running.protocol.registry.total == 0
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"GET / HT", HOST, b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx", CHUNKED],
+    ids=["line", "headers", "body", "chunks"],
+)
+def test_connections_that_do_not_finish_a_request_make_room_too(running: Running, begun: bytes) -> None:
+    held = [running.connect() for _ in range(LIMITS.connections)]
+    try:
+        for one in held:
+            one.sendall(begun)
+        time.sleep(0.2)
+        assert running.status() == b"200"
+    finally:
+        for one in held:
+            one.close()
+
+
+class Fake(LimitedConnection):
+    def __init__(self, address: str, is_waiting: bool = True) -> None:
+        self.address, self._is_waiting, self.dropped = address, is_waiting, False
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._is_waiting
+
+    def drop(self) -> None:
+        self.dropped = True
+        self.registry.leave(self)
+
+
+def test_who_holds_the_most_gives_way_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LimitedConnection, "registry", connections.OpenConnections(10, 8), raising=False)
+    registry = LimitedConnection.registry
+    early, many = Fake("192.0.2.1"), [Fake("192.0.2.2") for _ in range(8)]
+    last = Fake("192.0.2.3")
+    assert not any(registry.enter(one) for one in (early, *many, last))
+    newcomer = Fake("192.0.2.4")
+    assert not registry.enter(newcomer)
+    assert many[0].dropped
+    assert not early.dropped
+    ninth = Fake("192.0.2.2")
+    assert not registry.enter(ninth)
+    assert many[1].dropped, "an address that has its share makes room of its own"
+    assert registry.total == 10
+
+
+def test_nobody_whose_request_is_being_answered_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LimitedConnection, "registry", connections.OpenConnections(3, 3), raising=False)
+    registry = LimitedConnection.registry
+    busy = [Fake("192.0.2.1", is_waiting=False) for _ in range(3)]
+    assert not any(registry.enter(one) for one in busy)
+    assert registry.enter(Fake("192.0.2.9")), "there was no room"
+    assert registry.total == 3
+
+
+def test_proxies_stand_for_many_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LimitedConnection, "registry", connections.OpenConnections(10, 2, ("10.0.0.1",)), raising=False)
+    held = [Fake("10.0.0.1") for _ in range(9)]
+    assert not any(LimitedConnection.registry.enter(one) for one in held)
+    assert not any(one.dropped for one in held)
+
+
+def test_an_ipv6_network_is_one_address() -> None:
+    assert connections._network_of("2001:db8::1") == connections._network_of("2001:db8::ffff:1")
+    assert connections._network_of("2001:db8::1") != connections._network_of("2001:db8:0:1::1")
+    assert connections._network_of("192.0.2.1") == "192.0.2.1"
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "expected"), [(1024, 1024, 768), (200, 200, 100), (1024, 4096, 1000), (-1, -1, 1000)]
+)
+def test_connections_stay_below_the_limit_on_open_files(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, expected: int
+) -> None:
+    given = {"limits": (soft, hard)}
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: given["limits"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: given.update(limits=limits))
+    assert connections_within(Limits(connections=1000)) == expected
+    assert expected < given["limits"][0] or soft == resource.RLIM_INFINITY
