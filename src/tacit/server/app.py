@@ -5,7 +5,8 @@
     failures      every error as a document with a code
     routes        who calls, what she may do, and the curator
 
-One application serves one folder. Questions run in threads; the event loop only waits.
+One application serves one folder. Questions are planned in a few threads and run in others, each by fair turns; light
+requests have threads of their own; the event loop only waits.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from tacit.server.place import Server
 from tacit.server.releases import Releases, Shown
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
-from tacit.server.turns import Turns
+from tacit.server.turns import FairThreads, Places, Turns
 from tacit.server.watch import Watch
 from tacit.version import __version__
 
 STOP_S: Final = 20.0
 """How long questions that run may go on when the server stops."""
+
+LOGINS: Final = Places(running=4, running_each=2, waiting=256, waiting_each=32)
+"""How many passwords are checked and wait for it, in all and of one address."""
 
 DESCRIPTION: Final = """\
 Answers about people, with differential privacy, under one budget. Every answer has its price, which a preview shows
@@ -52,6 +56,8 @@ PAGE: Final = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>ta
 def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     """Return the application that serves a curator's folder."""
     metrics, database = Metrics(), access.database
+    planning = FairThreads(settings.limits.planning_places, "tacit planning")
+    logins = FairThreads(LOGINS, "tacit login")
     jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits.running)
     oidc = None
     if settings.oidc is not None:
@@ -67,6 +73,8 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         if refreshing is not None:
             refreshing.cancel()
         await jobs.close(STOP_S)
+        planning.close()
+        logins.close()
         note("stopped")
 
     app = FastAPI(
@@ -78,7 +86,9 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         lifespan=lifespan,
         responses={status: {"model": ErrorGiven} for status in failures.DOCUMENTED},
     )
-    app.state.server = Server(curator, access, settings, database, jobs, Releases(database), metrics, Shown(), oidc)
+    app.state.server = Server(
+        curator, access, settings, database, jobs, Releases(database), metrics, Shown(), planning, logins, oidc
+    )
     for router in ROUTERS:
         app.include_router(router)
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)

@@ -6,12 +6,13 @@ resource)` and nothing else; whatever is refused is on record before the answer 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from tacit.curator import Curator
 from tacit.privacy.errors import NotInCatalog, NotKnown, NotPermitted
@@ -22,9 +23,12 @@ from tacit.server.jobs import Jobs
 from tacit.server.metrics import Metrics
 from tacit.server.releases import Releases, Shown
 from tacit.server.settings import Settings
+from tacit.server.turns import FairThreads
 
 if TYPE_CHECKING:
     from tacit.server.access.oidc import Oidc
+
+T = TypeVar("T")
 
 COOKIE: Final = "tacit_session"
 CSRF_HEADER: Final = "X-Tacit-CSRF"
@@ -45,6 +49,10 @@ class Server:
     releases: Releases
     metrics: Metrics
     shown: Shown
+    planning: FairThreads
+    """Where questions are planned, and other work that takes seconds of Python is done."""
+    logins: FairThreads
+    """Where passwords are checked, by turns of addresses."""
     oidc: Oidc | None = None
 
 
@@ -58,6 +66,8 @@ class Caller:
     csrf: str | None
     method: str
     address: str
+    gone: Callable[[], Awaitable[None]]
+    """Returns when the connection has ended."""
     seen: list[str] = field(default_factory=list)
     """Her name once she is known, for the log."""
 
@@ -86,6 +96,11 @@ class Caller:
     def mark(self) -> dict[str, str]:
         """By whom and from where a change is made, for the record of it."""
         return {"by": self.name, "address": self.address}
+
+    async def planned(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, done in the caller's turn and in no thread of light requests."""
+        name = await run_in_threadpool(lambda: self.name)
+        return await self.server.planning.run(name, work, self.gone)
 
     def may(self, action: Action, resource: Resource = Resource()) -> bool:  # noqa: B008  # frozen
         """Whether she may do something; nothing is recorded."""
@@ -141,6 +156,10 @@ def of_table(table: Table) -> Resource:
 
 
 def _caller(request: Request) -> Caller:
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     caller = Caller(
         server=request.app.state.server,
@@ -149,6 +168,7 @@ def _caller(request: Request) -> Caller:
         csrf=request.headers.get(CSRF_HEADER),
         method=request.method,
         address=request.client.host if request.client else "",
+        gone=gone,
     )
     request.state.seen = caller.seen
     return caller

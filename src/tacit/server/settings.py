@@ -46,6 +46,9 @@ class Limits(_Strict):
     running_each: int = Field(default=2, ge=1, le=1_000)
     waiting: int = Field(default=256, ge=0, le=100_000)
     waiting_each: int = Field(default=32, ge=0, le=100_000)
+    planning: int = Field(default=2, ge=1, le=1_000)
+    """How many questions are planned at once; planning is Python, so more threads than this only make others wait."""
+    planning_each: int = Field(default=1, ge=1, le=1_000)
     question_s: float = Field(default=600.0, gt=0, le=86_400)
     """How long a question may run."""
     wait_s: float = Field(default=60.0, ge=0, le=3_600)
@@ -57,6 +60,11 @@ class Limits(_Strict):
     def places(self) -> Places:
         """How many questions run and wait."""
         return Places(self.running, self.running_each, self.waiting, self.waiting_each)
+
+    @property
+    def planning_places(self) -> Places:
+        """How many questions are planned and wait for it."""
+        return Places(self.planning, self.planning_each, self.waiting, self.waiting_each)
 
 
 class Settings(_Strict):

@@ -2,18 +2,23 @@
 
 Promise: whoever waits gets the next free place before anybody gets two in a row, whatever number of questions others
 have put into the queue; nobody has more than her share running while others wait or not; a queue that is full says so
-at once. Places are those of one process; several processes have each their own.
+at once. Places are those of one process; several processes have each their own. `FairThreads` runs work in threads of
+its own by such turns, so that it takes none of the threads that answer light requests.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
-from tacit.privacy.errors import QueueFull, TooManyAtOnce
+from tacit.privacy.errors import Cancelled, QueueFull, TooManyAtOnce
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +65,10 @@ class Turns:
         mine = len(self._waiting.get(person, ()))
         if mine >= self.places.waiting_each:
             raise TooManyAtOnce(
-                f"{mine} questions of yours wait already; ask again when one of them is answered", retry_after_s=1.0
+                f"{mine} requests of yours wait already; ask again when one of them is answered", retry_after_s=1.0
             )
         if self.waiting >= self.places.waiting:
-            raise QueueFull("as many questions wait as the server lets wait; ask again in a moment", retry_after_s=2.0)
+            raise QueueFull("as many requests wait as the server lets wait; ask again in a moment", retry_after_s=2.0)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(person, deque()).append(ready)
         try:
@@ -104,3 +109,34 @@ class Turns:
             queue.remove(ready)
             if not queue:
                 del self._waiting[person]
+
+
+class FairThreads:
+    """Threads of their own for work that takes a while, given out in fair turns."""
+
+    def __init__(self, places: Places, name: str) -> None:
+        self.turns = Turns(places)
+        self._threads = ThreadPoolExecutor(places.running, thread_name_prefix=name)
+
+    async def run(self, person: str, work: Callable[[], T], gone: Callable[[], Awaitable[None]]) -> T:
+        """Return what `work` returns, when it is the person's turn; Cancelled if `gone` returns before that."""
+        is_begun = asyncio.Event()
+
+        async def in_turn() -> T:
+            async with self.turns.turn(person):
+                is_begun.set()
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+        task, leaving = asyncio.create_task(in_turn()), asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not (task.done() or is_begun.is_set()):
+                task.cancel()
+                raise Cancelled("the caller is gone, and what was asked for had not begun")
+            return await task
+        finally:
+            leaving.cancel()
+
+    def close(self) -> None:
+        """Let the threads end when their work has ended."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

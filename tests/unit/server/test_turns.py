@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from tacit.privacy.errors import QueueFull, TooManyAtOnce
-from tacit.server.turns import Places, Turns
+from tacit.privacy.errors import Cancelled, QueueFull, TooManyAtOnce
+from tacit.server.turns import FairThreads, Places, Turns
 
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -128,5 +129,46 @@ def test_a_place_that_comes_while_one_goes_away_is_not_lost() -> None:
             await waiter
         assert turns.running == 0
         await ask()
+
+    run(work)
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+def test_threads_are_shared_by_turns_and_a_full_queue_refuses() -> None:
+    async def work() -> None:
+        threads, gate = FairThreads(Places(2, 1, 10, 2), "test"), threading.Event()
+        mine = [asyncio.create_task(threads.run("mallory", gate.wait, never)) for _ in range(3)]
+        await settled()
+        with pytest.raises(TooManyAtOnce):
+            await threads.run("mallory", gate.wait, never)
+        assert await threads.run("ana", threading.active_count, never) > 0, "another's work waits for hers"
+        gate.set()
+        assert await asyncio.gather(*mine) == [True] * 3
+        threads.close()
+
+    run(work)
+
+
+def test_who_is_gone_before_her_turn_is_not_worked_for() -> None:
+    async def work() -> None:
+        threads, gate, done = FairThreads(Places(1, 1, 10, 10), "test"), threading.Event(), list[str]()
+        left = asyncio.Event()
+
+        async def gone() -> None:
+            await left.wait()
+
+        first = asyncio.create_task(threads.run("ana", gate.wait, gone))
+        second = asyncio.create_task(threads.run("ana", lambda: done.append("second"), gone))
+        await settled()
+        left.set()
+        with pytest.raises(Cancelled):
+            await second
+        gate.set()
+        assert await first, "what had begun is finished"
+        assert (done, threads.turns.running, threads.turns.waiting) == ([], 0, 0)
+        threads.close()
 
     run(work)

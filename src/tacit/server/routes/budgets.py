@@ -60,12 +60,12 @@ def show(who: Who, dataset: str, analyst: str | None = None, epoch: str | None =
 
 
 @router.get("/{dataset}/report", response_model=ReportGiven)
-def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> Any:
+async def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> Any:
     """Return what was admitted so far and what it means; may take seconds.
 
     Of what several people are charged for, those who may not see one another's budgets see the totals alone.
     """
-    found = _found(who, dataset, analyst, epoch).report()
+    found = await who.planned(lambda: _found(who, dataset, analyst, epoch).report())
     if analyst is None and not who.may(Action.BUDGET_READ, Resource(dataset=dataset, person=ANYBODY)):
         found = replace(found, events={}, unlisted=0)
     bound, meaning = found.bound, found.meaning

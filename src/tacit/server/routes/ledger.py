@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from tacit.ledger.permits import cost_to_dict, time_of
 from tacit.server.access import Action
 from tacit.server.listings import RecordGiven, ReservationGiven, VerifiedGiven
-from tacit.server.place import Server, Who
+from tacit.server.place import Caller, Server, Who
 
 router = APIRouter(prefix="/v1", tags=["ledger"])
 
@@ -39,8 +39,12 @@ def records(
 
 
 @router.get("/ledger/verify", response_model=VerifiedGiven)
-def verify(who: Who, full: bool = False) -> Any:
+async def verify(who: Who, full: bool = False) -> Any:
     """Check the journal against its hashes and the totals against the journal."""
+    return await who.planned(lambda: _verified(who, full=full))
+
+
+def _verified(who: Caller, *, full: bool) -> dict[str, Any]:
     who.require(Action.LEDGER_READ)
     ledger = who.server.curator.ledger
     ledger.verify(full=full)

@@ -27,9 +27,13 @@ ONWARDS: Final = (
 
 
 @router.post("/login", response_model=LoginGiven)
-def login(who: Who, asked: LoginAsked) -> JSONResponse:
+async def login(who: Who, asked: LoginAsked) -> JSONResponse:
     """Open a browser's session; the answer's `csrf` goes into the header X-Tacit-CSRF of whatever changes something."""
-    made = who.server.access.login(asked.name, asked.password, who.address)
+    access = who.server.access
+    # passwords are hashed a few at a time, and who waits for that must not hold a thread of others' requests
+    made = await who.server.logins.run(
+        who.address, lambda: access.login(asked.name, asked.password, who.address), who.gone
+    )
     response = JSONResponse({"name": asked.name, "csrf": made.csrf, "expires_at": made.expires_at.isoformat()})
     _set_cookie(response, who.server, made)
     return response

@@ -23,8 +23,12 @@ FORMS: Final = {"text/csv": as_csv, ARROW: as_arrow}
 
 
 @router.post("/preview", response_model=PreviewGiven)
-def preview(who: Who, question: QuestionAsked) -> Any:
+async def preview(who: Who, question: QuestionAsked) -> Any:
     """Say exactly what a question would cost, and how wide its intervals would be; spends nothing."""
+    return await who.planned(lambda: _preview(who, question))
+
+
+def _preview(who: Caller, question: QuestionAsked) -> Document:
     planned = Planned.of(who, question, Action.QUESTION_PREVIEW)
     found = planned.preview()
     left = planned.remaining()
@@ -39,9 +43,9 @@ def preview(who: Who, question: QuestionAsked) -> Any:
 
 
 @router.post("/explain", response_model=list[LineGiven])
-def explain(who: Who, question: QuestionAsked) -> Any:
+async def explain(who: Who, question: QuestionAsked) -> Any:
     """Say, pass by pass, what a question would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
-    found = Planned.of(who, question, Action.QUESTION_PREVIEW).preview()
+    found = await who.planned(lambda: Planned.of(who, question, Action.QUESTION_PREVIEW).preview())
     return [{"label": line.label, "text": line.text} for line in found.lines]
 
 
@@ -61,7 +65,7 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     server = who.server
     if _wanted(request) == ARROW:
         require_arrow()  # before anything is charged
-    planned, kept = await run_in_threadpool(_planned, who, question, request, key)
+    planned, kept = await who.planned(lambda: _planned(who, question, request, key))
     if kept is not None:
         server.metrics.released.labels("no").inc()
         return kept

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Response
-from starlette.concurrency import run_in_threadpool
 
 from tacit import stats
 from tacit.accounting.bounds import Cost
@@ -56,7 +55,7 @@ async def ask(who: Who, statistic: StatisticAsked, key: Key = None) -> Response:
     The same statistic again is answered from what was released, at no cost.
     """
     server = who.server
-    work, class_s = await run_in_threadpool(_planned, who, statistic, key)
+    work, class_s = await who.planned(lambda: _planned(who, statistic, key))
     limits = server.settings.limits
     wait_s = limits.wait_s if statistic.wait_s is None else min(statistic.wait_s, limits.wait_s)
     found = await server.jobs.answered(who.name, work, class_s, wait_s)
