@@ -2,7 +2,8 @@
 
 Promise: the ledger has charged the event before `work` touches the data; `work` runs against the tables that were bound
 before the charge, in exactly those versions and with exactly those records, or its outcome is dropped; what is kept
-under the plan's digest and the data's version is given again at no cost, and for one permit only one outcome leaves.
+under the plan's digest and the data's version is given again at no cost, and for one permit only one outcome leaves. A
+quota of the ledger, where it has one, is asked for the size of the answer before the charge.
 
 What fails after the charge. Whether a run fails must tell as little as possible of the rows. The rule, on every engine:
 
@@ -43,6 +44,7 @@ from typing import Final
 from tacit.accounting.bounds import Cost
 from tacit.curator.engine_registry import Bound, EngineRegistry
 from tacit.ledger import Ledger, Permit
+from tacit.ledger.answer_size import ANSWER_BYTES_MAX
 from tacit.privacy.errors import AlreadySettled, Cancelled, CatalogChanged, EngineFailed, TacitError, TimedOut
 from tacit.privacy.events import Event
 
@@ -66,6 +68,8 @@ class Charge:
     analyst: str | None = None
     purpose: str = ""
     key: str | None = None
+    answer_bytes: int = ANSWER_BYTES_MAX
+    """How many bytes the answer takes at most."""
 
     def shared_key(self, data_version: str, attempt: int) -> str:
         """Return the key of a release that was given none: equal for the same plan, data, payer and attempt.
@@ -89,9 +93,30 @@ def release(
 
     `work` runs the plan and returns its answer with noise. A simulated answer is charged and not kept.
     """
-    version = bound.data_version
-    if not is_simulated and (kept := ledger.released(charge.plan, version)) is not None:
+    if not is_simulated and (kept := ledger.released(charge.plan, bound.data_version)) is not None:
         return kept, None
+    if ledger.quota is None:
+        return _released(ledger, engines, bound, charge, work, is_simulated=is_simulated)
+    place, size = ledger.quota.reserve(charge.analyst, charge.answer_bytes), 0
+    try:
+        answer, permit = _released(ledger, engines, bound, charge, work, is_simulated=is_simulated)
+        size = 0 if permit is None else len(answer)
+    finally:
+        ledger.quota.settle(place, size)
+    return answer, permit
+
+
+def _released(
+    ledger: Ledger,
+    engines: EngineRegistry,
+    bound: Bound,
+    charge: Charge,
+    work: Callable[[], bytes],
+    *,
+    is_simulated: bool,
+) -> tuple[bytes, Permit | None]:
+    """Charge a plan, run it and commit its answer; again with a new charge while another run of it failed."""
+    version = bound.data_version
     attempt = 0
     while True:
         attempt += 1

@@ -21,6 +21,7 @@ from tacit.curator.statements import linked
 from tacit.engines.protocol import Progress
 from tacit.ledger import Ledger, Scope
 from tacit.ledger.accounts import Sum
+from tacit.ledger.answer_size import NAMES_BYTES
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy import texts
 from tacit.privacy.arguments import require_progress
@@ -128,7 +129,10 @@ class Road:
             return written
 
         purpose = asked.purpose or _on_one_line(asked.sql)[:PURPOSE_MAX]
-        charge = Charge(self._dataset(plan.question), plan.event, plan.canonical, asked.analyst, purpose, asked.key)
+        charge = Charge(
+            *(self._dataset(plan.question), plan.event, plan.canonical, asked.analyst, purpose, asked.key),
+            answer_bytes=plan.answer_bytes + NAMES_BYTES,
+        )
         answer, permit = release(self.ledger, self.engines, bound, charge, work, is_simulated=source.simulated)
         if permit is None:
             return self.shown(plan, answer)

@@ -20,13 +20,14 @@ from tacit.curator.engine_registry import EngineRegistry
 from tacit.curator.pipeline import NOTHING, Charge, release
 from tacit.engines.protocol import Columns
 from tacit.ledger import Ledger, LedgerBudget
+from tacit.ledger.answer_size import ANSWER_BYTES_MAX, NAMES_BYTES
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Kind, Table
 from tacit.query.row_limits import STORED_ROWS
 from tacit.stats.answer import Answer
 from tacit.stats.asking import Asked, RegisteredTable, protected
-from tacit.stats.plan import Plan, from_bytes, to_bytes
+from tacit.stats.plan import Plan, bytes_max, from_bytes, to_bytes
 from tacit.stats.tables import EngineRows
 
 MADE_UP: Final[Mapping[Kind, Any]] = {
@@ -63,7 +64,9 @@ class CuratedTable(RegisteredTable):
         self._ledger.preview(dataset, plan.event, analyst=analyst)  # who may not ask learns nothing
         rows = EngineRows(bound.engine, self._record, self._salt, per_unit, timeout_s=asked["timeout_s"])
         digest = hashlib.sha256(f"{self.table.name.lower()}\n{per_unit}\n{plan.canonical}".encode()).hexdigest()
-        charge = Charge(dataset, plan.event, digest, analyst, asked["purpose"] or plan.label, asked["key"])
+        most = ANSWER_BYTES_MAX if self._ledger.quota is None else bytes_max(plan.rehearse(per_unit)) + NAMES_BYTES
+        purpose = asked["purpose"] or plan.label
+        charge = Charge(dataset, plan.event, digest, analyst, purpose, asked["key"], answer_bytes=most)
         answer, permit = release(self._ledger, self._engines, bound, charge, lambda: to_bytes(plan.measure(rows)))
         return Answer(plan, from_bytes(answer), NOTHING if permit is None else permit.cost, permit, words)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tacit.privacy.errors import TooWide
 
@@ -18,6 +18,19 @@ INTEGER_BYTES: Final = len("-9223372036854775808,")
 REAL_BYTES: Final = len("-1.7976931348623157e+308,")
 FRAME_BYTES: Final = 2**20
 """What the names of the parts, learnt bounds and single texts take together, and more."""
+
+NAMES_BYTES: Final = 4096
+"""What an answer takes beside its numbers and keys as a rule, where a guess is enough."""
+
+
+class AnswerQuota(Protocol):
+    """Who decides how much of the answers may be stored, beside what one of them may take."""
+
+    def reserve(self, analyst: str | None, size: int) -> str:
+        """Set so many bytes apart for an answer that is not charged yet, or raise."""
+
+    def settle(self, reservation: str, size: int) -> None:
+        """Count so many bytes as stored in the place of what was reserved."""
 
 
 def require_keepable(size: int) -> None:

@@ -25,7 +25,7 @@ from typing import Final
 from tacit.accounting.bounds import Cost
 from tacit.ledger import admission, definitions, requests
 from tacit.ledger.admission import Ask, Quote
-from tacit.ledger.answer_size import ANSWER_BYTES_MAX
+from tacit.ledger.answer_size import ANSWER_BYTES_MAX, AnswerQuota
 from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap, smallest_price
@@ -65,6 +65,8 @@ class Ledger(Book):
     ) -> None:
         super().__init__(store, clock=clock, token=token, anchor=anchor)
         self._caps_seen: dict[Scope, Cap] = {}
+        self.quota: AnswerQuota | None = None
+        """Who is asked before a charge whether its answer may be stored (`curator.pipeline`); without one, all may."""
 
     def create_budget(
         self,

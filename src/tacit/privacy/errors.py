@@ -57,6 +57,7 @@ TacitError                      exit code 4
 │   ├── TooManyAtOnce   T702    this actor has as many questions under way as one may have
 │   ├── QueueFull       T703    more questions wait than the server lets wait
 │   ├── SlowRequest     T704    a request took longer to arrive than the limit
+│   ├── AnswersFull     T713    stored answers take as much space as they may, of one person or of all
 │   ├── HeadersTooLarge T714    the target and headers of a request are larger, or more, than the limit
 │   └── WrongHost       T715    a request names a host that is not the server's
 └── ServerUnreachable   T710    no server answers at an address (exit code 4)
@@ -477,6 +478,12 @@ class SlowRequest(ServerLimit):
     """A request took longer to arrive than the limit."""
 
     code = "T704"
+
+
+class AnswersFull(ServerLimit):
+    """Stored answers take as much space as they may, of one person or of all; nothing was charged."""
+
+    code = "T713"
 
 
 class HeadersTooLarge(ServerLimit):

@@ -22,7 +22,7 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.engines.dialects import duckdb
-from tacit.ledger.answer_size import require_keepable
+from tacit.ledger.answer_size import ANSWER_BYTES_MAX, require_keepable
 from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotSQL, TooLarge, TooWide
@@ -208,6 +208,14 @@ class Plan:
         return sum(trees.work(statement.tree) for statement in (*self.learning, *self.statements))
 
     @property
+    def answer_bytes(self) -> int:
+        """How many bytes the answer takes at most beside its frame; all there may be, where keys are selected."""
+        if self.domains is None:
+            return ANSWER_BYTES_MAX
+        sets = self.question.sets if self.sets_apart else (tuple(range(len(self.domains))),)
+        return answer_bytes(self.domains, sets, self.group_bytes)
+
+    @property
     def group_bytes(self) -> int:
         """How many bytes the released numbers of a group take at most."""
         return group_bytes(len(self.measures), self.choices)
@@ -259,8 +267,7 @@ def _require_runnable(plan: Plan) -> None:
     require_exact(plan.measures, plan.bounding)
     require_little_work(plan.work, plan.steps, plan.question.unit_rows)
     if plan.domains is not None:
-        sets = plan.question.sets if plan.sets_apart else (tuple(range(len(plan.domains))),)
-        require_keepable(answer_bytes(plan.domains, sets, plan.group_bytes))
+        require_keepable(plan.answer_bytes)
     _require_shallow([statement.tree for statement in (*plan.learning, *plan.statements)])
     try:
         for noise in (*plan.price.noises, *(one.noise for one in plan.price.bounds)):

@@ -29,6 +29,7 @@ from tacit.server.jobs import Jobs
 from tacit.server.logs import note
 from tacit.server.metrics import Metrics
 from tacit.server.place import Server
+from tacit.server.quotas import AnswerQuota
 from tacit.server.releases import Releases, Shown
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
@@ -58,7 +59,8 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     metrics, database = Metrics(), access.database
     planning = FairThreads(settings.limits.planning_places, "tacit planning")
     logins = FairThreads(LOGINS, "tacit login")
-    jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits.running)
+    jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits)
+    curator.ledger.quota = quota = AnswerQuota(database, settings.limits)
     oidc = None
     if settings.oidc is not None:
         from tacit.server.access.oidc import Oidc, OidcSettings
@@ -87,7 +89,18 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         responses={status: {"model": ErrorGiven} for status in failures.DOCUMENTED},
     )
     app.state.server = Server(
-        curator, access, settings, database, jobs, Releases(database), metrics, Shown(), planning, logins, oidc
+        curator,
+        access,
+        settings,
+        database,
+        jobs,
+        Releases(database, settings.limits),
+        metrics,
+        Shown(),
+        planning,
+        logins,
+        quota,
+        oidc,
     )
     for router in ROUTERS:
         app.include_router(router)

@@ -44,13 +44,14 @@ STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
     errors.SourceMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.SlowRequest: HTTPStatus.REQUEST_TIMEOUT,
+    errors.AnswersFull: HTTPStatus.INSUFFICIENT_STORAGE,
     errors.HeadersTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
     errors.ServerLimit: HTTPStatus.TOO_MANY_REQUESTS,
 }
 """The status of an error is that of its nearest ancestor here."""
 
-DOCUMENTED: Final = (400, 401, 402, 403, 404, 405, 408, 409, 413, 421, 422, 429, 431, 500, 501, 503, 504)
+DOCUMENTED: Final = (400, 401, 402, 403, 404, 405, 408, 409, 413, 421, 422, 429, 431, 500, 501, 503, 504, 507)
 CODE_HEADER: Final = "X-Tacit-Code"
 _COSTS: Final = ("asked", "remaining", "fits")
 _LOG: Final = logging.getLogger("tacit.server")

@@ -26,13 +26,15 @@ from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 from tacit.server.database import Database
 from tacit.server.failures import document_of, unforeseen
 from tacit.server.metrics import Metrics
+from tacit.server.quotas import Pruning
+from tacit.server.settings import Limits
 from tacit.server.timing import Clock
 from tacit.server.turns import Turns
 
 BEAT_S: Final = 0.5
 LOST_AFTER_S: Final = 15.0
 KEPT_S: Final = 24 * 3600.0
-"""How long a job is shown after it has ended; its answer stays among the releases."""
+"""How long a job is shown after it has ended, if there is room; its answer stays among the releases."""
 SHOWN_MAX: Final = 200
 
 Document = dict[str, Any]
@@ -74,10 +76,11 @@ class Jobs:
     """The questions of one process, and the jobs of all."""
 
     def __init__(
-        self, database: Database, turns: Turns, metrics: Metrics, stop: Callable[[int], None], threads: int
+        self, database: Database, turns: Turns, metrics: Metrics, stop: Callable[[int], None], limits: Limits
     ) -> None:
         self._database, self.turns, self._metrics, self._stop = database, turns, metrics, stop
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tacit question")
+        self._pruning = Pruning("jobs", limits)
+        self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="tacit question")
         self._running: set[Running] = set()
         self._process = secrets.token_hex(8)
         self._beating: asyncio.Task[None] | None = None
@@ -135,12 +138,13 @@ class Jobs:
         else:
             state = "cancelled" if isinstance(error, Cancelled) else "failed"
             document = document_of(error) if isinstance(error, TacitError) else unforeseen(error)
-        self._database.write(
-            (
-                "UPDATE jobs SET state = ?, changed_at_us = ?, document = ? WHERE id = ?",
-                (state, _now_us(), json.dumps(document), running.id),
+        text = json.dumps(document)
+        with self._database.transaction() as execute:
+            execute(
+                "UPDATE jobs SET state = ?, changed_at_us = ?, document = ?, bytes = ? WHERE id = ?",
+                (state, _now_us(), text, len(text), running.id),
             )
-        )
+            self._pruning.prune(execute, running.person, len(text))
 
     async def _beat(self) -> None:
         """Say that this process is alive while it has jobs, and stop those that somebody cancelled."""

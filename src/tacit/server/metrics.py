@@ -42,9 +42,13 @@ class Metrics:
         self._waiting = Gauge(
             "tacit_questions_waiting", "Questions that wait.", multiprocess_mode="livesum", registry=self._registry
         )
+        self._stored = Gauge(
+            "tacit_answer_bytes", "Bytes of stored answers.", multiprocess_mode="max", registry=self._registry
+        )
 
-    def page(self, running: Callable[[], int], waiting: Callable[[], int]) -> bytes:
+    def page(self, running: Callable[[], int], waiting: Callable[[], int], stored: Callable[[], int]) -> bytes:
         """Return all figures as Prometheus reads them."""
+        self._stored.set(stored())
         self._running.set(running())
         self._waiting.set(waiting())
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:

@@ -21,6 +21,7 @@ from tacit.server.access import Access, Action, Actor, Resource, may
 from tacit.server.database import Database
 from tacit.server.jobs import Jobs
 from tacit.server.metrics import Metrics
+from tacit.server.quotas import AnswerQuota
 from tacit.server.releases import Releases, Shown
 from tacit.server.settings import Settings
 from tacit.server.turns import FairThreads
@@ -53,6 +54,7 @@ class Server:
     """Where questions are planned, and other work that takes seconds of Python is done."""
     logins: FairThreads
     """Where passwords are checked, by turns of addresses."""
+    quota: AnswerQuota
     oidc: Oidc | None = None
 
 

@@ -18,6 +18,8 @@ from tacit.privacy.errors import TooWide, Unavailable
 from tacit.query import Plan, Release
 from tacit.query.sets import sizes
 from tacit.server.database import Database
+from tacit.server.quotas import Pruning
+from tacit.server.settings import Limits
 from tacit.server.wire import kind_of, written
 
 Document = dict[str, Any]
@@ -155,21 +157,21 @@ class Shown:
 class Releases:
     """The documents of answers that were paid for here."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, limits: Limits) -> None:
+        self._database, self._pruning = database, Pruning("releases", limits)
 
     def keep(self, person: str, document: Document) -> None:
-        """Keep an answer under its permit."""
+        """Keep an answer under its permit; where room runs out, the oldest go."""
         if document["permit"] is None or len(text := json.dumps(document)) > DOCUMENT_BYTES_MAX:
             return
-        row = (document["permit"], person, json.dumps(document["datasets"]), time.time_ns() // 1000, text)
-        self._database.write(
-            (
-                "INSERT INTO releases (permit, person, datasets, asked_at_us, document) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (permit) DO NOTHING",
+        row = (document["permit"], person, json.dumps(document["datasets"]), time.time_ns() // 1000, text, len(text))
+        with self._database.transaction() as execute:
+            execute(
+                "INSERT INTO releases (permit, person, datasets, asked_at_us, document, bytes) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (permit) DO NOTHING",
                 row,
             )
-        )
+            self._pruning.prune(execute, person, len(text))
 
     def paid_by(self, permit: str) -> tuple[str, list[str]] | None:
         """Return who paid for an answer and from which budgets, or None if it is not kept."""

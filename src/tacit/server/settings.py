@@ -53,6 +53,10 @@ class Limits(_Strict):
     """How long a question may run."""
     wait_s: float = Field(default=60.0, ge=0, le=3_600)
     """How long a request waits for its answer before it becomes a job."""
+    answer_bytes_each: int = Field(default=256 * 2**20, ge=2**20, le=2**50)
+    """How many bytes of answers are stored for one person."""
+    answer_bytes: int = Field(default=16 * 2**30, ge=2**20, le=2**50)
+    """How many bytes of answers are stored in all."""
     rows: int = Field(default=100_000, ge=1, le=10_000_000)
     """How many rows one answer shows at most."""
 

@@ -50,5 +50,8 @@ def metrics(who: Who) -> Response:
     """Return the figures that Prometheus collects."""
     who.require(Action.METRICS_READ)
     turns = who.server.jobs.turns
-    page = who.server.metrics.page(lambda: turns.running, lambda: turns.waiting)
+    quota = who.server.quota
+    page = who.server.metrics.page(
+        lambda: turns.running, lambda: turns.waiting, lambda: sum(one.bytes for one in quota.usage().values())
+    )
     return Response(page, media_type="text/plain; version=0.0.4")

@@ -1,0 +1,166 @@
+"""Stored answers have a quota, which is asked before the charge; copies of them are pruned, the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tacit.privacy.errors import AnswersFull
+from tacit.server.database import open_database
+from tacit.server.quotas import GRACE_S, AnswerQuota, Pruning
+from tacit.server.settings import Limits
+from tests.unit.server import clinic
+from tests.unit.server.clinic import Clinic
+
+MIB = 2**20
+LIMITS = Limits(answer_bytes_each=MIB, answer_bytes=4 * MIB)
+WHO = "analyst.visits"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Clinic]:
+    made = clinic.make(tmp_path / "clinic", limits=LIMITS)
+    with made.client:
+        yield made
+    made.close()
+
+
+def ask(place: Clinic, number: int, who: str = WHO, **options: Any) -> httpx.Response:
+    """Ask for an answer of some 200 kB, each time another."""
+    keys = {"s": [f"{number} {one} {'x' * 3_500}" for one in range(60)]}
+    sql = "SELECT sex || '' AS s, COUNT(*) AS n FROM visits GROUP BY sex || ''"
+    body = {"sql": sql, "epsilon": 1e-6, "keys": keys, **options}
+    return place.call(who, "POST", "/v1/queries", json=body)
+
+
+def stored(place: Clinic, who: str = WHO) -> int:
+    usage = place.app.state.server.quota.usage()
+    return usage[who].bytes if who in usage else 0
+
+
+def fill(place: Clinic, who: str = WHO) -> int:
+    """Ask until the quota refuses, and return how many answers fitted."""
+    for number in range(100):
+        response = ask(place, number, who)
+        if response.status_code != 200:
+            assert (response.status_code, response.json()["error"]["code"]) == (507, "T713"), response.text
+            return number
+    raise AssertionError("no quota refuses")
+
+
+def test_answers_fill_a_persons_quota_and_no_more(place: Clinic) -> None:
+    fitted = fill(place)
+    assert fitted >= 2
+    assert 0 < stored(place) <= MIB
+    head = place.curator.ledger.head().number
+    spent = place.curator.budget("visits", WHO).spent()
+    assert ask(place, 500).status_code == 507
+    assert place.curator.ledger.head().number == head, "something was charged"
+    assert place.curator.budget("visits", WHO).spent() == spent
+    assert ask(place, 0).status_code == 200, "what was released before is refused"
+    assert ask(place, 0, "analyst").status_code == 200, "and to another, at no cost"
+    assert ask(place, 600, "analyst").status_code == 200, "another has a quota of her own"
+    small = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01}
+    assert place.call(WHO, "POST", "/v1/queries", json=small).status_code == 200, "a small answer still fits"
+
+
+def test_statistics_count_too(place: Clinic) -> None:
+    fill(place)
+    before = stored(place)
+    column = {"table": "visits", "column": "age"}
+    arguments = {"values": column, "epsilon": 0.01, "rows_per_unit": 1}
+    answer = place.call(WHO, "POST", "/v1/statistics", json={"function": "mean", "arguments": arguments})
+    assert answer.status_code == 200, answer.text
+    assert stored(place) > before
+    arguments = {"values": column, "epsilon": 0.01, "rows_per_unit": 1, "bins": 10_000}
+    large = place.call(WHO, "POST", "/v1/statistics", json={"function": "histogram", "arguments": arguments})
+    assert (large.status_code, large.json()["error"]["code"]) == (507, "T713"), large.text
+
+
+def test_everybody_together_has_a_quota(place: Clinic) -> None:
+    quota = place.app.state.server.quota
+    for name in (None, None, "ana", "bo"):
+        quota.settle(quota.reserve(name, MIB - 1), MIB - 1)
+    for name in (None, "cy"):
+        with pytest.raises(AnswersFull, match=r"limits\.answer_bytes$"):
+            quota.reserve(name, 5)
+    assert quota.usage()[""].bytes > MIB, "who keeps budgets has the quota of all"
+    page = place.call("owner", "GET", "/metrics").text
+    (line,) = [one for one in page.splitlines() if one.startswith("tacit_answer_bytes ")]
+    assert float(line.split()[1]) == 4 * (MIB - 1)
+    assert ask(place, 0, "owner").status_code == 507
+
+
+def test_a_run_that_fails_or_is_refused_gives_its_bytes_back(place: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("tacit.curator.road.run", lambda *values, **named: 1 / 0)
+        assert ask(place, 1).status_code == 503
+    assert ask(place, 2, epsilon=1e9).status_code == 402
+    assert stored(place) == 0
+    assert place.access.database.read("SELECT * FROM answer_reservations") == []
+
+
+def test_threads_together_stay_below_the_quota(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    quota = AnswerQuota(database, LIMITS)
+
+    def one(_number: int) -> int:
+        try:
+            place = quota.reserve("ana", MIB // 5)
+        except AnswersFull:
+            return 0
+        quota.settle(place, MIB // 6)
+        return 1
+
+    with ThreadPoolExecutor(8) as threads:
+        fitted = sum(threads.map(one, range(40)))
+    assert quota.usage()["ana"].bytes == fitted * (MIB // 6)
+    assert 4 <= fitted <= 5
+    database.close()
+
+
+def test_what_a_dead_process_reserved_is_free_again_after_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_database(tmp_path)
+    quota = AnswerQuota(database, LIMITS)
+    quota.reserve("ana", MIB)
+    with pytest.raises(AnswersFull):
+        quota.reserve("ana", 1)
+    import time
+
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now + int((LIMITS.question_s + GRACE_S + 1) * 1e9))
+    quota.settle(quota.reserve("ana", MIB), MIB)
+    assert quota.usage()["ana"].bytes == MIB
+    database.close()
+
+
+def test_documents_are_pruned_the_oldest_first(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    pruning, size = Pruning("releases", LIMITS), MIB // 10
+    for number in range(100):
+        person = f"person{number % 8}"
+        with database.transaction() as execute:
+            execute(
+                "INSERT INTO releases (permit, person, datasets, asked_at_us, document, bytes) VALUES (?,?,?,?,?,?)",
+                (f"p{number:03}", person, "[]", number, "{}", size),
+            )
+            pruning.prune(execute, person, size)
+    kept = [row[0] for row in database.read("SELECT permit FROM releases ORDER BY asked_at_us")]
+    assert kept == [f"p{number:03}" for number in range(100 - len(kept), 100)]
+    assert 30 <= len(kept) <= 40
+    database.close()
+
+
+def test_a_pruned_release_is_said_to_cost_nothing_to_ask_again(place: Clinic) -> None:
+    permit = ask(place, 0).json()["permit"]
+    place.access.database.write(("DELETE FROM releases WHERE permit = ?", (permit,)))
+    gone = place.call(WHO, "GET", f"/v1/releases/{permit}")
+    assert gone.status_code == 404
+    assert "costs nothing" in gone.json()["error"]["message"]
