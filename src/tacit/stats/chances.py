@@ -23,6 +23,8 @@ HALVINGS: Final = 24
 FEW: Final = 12.0
 """Poisson numbers with at most so many expected are counted up one by one; more are a corrected normal number."""
 
+LEAST_CHANCE: Final = 1e-9
+
 Numbers = NDArray[np.float64]
 
 
@@ -63,6 +65,18 @@ class Chance:
         if is_few.any():
             found[is_few] = _counted_up(expected[is_few], level[is_few])
         return found
+
+    def multinomial(self, expected: Numbers) -> Numbers:
+        """Return counts that add up to what is expected in all, rounded: cell by cell, each of what is left."""
+        cells = expected.reshape(len(expected), -1)
+        left, share = np.rint(cells.sum(axis=1)), cells.sum(axis=1)
+        found = np.empty_like(cells)
+        for place in range(cells.shape[1] - 1):
+            chance = np.divide(cells[:, place], share, out=np.zeros_like(share), where=share > 0)
+            found[:, place] = _binomial(self.uniform(), left, chance)
+            left, share = left - found[:, place], share - cells[:, place]
+        found[:, -1] = left
+        return found.reshape(expected.shape)
 
     def noise(self, part: Measured, *shape: int) -> Numbers:
         """Return noise of a measurement."""
@@ -105,6 +119,15 @@ def _edge(holds: Callable[[float], bool], beyond: float, within: float) -> float
         middle = (beyond + within) / 2
         beyond, within = (beyond, middle) if holds(middle) else (middle, within)
     return within
+
+
+def _binomial(level: Numbers, trials: Numbers, chance: Numbers) -> Numbers:
+    """Return binomial numbers, by inversion."""
+    from scipy.special import bdtrik
+
+    inside = np.clip(chance, LEAST_CHANCE, 1 - LEAST_CHANCE)
+    found = np.nan_to_num(np.ceil(bdtrik(level, trials, inside) - LEAST_CHANCE))  # no number: below what 0 has alone
+    return np.asarray(np.clip(found, 0.0, trials), dtype=np.float64)
 
 
 def _counted_up(expected: Numbers, level: Numbers) -> Numbers:
