@@ -90,12 +90,18 @@ class Answer:
         ]
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the value unreliable, as far as what was released tells; nothing more is spent to find it out."""
+        return self.plan.warnings(self.noisy)
+
+    @property
     def card(self) -> str:
         """What was released, in plain language."""
         sentences = [
             f"The {self.label}.",
             self._protected,
             *(f"{line[0].upper()}{line[1:]}." for line in self.plan.lines),
+            *(f"Warning: {one}." for one in self.warnings),
             f"It cost {self.cost.in_words}."
             if self.cost.epsilon
             else "It cost nothing: the same answer was released before.",

@@ -129,6 +129,9 @@ class Distribution(Plan):
             highs.append(_ended(rising(shares + width)))
         return Interval(self._shaped(lows), self._shaped(highs))
 
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        return self.tree.warnings(noisy)
+
     def _shares(self, noisy: Noisy) -> list[tuple[NDArray[np.float64], float]]:
         """Return for each group the noisy shares at the upper edges of cells, and the rows that they are shares of."""
         rows = [(below[1:], max(float(below[-1]), 1.0)) for below in self.tree.below(noisy)]

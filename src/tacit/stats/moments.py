@@ -28,8 +28,10 @@ from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.asking import Asked, Survey, grouped
 from tacit.stats.column_kinds import kind_of_bounds, kinds_of_groups
-from tacit.stats.plan import Measured, Noisy, Plan, composed, measured, simulated_interval
+from tacit.stats.funds import LEVEL
+from tacit.stats.plan import Measured, Noisy, Plan, composed, few_rows, measured, simulated_interval
 from tacit.stats.rows import Rows, Scale, Term
+from tacit.stats.workloads.quantiles import LAPLACE_KURTOSIS, half_widths
 
 SUM_STEPS: Final = 2**20
 MEAN_STEPS: Final = 2**20
@@ -92,6 +94,11 @@ class Moments(Plan):
         if found is None or not self.parts[0].by:
             return found
         return Interval(np.asarray(found.low).ravel(), np.asarray(found.high).ravel())
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        if self.function in ("count", "sum"):
+            return ()
+        return few_rows(np.asarray(noisy[0]), float(self.parts[0].noise.interval(LEVEL).high), self.keys)
 
     def compute(self, *sums: Numbers) -> Numbers:
         """Return the statistic from sums, whatever axes they have in common."""
@@ -166,6 +173,13 @@ class TwoSided(Moments):
     @property
     def event(self) -> Event:
         return self.parts[0].noise.event
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        (scale,) = self.scales
+        width = max(1, scale.high - scale.low)
+        above, below = (np.asarray(one, dtype=np.float64) / width for one in noisy)
+        spread = 2 * float(self.parts[0].noise.scale) / width  # the deviation of the difference of two Laplace noises
+        return few_rows(above - below, float(half_widths(spread**2, LAPLACE_KURTOSIS / 2, LEVEL)), self.keys)
 
 
 def variance(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:

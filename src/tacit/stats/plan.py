@@ -31,6 +31,7 @@ from tacit.stats.rows import Cut, NoRows, Rows, Term
 from tacit.stats.truncation import off_above, uniform
 
 DRAWS: Final = 4000
+GROUPS_NAMED: Final = 5
 DRAWN_MAX: Final = 4_000_000
 """How many numbers are drawn at most to find the intervals of one answer."""
 
@@ -104,6 +105,10 @@ class Plan(ABC):
     @abstractmethod
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         """Return where the value without noise lies with probability `level`, each number by itself."""
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        """Return what makes the value unreliable, a sentence each, as far as what was released tells."""
+        return ()
 
     @property
     def canonical(self) -> str:
@@ -190,6 +195,21 @@ def simulated_interval(
     tail = (1 - level) / 2
     low, high = np.quantile(found, [tail, 1 - tail], axis=0)
     return Interval(_plain(low), _plain(high))
+
+
+def few_rows(rows: NDArray[Any], width: float, keys: Sequence[Any] | None = None) -> tuple[str, ...]:
+    """Return a warning where noisy numbers of rows are within the `width` of their noise of 0."""
+    few = np.flatnonzero(np.ravel(rows) <= width)
+    if not few.size:
+        return ()
+    where = ""
+    if keys is not None:
+        named = [", ".join(map(str, keys[place])) for place in few[:GROUPS_NAMED].tolist()]
+        where = f" for {'; '.join(named)}" + (f" and {few.size - GROUPS_NAMED:,} more" * (few.size > GROUPS_NAMED))
+    return (
+        f"there may be no rows at all{where}: their noisy number is within its noise of 0 (±{width:.4g}), "
+        "and the value may be noise alone",
+    )
 
 
 def to_bytes(noisy: Noisy) -> bytes:

@@ -37,7 +37,7 @@ from typing import Any, Final, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms import Exponential, SmoothMedian
+from tacit.mechanisms import Exponential, Laplace, SmoothMedian
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source, words
 from tacit.mechanisms.simulation import SeededSource, marked
@@ -51,11 +51,12 @@ from tacit.stats.arrays import ArrayRows
 from tacit.stats.asking import Asked, Survey, grouped
 from tacit.stats.cells import Cells, ends_of
 from tacit.stats.column_kinds import kind_of_bounds, kinds_of_groups
-from tacit.stats.funds import Funds, Noise
-from tacit.stats.plan import Noisy, Plan, noise_line
+from tacit.stats.funds import LEVEL, Funds, Noise
+from tacit.stats.plan import Noisy, Plan, few_rows, noise_line
 from tacit.stats.ranks import accepted, crossing, widths
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.trees import Tree, accumulated
+from tacit.stats.workloads.quantiles import LAPLACE_KURTOSIS, half_widths
 
 CELLS: Final = 4096
 SHARE_STEPS: Final = 10_000
@@ -152,6 +153,9 @@ class TreeQuantiles(Quantiles):
             for share in self.shares:
                 yield accepted(below, self.tree.widths(share, level), share)
 
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        return self.tree.warnings(noisy)
+
 
 @dataclass(frozen=True)
 class ChosenQuantiles(Quantiles):
@@ -237,6 +241,14 @@ class ChosenQuantiles(Quantiles):
             for share, place in zip(self.shares, places.tolist(), strict=True):
                 first, last = accepted(below, widths(drawn[:, : len(edges)], share, level), share)
                 yield min(int(edges[first]), place), max(int(edges[last + 1]) - 1, place)
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        rows = np.array([below[-1] for _, below in self._rulers(noisy)])
+        bins = max(len(edges) for edges, _ in self._rulers(noisy)) - 1
+        is_laplace = isinstance(self.noise, Laplace)
+        variance = bins * float(self.noise.scale) ** 2 * (2 if is_laplace else 1)
+        width = float(half_widths(variance, LAPLACE_KURTOSIS / bins * is_laplace, LEVEL))
+        return few_rows(rows, width, list(product(*(cut.values for cut in self.by))) if self.by else None)
 
 
 @dataclass(frozen=True)

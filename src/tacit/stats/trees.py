@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -24,8 +25,8 @@ from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.events import Composed, Event
 from tacit.stats.cells import Cells
-from tacit.stats.funds import Funds, Noise
-from tacit.stats.plan import Noisy, noise_line
+from tacit.stats.funds import LEVEL, Funds, Noise
+from tacit.stats.plan import Noisy, few_rows, noise_line
 from tacit.stats.ranks import widths
 from tacit.stats.rows import Cut, Rows, Term
 
@@ -92,6 +93,12 @@ class Tree:
         if (share, level) not in self._widths:
             self._widths[share, level] = widths(self.drawn, share, level)
         return self._widths[share, level]
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        """Return a warning for groups of which the noisy number of rows may be 0."""
+        width = float(np.quantile(np.abs(self.drawn[:, -1]), LEVEL))
+        keys = list(product(*(cut.values for cut in self.by))) if self.by else None
+        return few_rows(self.below(noisy)[:, -1], width, keys)
 
     @cached_property
     def _widths(self) -> dict[tuple[float, float], Numbers]:
