@@ -10,8 +10,13 @@ of the lowest bin to the upper edge of the highest bin whose noisy count passes 
 The threshold: with n = 2 `bins` bins in all, at most n - 1 are empty if there are data. With r = e^(-epsilon /
 sensitivity) an empty bin passes with probability P(noise >= t) <= r^t / (1 + r), that of geometric noise at whole t
 (Laplace noise has r^t / 2), so that none passes with probability at least (1 - r^t / (1 + r))^(n - 1). Setting this to
-`success` gives t = -(sensitivity / epsilon) ln((1 - success^(1 / (n - 1))) (1 + r)). Where no bin passes, the fullest
-by its noisy count is taken. (Some printed versions count the bins of one sign only.)
+`success` gives t = -(sensitivity / epsilon) ln((1 - success^(1 / (n - 1))) (1 + r)). (Some printed versions count the
+bins of one sign only.)
+
+An empty bin that passes makes the range absurd, by powers of `base`, so `success` is near 1. What that costs is got
+back next to bins that pass: from there the range grows over neighbours whose noisy counts pass t / 2, by one factor of
+`base` each, whether they were empty or not. Where no bin passes, the fullest by its noisy count is taken; such bounds
+are a guess, and `stands_out` says so.
 """
 
 from __future__ import annotations
@@ -51,7 +56,7 @@ class ApproximateBounds(Mechanism):
     bins: int = 64
     base: Real = 2
     scale: Real = 1
-    success: Real = 0.99
+    success: Real = 1 - 1e-6
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
@@ -117,8 +122,17 @@ class ApproximateBounds(Mechanism):
         passing = np.flatnonzero(array > self.threshold)
         if not passing.size:
             passing = np.array([int(array.argmax())])
-        low, high = int(passing[0]) - self.bins, int(passing[-1]) - self.bins
-        return LearntBounds(self.edges(low)[0], self.edges(high)[1])
+        near = array > self.threshold / 2
+        low, high = int(passing[0]), int(passing[-1])
+        while low > 0 and near[low - 1]:
+            low -= 1
+        while high + 1 < len(array) and near[high + 1]:
+            high += 1
+        return LearntBounds(self.edges(low - self.bins)[0], self.edges(high - self.bins)[1])
+
+    def stands_out(self, counts: Any) -> bool:
+        """Return whether any of the noisy counts passes the threshold, so that the range is more than a guess."""
+        return bool((vector_of(counts, "counts") > self.threshold).any())
 
     def _no_counts(self) -> WrongType:
         return WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")

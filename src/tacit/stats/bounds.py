@@ -50,11 +50,14 @@ class LearntBounds(Plan):
         return (marked(found) if source.simulated else found,)
 
     def value(self, noisy: Noisy) -> tuple[Any, Any]:
-        low, high = np.asarray(noisy[0]).tolist()
+        low, high = np.asarray(noisy[0]).tolist()[:2]
         return (int(low), int(high)) if self.learning.kind is Kind.INTEGER else (low, high)
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         return None
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        return self.learning.warnings(np.asarray(noisy[0]))
 
 
 def bounds(values: Any, **asked: Unpack[Asked]) -> Answer:

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.mechanisms import ApproximateBounds
 from tacit.mechanisms.mechanism import Interval
@@ -33,6 +34,7 @@ from tacit.stats.rows import Cut, Rows, Term
 BINS: Final = 64
 SCALE: Final = Fraction(1, 2**20)
 SHARE: Final = 0.25
+GUESSED: Final = "no range of {column} holds enough rows to stand out from the noise, so its bounds are a guess"
 PLACEHOLDER: Final = Bounds(-1, 1)
 """What stands for bounds in a plan until they are learnt."""
 
@@ -75,14 +77,19 @@ class Learning:
             f"{float(self.mechanism.noise.scale):.4g}"
         )
 
-    def release(self, rows: Rows, source: Source) -> tuple[float, float]:
-        """Return the bounds; those of whole numbers are whole."""
+    def warnings(self, released: NDArray[Any]) -> tuple[str, ...]:
+        """Return a warning where bounds are a guess; of answers kept without a third number that is not known."""
+        return () if all(released[2:]) else (GUESSED.format(column=self.column),)
+
+    def release(self, rows: Rows, source: Source) -> tuple[float, float, bool]:
+        """Return the bounds, those of whole numbers whole, and whether they are more than a guess."""
         (counts,) = rows.sums([Term()], (self.cut,), [self.column])
-        found = self.mechanism.release(counts, source=source)
+        noisy = np.asarray(self.mechanism.noise.release(counts, source=source))
+        found, stands_out = self.mechanism.chosen(noisy), self.mechanism.stands_out(noisy)
         if self.kind is Kind.INTEGER:
             low, high = math.ceil(found.lower), math.floor(found.upper)
-            return float(min(low, high)), float(max(low, high))
-        return float(found.lower), float(found.upper)
+            return float(min(low, high)), float(max(low, high)), stands_out
+        return float(found.lower), float(found.upper), stands_out
 
 
 @dataclass(frozen=True)
@@ -145,7 +152,7 @@ class Learnt(Plan):
 
     def known(self, noisy: Noisy) -> Plan:
         bounds = np.asarray(noisy[0], dtype=np.float64)
-        found = tuple((float(low), float(high)) for low, high in bounds)
+        found = tuple((float(one[0]), float(one[1])) for one in bounds)
         return replace(self, plan=self._planned(found).known(noisy[1:]), found=found)
 
     def _planned(self, found: tuple[tuple[float, float], ...]) -> Plan:
@@ -155,8 +162,9 @@ class Learnt(Plan):
         return plan
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
-        found = tuple(_wide(part.release(rows, source)) for part in self.parts)
-        bounds = np.array(found, dtype=np.float64)
+        released = [part.release(rows, source) for part in self.parts]
+        found = tuple(_wide((low, high)) for low, high, _ in released)
+        bounds = np.array([(*span, one[2]) for span, one in zip(found, released, strict=True)], dtype=np.float64)
         return (marked(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
 
     def rehearse(self, per_unit: int) -> Noisy:
@@ -168,6 +176,10 @@ class Learnt(Plan):
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         return self.plan.interval(noisy[1:], level)
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        learnt = zip(self.parts, np.asarray(noisy[0]), strict=True)
+        return (*(warning for part, one in learnt for warning in part.warnings(one)), *self.plan.warnings(noisy[1:]))
 
 
 def _wide(span: tuple[float, float]) -> tuple[float, float]:

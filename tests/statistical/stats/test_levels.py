@@ -20,6 +20,7 @@ from tacit import Budget, stats
 from tacit.mechanisms.simulation import SeededSource
 from tacit.stats import nulls
 from tacit.stats.arrays import ArrayRows, arrays
+from tacit.stats.moments import square
 from tacit.stats.nulls import Hypothesis
 from tests.statistical.evidence import Refuted, accept
 
@@ -122,7 +123,7 @@ def test_a_difference_of_means_is_found_nearly_as_often_as_by_welch() -> None:
 
 def test_a_variance_around_the_mean_of_both_without_its_cross_term_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def around(self: Any, mean: Any, count: Any, totals: Any, squares: Any) -> Any:
-        return np.clip(squares / count + nulls.square(self.scale).offset - mean**2, 0.0, float(self.scale.reach) ** 2)
+        return np.clip(squares / count + square(self.scale).offset - mean**2, 0.0, float(self.scale.reach) ** 2)
 
     monkeypatch.setattr(nulls.DifferenceTest, "_around", around)
     monkeypatch.setattr(nulls, "UNSEEN", 0.0)

@@ -113,3 +113,20 @@ def test_texts_have_no_bounds() -> None:
     with pytest.raises(WrongKind):
         stats.bounds(np.array(["a"]), epsilon=1, budget=paying)
     assert paying.spent().epsilon == 0
+
+
+def test_bounds_that_no_range_of_values_supports_are_called_a_guess() -> None:
+    few, many = (stats.bounds(values, epsilon=0.1, budget=budget()) for values in ([3.0], np.full(10_000, 3.0)))
+    assert "are a guess" in few.card
+    assert "are a guess" not in many.card
+    few, many = (
+        stats.mean(values, bounds="learn", epsilon=0.1, budget=budget()) for values in ([3.0], np.full(10_000, 3.0))
+    )
+    assert "are a guess" in few.card
+    assert "are a guess" not in many.card
+
+
+def test_an_answer_kept_without_a_note_of_guesses_still_reads() -> None:
+    answer = stats.mean(AGES, bounds="learn", epsilon=1, budget=budget())
+    older = (np.asarray(answer.noisy[0])[:, :2], *answer.noisy[1:])
+    assert stats.Answer(answer.plan, older, answer.cost, None, "").value == answer.value
