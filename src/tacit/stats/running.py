@@ -35,6 +35,8 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.stats.workloads.quantiles import Summand
+
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
@@ -67,6 +69,10 @@ class Counter(Protocol):
 
     def total(self, steps: int) -> tuple[float, float, float]:
         """Return the total after so many steps, its variance and its excess kurtosis."""
+        ...
+
+    def summands(self, steps: int) -> tuple[Summand, ...]:
+        """Return the noises that a total is off by, where they are discrete Laplace noises."""
         ...
 
 
@@ -158,6 +164,9 @@ class Roots:
     def total(self, steps: int) -> tuple[float, float, float]:
         found = float(self._second[:steps][::-1] @ self._floats[:steps])
         return found, float(self._spreads[steps - 1]), 0.0
+
+    def summands(self, steps: int) -> tuple[Summand, ...]:
+        return ()
 
 
 def tree_levels(horizon: int, branch: int) -> int:
@@ -273,3 +282,19 @@ class Trees:
         variance = sum(use * spread for use, spread in zip(uses, self._spreads, strict=True))
         fourth = sum(use * one for use, one in zip(uses, self._fourths, strict=True))
         return self.totals[steps - 1], variance, fourth / variance**2
+
+    def summands(self, steps: int) -> tuple[Summand, ...]:
+        """Return the noises of the nodes that a total is made of, and of those below them, by their coefficients."""
+        found = []
+        for level, use in enumerate(digits(steps, self.branch, len(self.noises))):
+            left, count = 1.0, use
+            for below in range(level, -1, -1):
+                share = self._spreads[below] / self.variances[below] if below else 1.0
+                found.append(Summand(left * share, scale_of(self.variances[below]), count))
+                left, count = left * (1 - share), count * self.branch
+        return tuple(one for one in found if one.count)
+
+
+def scale_of(variance: float) -> float:
+    """Return the scale of a discrete Laplace noise of a variance 1 / (cosh(1 / scale) - 1)."""
+    return 1 / math.acosh(1 + 1 / variance)

@@ -57,7 +57,7 @@ from tacit.stats.running import Counter, Roots, Trees, best_tree, root_error, ro
 from tacit.stats.stream_anchor import StreamAnchor, digest_after, digest_of
 from tacit.stats.stream_files import StateFile, read, record, taken, written
 from tacit.stats.workloads.purse import Law, Purse, cheapest, variance
-from tacit.stats.workloads.quantiles import half_widths
+from tacit.stats.workloads.quantiles import DISCRETE_BELOW, Summand, discrete_half_width, half_widths
 
 HORIZON_MAX: Final = 2**20
 SECRET_BYTES: Final = 32
@@ -77,10 +77,15 @@ class Running:
     variance: float
     kurtosis: float = 0.0
     at_least: float | None = None
+    summands: tuple[Summand, ...] = ()
+    """The noises that the estimate is off by, where they are known one by one."""
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return where the total without noise lies with probability `level`."""
-        width = float(half_widths(self.variance, self.kurtosis, level_of(level)))
+        if self.summands and self.variance < DISCRETE_BELOW:
+            width = discrete_half_width(self.summands, level_of(level))
+        else:
+            width = float(half_widths(self.variance, self.kurtosis, level_of(level)))
         low, high = self.estimate - width, self.estimate + width
         if self.at_least is not None:
             low, high = max(low, self.at_least), max(high, self.at_least)
@@ -257,7 +262,8 @@ class RunningCount:
 
     def _running(self, steps: int) -> Running:
         estimate, spread, kurtosis = self._counter.total(steps)
-        return Running(steps, max(0, round(estimate)), estimate, spread, kurtosis, at_least=0.0)
+        noises = self._counter.summands(steps)
+        return Running(steps, max(0, round(estimate)), estimate, spread, kurtosis, at_least=0.0, summands=noises)
 
     @property
     def horizon(self) -> int:

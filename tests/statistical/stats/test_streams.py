@@ -14,8 +14,10 @@ import pytest
 from scipy import stats
 
 from tacit import Budget
+from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.stats import RunningCount
+from tacit.stats.workloads.quantiles import Summand, discrete_half_width
 from tests.statistical.evidence import Refuted, accept, binomial_p
 
 HORIZON = 24
@@ -55,3 +57,36 @@ def test_totals_have_the_stated_variance_and_coverage(delta: float) -> None:
         accept(max(binomial_p(hits, STREAMS, share) for share in (0.89, 0.9, 0.91)), "a coverage of 0.9")
     with pytest.raises(Refuted):
         check(distances / 2, spreads)
+
+
+def coverage(epsilon: float, streams: int = 60) -> tuple[int, int]:
+    """How many of the 95 % intervals over 24 steps hold the truth, and how many there are."""
+    source, held = SeededSource(6), 0
+    for _ in range(streams):
+        running = RunningCount(HORIZON, budget=Budget(epsilon), source=source, epsilon=epsilon)
+        spans = [running.add(1000).interval(0.95) for _ in range(HORIZON)]
+        held += sum(low <= 1000 * (at + 1) <= high for at, (low, high) in enumerate(spans))
+    return held, streams * HORIZON
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 3.0, 5.0, 7.0, 10.0, 50.0])
+def test_intervals_hold_as_often_where_the_noise_is_mostly_nothing(epsilon: float) -> None:
+    """Totals of one stream share noise, about eight steps each; so an eighth of them is counted as independent."""
+    held, trials = coverage(epsilon)
+    accept(float(stats.binom.cdf(held // 8, trials // 8, 0.95)), "a coverage of at least 0.95")
+    assert held >= 0.94 * trials
+
+
+def test_the_law_of_a_sum_is_that_of_its_draws() -> None:
+    summands = (Summand(1.0, 0.6, 3), Summand(0.75, 0.4, 2), Summand(0.25, 0.6, 8))
+    source = SeededSource(8)
+    drawn = sum(
+        one.coefficient
+        * np.asarray(Laplace(1, 1 / one.scale).release(np.zeros((20_000, one.count), dtype=int), source=source)).sum(1)
+        for one in summands
+    )
+    for level in (0.5, 0.9, 0.95, 0.99):
+        width = discrete_half_width(summands, level)
+        inside, narrower = (int((np.abs(drawn) <= at).sum()) for at in (width, width - 0.2))
+        accept(float(stats.binom.cdf(inside, 20_000, level)), f"a coverage of at least {level}")
+        accept(float(stats.binom.sf(narrower - 1, 20_000, level + 0.01)), f"the least width for {level}")
