@@ -177,6 +177,25 @@ def test_the_interval_that_is_shown_holds_the_truth_at_least_as_often() -> None:
     assert binomial_p(hits, trials, 0.9) >= FALSE_ALARM or hits / trials > 0.9
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 5.0])
+@pytest.mark.parametrize("name", ["marginals", "hierarchy"])
+def test_intervals_hold_as_often_where_noise_has_few_values(name: str, epsilon: float) -> None:
+    """Of each release one number is looked at, in turn, so that trials are independent; 2.6 deviations are allowed."""
+    asked: Workload = Marginals(("a", "b", "c"), (1, 2))
+    if name == "hierarchy":
+        asked = Hierarchy("a", {0: "few", 1: "few", 2: "many"})
+    quiet, plan = (
+        planned(flattened([asked]), CUTS, Funds.of(tacit.Budget(1e5), one), 1) for one in (10_000.0, epsilon)
+    )
+    true = np.concatenate([table.values.ravel() for _, table in found(quiet, 1)[0].shown])
+    held = 0
+    for at, one in enumerate(found(plan, 600, seed=2)):
+        low, high = one.interval(0.95)
+        held += low[at % len(true)] <= true[at % len(true)] <= high[at % len(true)]
+    accept(float(stats.binom.cdf(held, 600, 0.95)), "a coverage of at least 0.95")
+    assert held > 0.935 * 600
+
+
 SHAPES = [(), (2,), (5,), (3, 4), (2, 3, 2)]
 
 

@@ -15,7 +15,7 @@ from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.numbers import level_of
 from tacit.stats.answer import distinct_names
 from tacit.stats.funds import LEVEL
-from tacit.stats.workloads.quantiles import half_widths
+from tacit.stats.workloads.quantiles import whole_half_widths
 
 ROWS_SHOWN = 50
 
@@ -24,7 +24,7 @@ def spans(
     value: Any, estimate: Any, variance: Any, kurtosis: Any, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of intervals around estimates; none ends below 0, and each holds the value that is shown."""
-    width = half_widths(variance, kurtosis, level_of(level))
+    width = whole_half_widths(variance, kurtosis, level_of(level))
     low = np.minimum(np.maximum(np.asarray(estimate) - width, 0.0), value)
     return low, np.maximum(np.asarray(estimate) + width, value)
 
