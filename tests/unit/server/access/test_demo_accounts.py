@@ -17,7 +17,10 @@ def test_people_of_an_older_demo_are_marked_when_its_folder_is_opened(tmp_path: 
         access.create_token(name, label=label)
     database.close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:  # as the first version had it
-        connection.execute("ALTER TABLE people DROP COLUMN is_demo")
+        connection.executescript(
+            "ALTER TABLE people DROP COLUMN is_demo; DROP TABLE answer_bytes; DROP TABLE answer_reservations; "
+            "DROP INDEX releases_by_time; ALTER TABLE releases DROP COLUMN bytes; ALTER TABLE jobs DROP COLUMN bytes;"
+        )
         connection.execute("DELETE FROM migrations WHERE version >= 2")
     connection.close()
     database = open_database(tmp_path)
