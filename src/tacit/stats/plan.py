@@ -193,6 +193,8 @@ def simulated_interval(
     ]
     found = np.asarray(compute(*again), dtype=np.float64)
     tail = (1 - level) / 2
+    # one standard deviation of what the draws leave open: their seed is fixed, so an error would be that of all answers
+    tail = max(tail - math.sqrt(tail * (1 - tail) / draws), tail / 2)
     low, high = np.quantile(found, [tail, 1 - tail], axis=0)
     return Interval(_plain(low), _plain(high))
 

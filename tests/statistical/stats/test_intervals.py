@@ -131,3 +131,14 @@ def test_intervals_of_counts_that_forget_the_picking_are_noticed() -> None:
         found.append(span.low[picked] <= 40 <= span.high[picked])
     with pytest.raises(Refuted):
         accept(too_rarely_p(float(np.mean(found))))
+
+
+def test_intervals_of_means_are_not_narrowed_by_the_draws_they_are_made_of() -> None:
+    """The draws have a fixed seed: an interval is compared with errors of 6,000 releases, once for all of them."""
+    made, source, data = plan(stats.mean, VALUES, bounds=(0, 100), epsilon=1), SeededSource(6), rows(VALUES)
+    noisy = [made.measure(data, source) for _ in range(6000)]
+    off = np.array([made.value(one) for one in noisy]) - VALUES.mean()
+    span = made.interval(noisy[0], LEVEL)
+    assert span is not None
+    low, high = span.low - made.value(noisy[0]), span.high - made.value(noisy[0])
+    assert np.mean((-high <= off) & (off <= -low)) > 0.945
