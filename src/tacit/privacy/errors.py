@@ -70,35 +70,13 @@ sentence what would make the request work, and carries what it is about as attri
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
+from tacit.privacy.error_roots import InvalidInput as InvalidInput
+from tacit.privacy.error_roots import TacitError as TacitError
 from tacit.privacy.place import Place as Place
 from tacit.privacy.place import placed
 from tacit.privacy.price import Price
-
-
-class TacitError(Exception):
-    """The root of every error that tacit raises on purpose."""
-
-    code: ClassVar[str] = "T000"
-    exit_code: ClassVar[int] = 4
-
-    def __init__(self, message: str) -> None:
-        shown = message.encode("utf-8", "backslashreplace").decode()  # what it quotes may be no text that can be sent
-        super().__init__(shown)
-        self.message: Final = shown
-
-
-class InvalidInput(TacitError):
-    """The caller's value cannot be used."""
-
-    code = "T100"
-    exit_code = 2
-
-    def __init__(self, message: str, *, name: str | None = None, value: object = None) -> None:
-        super().__init__(message)
-        self.name: Final = name
-        self.value: Final = value
 
 
 class NotPositive(InvalidInput):

@@ -210,10 +210,8 @@ class Plan:
     @property
     def answer_bytes(self) -> int:
         """How many bytes the answer takes at most beside its frame; all there may be, where keys are selected."""
-        if self.domains is None:
-            return ANSWER_BYTES_MAX
-        sets = self.question.sets if self.sets_apart else (tuple(range(len(self.domains))),)
-        return answer_bytes(self.domains, sets, self.group_bytes)
+        sets = self.question.sets if self.sets_apart else [range(len(self.domains or ()))]
+        return ANSWER_BYTES_MAX if self.domains is None else answer_bytes(self.domains, sets, self.group_bytes)
 
     @property
     def group_bytes(self) -> int:
