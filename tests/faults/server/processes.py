@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,15 +75,26 @@ def make_folder(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def served(folder: Path, *flags: str, tokens: Mapping[str, str], **settings: str) -> Iterator[Served]:
-    """Run `tacit serve` over a folder; what it writes to standard error is kept in a file beside it."""
+def served(
+    folder: Path,
+    *flags: str,
+    tokens: Mapping[str, str],
+    preexec: Callable[[], None] | None = None,
+    **settings: str,
+) -> Iterator[Served]:
+    """Run `tacit serve` over a folder; what it writes to standard error is kept in a file beside it.
+
+    `preexec` is called in the new process before the program starts, to limit what it may use.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     log = folder.parent / f"{folder.name}.log"
     command = [sys.executable, "-m", "tacit", "serve", str(folder), "--port", str(port), "--json", *flags]
     with log.open("wb") as err:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, env={**os.environ, **settings})
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=err, env={**os.environ, **settings}, preexec_fn=preexec
+        )
     made = Served(process, f"http://127.0.0.1:{port}", folder, log, tokens)
     try:
         _wait(made)
