@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from tacit.client.values import cost_of
+from tacit.privacy import errors
 from tacit.privacy.errors import NotATacitServer, Place, ServerFailed, TacitError
 
 MESSAGE_MAX: Final = 10_000
@@ -43,7 +44,7 @@ def classes() -> dict[str, type[TacitError]]:
     waiting: list[type[TacitError]] = [TacitError]
     while waiting:
         kind = waiting.pop()
-        if kind.__module__ == TacitError.__module__:  # others' subclasses have no code of their own
+        if vars(errors).get(kind.__name__) is kind:  # others' subclasses have no code of their own
             found.setdefault(kind.code, kind)
         waiting += kind.__subclasses__()
     del found[UNKNOWN]
