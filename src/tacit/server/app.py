@@ -75,8 +75,6 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         if refreshing is not None:
             refreshing.cancel()
         await jobs.close(STOP_S)
-        planning.close()
-        logins.close()
         note("stopped")
 
     app = FastAPI(

@@ -136,7 +136,3 @@ class FairThreads:
             return await task
         finally:
             leaving.cancel()
-
-    def close(self) -> None:
-        """Let the threads end when their work has ended."""
-        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -147,7 +147,6 @@ def test_threads_are_shared_by_turns_and_a_full_queue_refuses() -> None:
         assert await threads.run("ana", threading.active_count, never) > 0, "another's work waits for hers"
         gate.set()
         assert await asyncio.gather(*mine) == [True] * 3
-        threads.close()
 
     run(work)
 
@@ -169,6 +168,5 @@ def test_who_is_gone_before_her_turn_is_not_worked_for() -> None:
         gate.set()
         assert await first, "what had begun is finished"
         assert (done, threads.turns.running, threads.turns.waiting) == ([], 0, 0)
-        threads.close()
 
     run(work)
