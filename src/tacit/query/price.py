@@ -30,7 +30,7 @@ from tacit.privacy.numbers import positive, rounded_down, rounded_up
 from tacit.privacy.relations import Relation
 from tacit.query.bound import Bounding
 from tacit.query.disjoint import families
-from tacit.query.learn import BINS, SCALE, SUCCESS, WEIGHT
+from tacit.query.learn import BINS, SCALE, WEIGHT
 from tacit.query.measures import Measure
 
 WANTED_MAX: Final = 1e18
@@ -284,9 +284,7 @@ def _assembled(
         choices.append(Exponential(sensitivity, one, relation=relation))
         events.append(_often(choices[-1].event, groups))
     bounds = tuple(
-        ApproximateBounds(
-            items.bounding.per_group(WEIGHT), share, bins=BINS, scale=SCALE, success=SUCCESS, relation=relation
-        )
+        ApproximateBounds(items.bounding.per_group(WEIGHT), share, bins=BINS, scale=SCALE, relation=relation)
         for share in shares.bounds
     )
     events += [one.event for one in bounds]

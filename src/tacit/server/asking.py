@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from tacit.privacy.tables import Limits
 from tacit.query import Plan, Preview, Release, Settings, Target
 from tacit.query.parse import named_tables
 from tacit.server.access import Action
-from tacit.server.documents import LimitsAsked, QuestionAsked
+from tacit.server.documents import LimitsAsked, QuestionAsked, StatisticAsked
 from tacit.server.place import Caller, of_table
 from tacit.server.releases import release_document, require_shown
 from tacit.server.wire import read
@@ -33,6 +33,12 @@ Key = Annotated[
         description="The same key with the same question or statistic on the same data is charged once.",
     ),
 ]
+
+
+def sameness(caller: Caller, asked: QuestionAsked | StatisticAsked) -> Hashable:
+    """Return what is equal for requests of one person that ask the same of the same versions of the data."""
+    versions = tuple(sorted(caller.server.curator.engines.versions().items()))
+    return caller.name, type(asked).__name__, asked.model_dump_json(exclude={"wait_s"}), versions
 
 
 def own_key(caller: Caller, key: str | None) -> str | None:

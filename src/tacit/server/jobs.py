@@ -16,7 +16,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -54,6 +54,9 @@ class Running:
     is_job: bool = False
     clock: Clock | None = None
     task: asyncio.Task[Document] | None = None
+    filing: asyncio.Task[None] | None = None
+    same: Hashable = None
+    """Equal for requests that ask the same of the same data for the same person; None is equal to no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +88,42 @@ class Jobs:
         self._process = secrets.token_hex(8)
         self._beating: asyncio.Task[None] | None = None
 
-    async def answered(self, person: str, work: Work, class_s: float, wait_s: float) -> Document | str:
-        """Run a question and return its document, or the id of its job if that takes longer than the wait."""
-        running = Running(person, work, class_s)
-        running.task = asyncio.create_task(self._run(running))
-        self._running.add(running)
-        running.task.add_done_callback(lambda _: self._running.discard(running))
+    async def answered(
+        self, person: str, work: Work, class_s: float, wait_s: float, same: Hashable = None
+    ) -> Document | str:
+        """Run a question and return its document, or the id of its job if that takes longer than the wait.
+
+        A request that is the `same` as one under way is not run again, and gets the outcome of that one.
+        """
+        running = self._under_way(same) or self._started(Running(person, work, class_s, same=same))
+        assert running.task is not None
         done, _ = await asyncio.wait({running.task}, timeout=wait_s)
         if done:
             return running.task.result()
+        if running.filing is None:
+            running.filing = asyncio.create_task(self._become_job(running))
+        await asyncio.shield(running.filing)
+        return running.id
+
+    def _under_way(self, same: Hashable) -> Running | None:
+        found = (one for one in self._running if one.same == same and not one.is_cancelled)
+        return None if same is None else next(found, None)
+
+    def _started(self, running: Running) -> Running:
+        running.task = asyncio.create_task(self._run(running))
+        self._running.add(running)
+        running.task.add_done_callback(lambda _: self._running.discard(running))
+        return running
+
+    async def _become_job(self, running: Running) -> None:
         await asyncio.to_thread(self._file, running)
+        assert running.task is not None
         if running.task.done():  # between the two: the job is there, and is told how it ended
             await asyncio.to_thread(self._end, running)
         else:
             running.task.add_done_callback(lambda _: self._ended(running))
             if self._beating is None or self._beating.done():
                 self._beating = asyncio.create_task(self._beat())
-        return running.id
 
     async def _run(self, running: Running) -> Document:
         async with self.turns.turn(running.person):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -10,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from tacit.ledger.permits import cost_to_dict
 from tacit.server.access import Action
-from tacit.server.asking import Key, Planned, more_like_this
+from tacit.server.asking import Key, Planned, more_like_this, sameness
 from tacit.server.documents import Accepted, LineGiven, PreviewGiven, QuestionAsked, ReleaseGiven
 from tacit.server.place import Caller, Server, Who
 from tacit.server.releases import Document, as_arrow, as_csv, release_document, require_arrow
@@ -65,7 +66,7 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     server = who.server
     if _wanted(request) == ARROW:
         require_arrow()  # before anything is charged
-    planned, kept = await who.planned(lambda: _planned(who, question, request, key))
+    planned, kept, same = await who.planned(lambda: _planned(who, question, request, key))
     if kept is not None:
         server.metrics.released.labels("no").inc()
         return kept
@@ -75,7 +76,8 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     def work() -> Document:
         return _answered(server, planned, question.level)
 
-    found = await server.jobs.answered(who.name, work, class_of(planned.plan, server.settings.timing_class_s), wait_s)
+    class_s = class_of(planned.plan, server.settings.timing_class_s)
+    found = await server.jobs.answered(who.name, work, class_s, wait_s, same)
     if isinstance(found, str):
         body = json.dumps({"job": found})
         return Response(body, 202, {"Location": f"/v1/jobs/{found}"}, "application/json")
@@ -85,11 +87,11 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
 
 def _planned(
     who: Caller, question: QuestionAsked, request: Request, key: str | None
-) -> tuple[Planned, Response | None]:
-    """Plan a question, and return its answer if it was released before."""
+) -> tuple[Planned, Response | None, Hashable]:
+    """Plan a question, and return its answer if it was released before, and to which other requests it is the same."""
     planned = Planned.of(who, question, Action.QUESTION_ASK, key)
     kept = planned.kept(question.level)
-    return planned, None if kept is None else _response(request, kept)
+    return planned, None if kept is None else _response(request, kept), sameness(who, question)
 
 
 def _answered(server: Server, planned: Planned, level: float) -> Document:

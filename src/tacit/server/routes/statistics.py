@@ -16,7 +16,7 @@ from tacit.ledger.answer_size import REAL_BYTES, require_keepable
 from tacit.ledger.permits import cost_to_dict
 from tacit.privacy.errors import InvalidInput, TooLarge, TooWide
 from tacit.server.access import Action
-from tacit.server.asking import Key, own_key, remaining
+from tacit.server.asking import Key, own_key, remaining, sameness
 from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
 from tacit.server.place import Caller, Who
 from tacit.server.timing import class_of_statistic
@@ -55,10 +55,10 @@ async def ask(who: Who, statistic: StatisticAsked, key: Key = None) -> Response:
     The same statistic again is answered from what was released, at no cost.
     """
     server = who.server
-    work, class_s = await who.planned(lambda: _planned(who, statistic, key))
+    (work, class_s), same = await who.planned(lambda: (_planned(who, statistic, key), sameness(who, statistic)))
     limits = server.settings.limits
     wait_s = limits.wait_s if statistic.wait_s is None else min(statistic.wait_s, limits.wait_s)
-    found = await server.jobs.answered(who.name, work, class_s, wait_s)
+    found = await server.jobs.answered(who.name, work, class_s, wait_s, same)
     if isinstance(found, str):
         return Response(json.dumps({"job": found}), 202, {"Location": f"/v1/jobs/{found}"}, "application/json")
     server.metrics.released.labels("yes" if found["permit"] else "no").inc()
