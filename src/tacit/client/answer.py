@@ -84,12 +84,14 @@ class RemoteAnswer(Answer):
             plan = _plan(function, document, columns)
             permit = None if document["permit"] is None else RemotePermit(str(document["permit"]))
             cost, told = cost_of(document["cost"]), str(document["card"])
+            doubts = tuple(map(str, document.get("warnings") or ()))
             self.remaining: Final[dict[str, Cost]] = costs_of(document["remaining"])
             """What was left of the data set after it, for whoever asked."""
             self.facts: Final[dict[str, Any]] = dict(document["facts"])
             """What else a statistic has: of a test its p-value, statistic and estimate."""
         super().__init__(plan, (), cost, cast("Permit | None", permit), "")
         self._card: Final = told
+        self._warnings: Final = doubts
 
     def interval(self, level: float | None = None) -> Interval | None:
         """Return where the value without noise lies with probability `level`; without one, the level that came.
@@ -99,6 +101,11 @@ class RemoteAnswer(Answer):
         """
         assert isinstance(self.plan, Answered)
         return super().interval(self.plan.level if level is None else level)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the value unreliable, as far as what was released tells."""
+        return self._warnings
 
     @property
     def card(self) -> str:

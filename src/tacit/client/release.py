@@ -96,6 +96,8 @@ class RemoteRelease:
             """The budgets that paid."""
             self.counted: Final = str(document["counted"])
             """How much of each unit is counted, in words; what a unit has beyond that is left out."""
+            self.warnings: Final = tuple(map(str, document.get("warnings") or ()))
+            """What makes numbers of the answer unreliable, as far as what was released tells."""
             self.card: Final = str(document["card"])
             """What was released, in plain language."""
             self.simulated: Final = bool(document["simulated"])

@@ -87,13 +87,14 @@ def with_ranges(question: Question, ranges: dict[str, Range]) -> Question:
     return replace(question, aggregates=tuple(map(ranged, question.aggregates)))
 
 
-def learnt(mechanism: ApproximateBounds, columns: Columns, source: Source) -> Range:
-    """Release the range of a value from the weights of its bins."""
+def learnt(mechanism: ApproximateBounds, columns: Columns, source: Source) -> tuple[Range, bool]:
+    """Release the range of a value from the weights of its bins, and whether it is a guess: no bin stands out."""
     counts = np.zeros(2 * BINS, dtype=np.int64)
     for place, weight in zip(columns["cell"], columns["w"], strict=True):
         counts[int(place) + BINS] = int(weight)
-    found = mechanism.release(counts, source=source)
-    return Range(unmarked(found.lower), unmarked(found.upper))
+    noisy = np.asarray(mechanism.noise.release(counts, source=source))
+    found = mechanism.chosen(noisy)
+    return Range(unmarked(found.lower), unmarked(found.upper)), not mechanism.stands_out(noisy)
 
 
 def _needs_range(aggregate: Aggregate, value: Expression) -> bool:

@@ -23,6 +23,7 @@ from tacit.query.price import LEVEL
 from tacit.query.run import Noisy
 
 ROWS_SHOWN: Final = 50
+GUESSED: Final = "no range of {label} holds enough rows to stand out from the noise, so its bounds are a guess"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +131,13 @@ class Release:
     @property
     def card(self) -> str:
         """What was released, in plain language."""
-        return card(self._plan, self.cost, simulated=self.simulated, is_cut=self._noisy.is_cut)
+        return card(self._plan, self.cost, self.warnings, simulated=self.simulated, is_cut=self._noisy.is_cut)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes numbers of the answer unreliable, as far as what was released tells."""
+        guessed = zip(self._plan.missing, self._noisy.guessed, strict=False)
+        return tuple(GUESSED.format(label=one.label) for one, is_guess in guessed if is_guess)
 
     def explain(self, write: Write = duckdb) -> list[Line]:
         """Return what was done, pass by pass."""
@@ -182,7 +189,7 @@ def rows_html(
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(card)}</p>"
 
 
-def card(plan: Plan, cost: Cost, *, simulated: bool = False, is_cut: bool = False) -> str:
+def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: bool = False, is_cut: bool = False) -> str:
     """Return in plain language what an answer protects, how, and what it cost."""
     sentences = [
         f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed; between "
@@ -197,6 +204,7 @@ def card(plan: Plan, cost: Cost, *, simulated: bool = False, is_cut: bool = Fals
         sentences.append(f"{text}: {choice_in_words(plan, choice, mechanism)}.")
     sentences += [f"{one[0].upper()}{one[1:]}." for one in about_intervals(plan)]
     sentences += [f"The bounds of {one.label} were learnt from the data, with noise." for one in plan.missing]
+    sentences += [f"Warning: {one}." for one in warnings]
     if plan.domains is None and plan.price.selection is not None:
         least = plan.price.selection.threshold
         rest = ", and added up in one row" if plan.bounding.merges_rest else "; how many there are is not told"

@@ -46,6 +46,8 @@ class Noisy:
     """Whether the noise can be replayed, so that nobody is protected."""
     ranges: tuple[Range, ...] = ()
     """The bounds that were learnt."""
+    guessed: tuple[bool, ...] = ()
+    """Which of these are a guess, as no part of the values stands out from the noise."""
     is_cut: bool = False
     """Whether more groups passed the selection than an answer can hold: the first in order of their keys are there."""
 
@@ -63,6 +65,7 @@ class Noisy:
             "choices": [[written(value) for value in column] for column in self.choices],
             "simulated": self.simulated,
             "ranges": [[str(one.lower), str(one.upper)] for one in self.ranges],
+            "guessed": list(self.guessed),
             "cut": self.is_cut,
         }
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
@@ -77,6 +80,7 @@ class Noisy:
             tuple([_read(value) for value in column] for column in record["choices"]),
             record["simulated"],
             tuple(Range(Fraction(low), Fraction(high)) for low, high in record["ranges"]),
+            tuple(record.get("guessed", ())),
             record.get("cut", False),
         )
 
@@ -103,12 +107,14 @@ def run(
             for statement in statements
         ]
 
-    ranges = tuple(
+    bounds = [
         learnt(mechanism, columns, source)
         for mechanism, columns in zip(plan.price.bounds, found(plan.learning), strict=True)
-    )
+    ]
+    ranges = tuple(range_ for range_, _ in bounds)
     ranged = plan.ranged(ranges) if ranges else plan
-    return replace(release(ranged, found(ranged.statements), source), ranges=ranges)
+    guessed = tuple(is_guess for _, is_guess in bounds)
+    return replace(release(ranged, found(ranged.statements), source), ranges=ranges, guessed=guessed)
 
 
 def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:

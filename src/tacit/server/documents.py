@@ -228,6 +228,7 @@ class ReleaseGiven(Given):
     permits: list[str]
     datasets: list[str]
     counted: str
+    warnings: list[str] = []
     card: str
     simulated: bool
 
@@ -264,6 +265,7 @@ class AnswerGiven(Given):
     cost: Cost
     remaining: dict[str, Cost]
     permit: str | None
+    warnings: list[str] = []
     card: str
     simulated: bool
 

@@ -56,6 +56,7 @@ def release_document(release: Release, level: float, remaining: dict[str, Cost],
         "permits": [permit.id for permit in release.permits],
         "datasets": list(release.datasets),
         "counted": release.counted,
+        "warnings": list(release.warnings),
         "card": card,
         "simulated": release.simulated,
     }

@@ -35,6 +35,7 @@ RELEASE: Final[dict[str, Any]] = {
     "permits": ["7-abc"],
     "datasets": ["visits"],
     "counted": "1 group a unit, 5 rows a group",
+    "warnings": ["bounds are a guess"],
     "card": "Protected is each unit.",
     "simulated": False,
 }

@@ -113,6 +113,7 @@ def test_an_answer_has_the_surface_of_an_embedded_one() -> None:
     assert release.permit is not None
     assert (release.permit.id, [str(one) for one in release.permits]) == ("7-abc", ["7-abc"])
     assert release.datasets == ("visits",)
+    assert release.warnings == ("bounds are a guess",)
     assert release.remaining["visits"].epsilon == 2.5
     assert (len(release), [row["n"] for row in release]) == (2, [601, 600])
     assert repr(release) == "<Release of 2 rows for epsilon 0.5: sex, day, at, n, mean>"
@@ -126,7 +127,7 @@ def test_an_answer_has_the_surface_of_an_embedded_one() -> None:
         release.plot("nothing")
 
 
-@pytest.mark.parametrize("missing", [name for name in RELEASE if name != "permit"])
+@pytest.mark.parametrize("missing", [name for name in RELEASE if name not in ("permit", "warnings")])
 def test_an_answer_that_lacks_something_is_not_taken_for_one(missing: str) -> None:
     document = {name: one for name, one in RELEASE.items() if name != missing}
     with pytest.raises(NotATacitServer):

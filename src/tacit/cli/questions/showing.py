@@ -37,6 +37,10 @@ class Answer(Protocol):
         """How much of each unit is counted, in words."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes numbers unreliable."""
+
+    @property
     def card(self) -> str:
         """What was released, in plain language."""
 
@@ -83,6 +87,7 @@ def answer_object(release: Answer, remaining: Mapping[str, Cost], level: float) 
         "remaining": {name: cost_object(cost) for name, cost in remaining.items()},
         "permit": release.permit.id if release.permit is not None else None,
         "counted": release.counted,
+        "warnings": list(release.warnings),
         "card": release.card,
     }
 
@@ -164,8 +169,9 @@ def why_empty(lines: Iterable[Line]) -> str:
 
 
 def contents(release: Answer, lines: Iterable[Line]) -> list[Fact]:
-    """Return what an answer is about, and what is not in it."""
-    return [Fact("counted", counted_in_words(release)), *caveats(lines)]
+    """Return what an answer is about, what is not in it, and what makes it unreliable."""
+    warnings = [Fact("warning", one) for one in release.warnings]
+    return [Fact("counted", counted_in_words(release)), *caveats(lines), *warnings]
 
 
 def after(release: Answer, remaining: Mapping[str, Cost], lines: Iterable[Line]) -> list[Fact]:

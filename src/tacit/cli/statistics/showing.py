@@ -49,8 +49,8 @@ class Shown:
         else:
             for fields in self._fields():
                 click.echo("\t".join(map(field, fields)))
-            if self.advice:
-                click.echo(f"tacit: warning: {self.advice}", err=True)
+            for sentence in (*self.answer.warnings, *([self.advice] if self.advice else [])):
+                click.echo(f"tacit: warning: {sentence}", err=True)
 
     def object(self) -> dict[str, Any]:
         """Return the answer for programs."""
@@ -70,6 +70,7 @@ class Shown:
             "remembered": not self.advice,
             "protected": self.protected,
             "counted": self.counted,
+            "warnings": list(answer.warnings),
             "card": answer.card,
             "simulated": answer.simulated,
             **({} if self.plot is None else {"plot": str(self.plot)}),
@@ -82,6 +83,7 @@ class Shown:
         facts += [
             Fact("bounds", f"{name}: {low:g} to {high:g}, learnt") for name, (low, high) in self._learnt().items()
         ]
+        facts += [Fact("warning", one) for one in self.answer.warnings]
         facts.append(Fact("protected", self.protected))
         facts += [Fact("counted", self.counted)] if self.counted else []
         facts.append(Fact("cost", cost_in_words(self.answer.cost), True))

@@ -156,6 +156,7 @@ def _document(answer: stats.Answer, level: float, left: dict[str, Cost]) -> dict
         "cost": cost_to_dict(answer.cost),
         "remaining": {name: cost_to_dict(cost) for name, cost in left.items()},
         "permit": answer.permit.id if answer.permit is not None else None,
+        "warnings": list(answer.warnings),
         "card": answer.card,
         "simulated": answer.simulated,
     }
