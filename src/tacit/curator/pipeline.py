@@ -23,9 +23,9 @@ given the same open permit by the ledger, and charged nothing more. All of them 
 1. nothing leaves a run before the ledger has settled its permit, by one transaction: `commit` writes the answer if
    neither an answer nor a failure stands there, `annotate` the failure on the same condition;
 2. the first of the two to be written is the outcome that leaves for this permit. A run that comes second drops what it
-   has: if an answer was written it returns that one, whether it failed itself or not; if a failure was written it
-   begins again with the next attempt, which is a new charge. So a failure that was told was paid for by itself, and
-   fresh noise on the same numbers is never seen twice for one charge;
+   has, its own failure too: if an answer was written it returns that one; if a failure was written it begins again with
+   the next attempt, which is a new charge. So a failure that was told was paid for by itself, and fresh noise on the
+   same numbers is never seen twice for one charge. Only who cancelled a run is told so in any case;
 3. a run that died with its process has settled nothing, and nothing of it left: the next one who asks the same runs
    under its permit, as with a key of one's own;
 4. payers do not share: an analyst's own cap is charged for whatever was not released before.
@@ -146,7 +146,7 @@ def _released(
 def _run(ledger: Ledger, engines: EngineRegistry, bound: Bound, permit: Permit, work: Callable[[], bytes]) -> bytes:
     """Do the work of a charged plan; whatever goes wrong is noted in the ledger and told as the rule above says.
 
-    Raise AlreadySettled if it goes wrong after another run of the same permit was answered.
+    Raise AlreadySettled if it goes wrong after another run of the same permit was answered or failed.
     """
     failure: EngineFailed
     try:
@@ -168,6 +168,6 @@ def _run(ledger: Ledger, engines: EngineRegistry, bound: Bound, permit: Permit, 
     try:
         ledger.annotate(permit, f"the run failed: {reason}", before="")
     except AlreadySettled:
-        if not ledger.note(permit) and not isinstance(failure, Cancelled):
+        if not isinstance(failure, Cancelled):  # which the caller knows, and nothing else is told by it
             raise
     raise failure

@@ -37,6 +37,9 @@ OWN_FILES: Final = (
 )
 """What a folder holds for itself; rows that somebody put there have other names."""
 
+MARKS_MAX: Final = 10_000
+"""How many marks of the files of one table are kept at most."""
+_STAMP: Final = "file "
 _SPARK_FILES: Final = "parquet:"
 _POSTGRES_PORT: Final = 5432
 
@@ -105,7 +108,7 @@ class SourceHistory:
             if (last := known.get(key)) is not None:
                 made = replace(
                     last,
-                    marks=tuple(dict.fromkeys((*last.marks, *made.marks))),
+                    marks=_together(last.marks, made.marks),
                     shared_with=tuple(dict.fromkeys((*last.shared_with, *made.shared_with))),
                 )
             if made != last:
@@ -256,10 +259,16 @@ def _server(place: str) -> str:
     return f"{(parts.hostname or '').lower()}{port}{parts.path}"
 
 
+def _together(known: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
+    """Return marks of a table's files, the newest of each file, and no more than MARKS_MAX."""
+    kept = {one.rsplit(" ", 2)[0] if one.startswith(_STAMP) else one: one for one in (*known, *new)}
+    return tuple(kept.values())[-MARKS_MAX:]
+
+
 def _marks(source: Source) -> tuple[str, ...]:
     """Return by what the files of a source are known later: names, and what a file keeps when it is moved."""
     stamps = {
-        f"file {facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
+        f"{_STAMP}{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
         for _, facts in _stats(files_of(source))
     }
     return tuple(sorted(_names(source) | stamps))

@@ -64,7 +64,8 @@ class CuratedTable(RegisteredTable):
         self._ledger.preview(dataset, plan.event, analyst=analyst)  # who may not ask learns nothing
         rows = EngineRows(bound.engine, self._record, self._salt, per_unit, timeout_s=asked["timeout_s"])
         digest = hashlib.sha256(f"{self.table.name.lower()}\n{per_unit}\n{plan.canonical}".encode()).hexdigest()
-        most = ANSWER_BYTES_MAX if self._ledger.quota is None else bytes_max(plan.rehearse(per_unit)) + NAMES_BYTES
+        rehearsed = () if self._ledger.quota is None else plan.rehearse(per_unit)
+        most = bytes_max(rehearsed) + NAMES_BYTES if rehearsed else ANSWER_BYTES_MAX  # of selected values none is known
         purpose = asked["purpose"] or plan.label
         charge = Charge(dataset, plan.event, digest, analyst, purpose, asked["key"], answer_bytes=most)
         answer, permit = release(self._ledger, self._engines, bound, charge, lambda: to_bytes(plan.measure(rows)))

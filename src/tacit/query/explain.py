@@ -76,13 +76,14 @@ def noise_in_words(plan: Plan, index: int, *, is_waiting: bool = False) -> str:
 def choice_in_words(plan: Plan, choice: Ranked, mechanism: Exponential) -> str:
     """Return how far a private choice may lie from what it stands for, in rows, which does not depend on the data."""
     missed = choice.rows_missed(mechanism, LEVEL, None if plan.is_ranged else CELLS_MAX)
-    rows = f"{missed:,} row{'s' if missed != 1 else ''}"
+    rows, side = f"{missed:,} row{'s' if missed != 1 else ''}", "above" if choice.function == "max" else "below"
+    half = choice.cells.half_width if plan.is_ranged else f"half of a {CELLS_MAX:,}th of the bounds that are learnt"
     if choice.function == "mode":
         found = f"at most {rows} fewer have it than the most frequent value"
     elif choice.function == "quantile":
-        found = f"its rank is at most {rows} off"
+        found = f"{f'the rank of a value within {half} of it' if half else 'its rank'} is at most {rows} off"
     else:
-        found = f"at most {rows} lie {'above' if choice.function == 'max' else 'below'} it"
+        found = f"at most {rows} lie {f'more than {half} ' if half else ''}{side} it"
     return f"{found} (at {LEVEL:.0%}); a group with fewer rows, or none, gets any value"
 
 

@@ -10,10 +10,12 @@ unit may be in it as well, and so there would be more noise on all groups; who w
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import product
 from typing import Final
 
@@ -41,6 +43,16 @@ class Domain:
     restricts: bool = False
     is_listed: bool = False
     """Whether they come from declared categories, beside which a column may hold other values: no group has those."""
+
+    def digest(self, kind: Kind) -> str:
+        """Return a digest of the values; False and 0 are of different kinds."""
+        return _digest(self.values, kind)
+
+
+@lru_cache(maxsize=256)
+def _digest(values: tuple[Constant, ...], kind: Kind) -> str:
+    """Return a digest of public values, which are the same in many questions."""
+    return hashlib.sha256("\0".join([kind, *map(repr, values)]).encode()).hexdigest()
 
 
 def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:

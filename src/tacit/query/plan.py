@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -28,12 +27,12 @@ from tacit.privacy.bounds import Category
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import truth_value
-from tacit.privacy.tables import Kind, Limits, Schema
+from tacit.privacy.tables import Limits, Schema
 from tacit.query import postprocess, rewrite, sets
 from tacit.query.aggregates import RANKED
 from tacit.query.answer_size import answer_bytes, group_bytes
 from tacit.query.bound import Bounding, bound
-from tacit.query.expressions import Constant, Expression, Range
+from tacit.query.expressions import Expression, Range
 from tacit.query.keys import Domain, domains
 from tacit.query.learn import UNKNOWN, WIDEST, Learnt, unbounded, with_ranges
 from tacit.query.measures import Estimate, How, Measure, Measures
@@ -231,7 +230,7 @@ class Plan:
             "statements": [statement.sql() for statement in (*self.learning, *self.statements)],
             "keys": None
             if self.domains is None
-            else [_digest(one.values, key.kind) for one, key in zip(self.domains, self.question.keys, strict=True)],
+            else [one.digest(key.kind) for one, key in zip(self.domains, self.question.keys, strict=True)],
             "noise": [[type(noise).__name__, str(noise.sensitivity), str(noise.scale)] for noise in self.price.noises],
             "choices": [one.key for one in self.choices],
             "bounding": repr(self.bounding),
@@ -469,10 +468,9 @@ def _statements(
 def _learning(
     question: Question, known: tuple[Domain, ...] | None, missing: Sequence[Learnt], bounding: Bounding
 ) -> Iterator[Statement]:
-    grouping = _grouping(question, known, bounding) if missing else None
-    for value in missing:
-        assert grouping is not None
-        yield Statement("bins", rewrite.bins(grouping, value))
+    if missing:
+        grouping = _grouping(question, known, bounding)
+        yield from (Statement("bins", rewrite.bins(grouping, value)) for value in missing)
 
 
 def _grouping(question: Question, known: tuple[Domain, ...] | None, bounding: Bounding) -> Grouping:
@@ -496,9 +494,3 @@ def _listed(key: Expression, domain: Domain) -> Expression:
     items = [exp.to_identifier(str(index)) for index, value in enumerate(domain.values) if value is not None]
     inside = scalar(exp.In(this=exp.column("x"), expressions=items), bind, lambda _node: None) if items else missing
     return disjunction([inside, missing]) if None in domain.values else inside
-
-
-@lru_cache(maxsize=256)
-def _digest(values: tuple[Constant, ...], kind: Kind) -> str:
-    """Return a digest of public values, which are the same in many questions; False and 0 are of different kinds."""
-    return hashlib.sha256("\0".join([kind, *map(repr, values)]).encode()).hexdigest()

@@ -69,6 +69,16 @@ class Cells:
     kind: Kind
     values: tuple[Constant, ...] = ()
 
+    @property
+    def half_width(self) -> str:
+        """How far the ends of a cell lie from the value that stands for it, in words; empty where cells are values."""
+        if self.values or (self.width <= 1 and self.kind in (Kind.INTEGER, Kind.DATE)):
+            return ""
+        half = float(self.width) / 2
+        if self.kind is Kind.TIME:
+            return f"{half / 1e6:,.4g} s"
+        return f"{half:,.4g}{' days' if self.kind is Kind.DATE else ''}"
+
     def shown(self, index: int) -> Any:
         """Return the value that stands for a cell."""
         if self.values:

@@ -23,6 +23,10 @@ from tacit.query.price import LEVEL
 from tacit.query.run import Noisy
 
 ROWS_SHOWN: Final = 50
+LEARNT: Final = (
+    "the bounds of {label} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to "
+    "the nearer one, and intervals do not count that"
+)
 GUESSED: Final = "no range of {label} holds enough rows to stand out from the noise, so its bounds are a guess"
 
 
@@ -136,8 +140,14 @@ class Release:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes numbers of the answer unreliable, as far as what was released tells."""
-        guessed = zip(self._plan.missing, self._noisy.guessed, strict=False)
-        return tuple(GUESSED.format(label=one.label) for one, is_guess in guessed if is_guess)
+        guessed = self._noisy.guessed or (False,) * len(self._noisy.ranges)
+        found = zip(self._plan.missing, self._noisy.ranges, guessed, strict=True)
+        return tuple(
+            GUESSED.format(label=one.label)
+            if is_guess
+            else LEARNT.format(label=one.label, lower=float(range_.lower), upper=float(range_.upper))
+            for one, range_, is_guess in found
+        )
 
     def explain(self, write: Write = duckdb) -> list[Line]:
         """Return what was done, pass by pass."""
@@ -203,7 +213,6 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
         text = f"{choice.label} is a private choice among {choice.cells.count:,} values"
         sentences.append(f"{text}: {choice_in_words(plan, choice, mechanism)}.")
     sentences += [f"{one[0].upper()}{one[1:]}." for one in about_intervals(plan)]
-    sentences += [f"The bounds of {one.label} were learnt from the data, with noise." for one in plan.missing]
     sentences += [f"Warning: {one}." for one in warnings]
     if plan.domains is None and plan.price.selection is not None:
         least = plan.price.selection.threshold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -38,7 +39,7 @@ Key = Annotated[
 def sameness(caller: Caller, asked: QuestionAsked | StatisticAsked) -> Hashable:
     """Return what is equal for requests of one person that ask the same of the same versions of the data."""
     versions = tuple(sorted(caller.server.curator.engines.versions().items()))
-    return caller.name, type(asked).__name__, asked.model_dump_json(exclude={"wait_s"}), versions
+    return caller.name, type(asked).__name__, json.dumps(asked.model_dump(exclude={"wait_s"}), default=repr), versions
 
 
 def own_key(caller: Caller, key: str | None) -> str | None:

@@ -12,7 +12,7 @@ leaves a change without a record.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -47,14 +47,28 @@ def noted(
     Yields the list to which the block adds what was warned of.
     """
     before, warnings = _states(curator), list[str]()
-    yield warnings
+    try:
+        yield warnings
+    finally:
+        _note_changes(access, curator, before, names, warnings, by, address)
+
+
+def _note_changes(
+    access: Access,
+    curator: Curator,
+    before: Mapping[str, _State],
+    names: Iterable[str] | None,
+    warnings: Sequence[str],
+    by: str,
+    address: str,
+) -> None:
     after = _states(curator)
     keys = [*{**before, **after}] if names is None else [name.lower() for name in names]
     for key in keys:
         old, new = before.get(key), after.get(key)
         if old != new:
             action = f"{_action(old, new)} {old.digest if old else NONE}>{new.digest if new else NONE}"
-            resource = (new or old or before[key]).resource
+            resource = (new or before[key]).resource
             access.note(by, action, resource, DONE, address)
             if warnings:
                 access.note(by, "catalog.warn", resource, DONE, address)

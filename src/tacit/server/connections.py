@@ -20,11 +20,13 @@ import ipaddress
 import json
 import resource
 from collections import OrderedDict
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from tacit.server.access.throttle import network_of
 from tacit.server.bodies import HEADERS, HEADERS_MAX, headers_too_large
 from tacit.server.failures import CODE_HEADER, document_of, status_of
 from tacit.server.settings import Limits
@@ -56,11 +58,30 @@ def connections_within(limits: Limits) -> int:
     return max(1, min(limits.connections, soft - min(FILES_KEPT, soft // 2)))
 
 
+class Proxies:
+    """The addresses and networks of a setting, as uvicorn reads them; * is every address."""
+
+    def __init__(self, stated: Iterable[str]) -> None:
+        self._all, self._networks = False, list[ipaddress.IPv4Network | ipaddress.IPv6Network]()
+        for one in stated:
+            self._all = self._all or one == "*"
+            with suppress(ValueError):  # a name, by which no address is known
+                self._networks.append(ipaddress.ip_network(one, strict=False))
+
+    def __contains__(self, address: object) -> bool:
+        try:
+            parsed = ipaddress.ip_address(str(address))
+        except ValueError:
+            return self._all
+        mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+        return self._all or any(parsed in one or (mapped is not None and mapped in one) for one in self._networks)
+
+
 class OpenConnections:
     """The connections of one process, the oldest of each address first."""
 
-    def __init__(self, most: int, most_each: int, unlimited: Container[str] = ()) -> None:
-        self.most, self._most_each, self._unlimited = most, most_each, unlimited
+    def __init__(self, most: int, most_each: int) -> None:
+        self.most, self._most_each = most, most_each
         self._by_address: dict[str, OrderedDict[LimitedConnection, None]] = {}
         self.total = 0
 
@@ -69,7 +90,7 @@ class OpenConnections:
         address = connection.address
         own = self._by_address.get(address, OrderedDict())
         is_full = True
-        if len(own) >= self._most_each and address not in self._unlimited:
+        if len(own) >= self._most_each and not connection.is_proxy:
             is_full = not _close_oldest(own)
         elif self.total < self.most:
             is_full = False
@@ -114,11 +135,14 @@ class LimitedConnection(asyncio.Protocol):
     headers_s: ClassVar[float]
     header_bytes: ClassVar[int]
     registry: ClassVar[OpenConnections]
+    proxies: ClassVar[Proxies]
 
     _alarm: asyncio.TimerHandle | None = None
     _overhead = 0
     """Bytes of the current message that are not of its body."""
     address = ""
+    is_proxy = False
+    """Whether it comes from a proxy, which stands for many callers."""
     client: Any
     cycle: Any
     flow: Any
@@ -126,17 +150,18 @@ class LimitedConnection(asyncio.Protocol):
     transport: Any
 
     @classmethod
-    def limit(cls, limits: Limits, proxies: Container[str] = ()) -> int:
+    def limit(cls, limits: Limits, proxies: Iterable[str] = ()) -> int:
         """Set the limits of this process, and return how many connections it holds."""
         cls.headers_s, cls.header_bytes = limits.headers_s, limits.header_bytes
         most = connections_within(limits)
-        cls.registry = OpenConnections(most, min(most, limits.connections_each), proxies)
+        cls.registry, cls.proxies = OpenConnections(most, min(most, limits.connections_each)), Proxies(proxies)
         return most
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self.address = _network_of(self.client[0] if self.client else "")
+        peer = self.client[0] if self.client else ""
+        self.address, self.is_proxy = network_of(peer), peer in self.proxies
         if self.registry.enter(self):
             transport.abort()
             return
@@ -219,17 +244,6 @@ class LimitedConnection(asyncio.Protocol):
 
 class LimitedProtocol(LimitedConnection, _Base):  # type: ignore[misc]
     """The protocol of the parser that is installed, with limits."""
-
-
-def _network_of(address: str) -> str:
-    """Return what counts as one address: an IPv4 address, or the network of an IPv6 one, which callers choose from."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None and not parsed.is_loopback:
-        return str(ipaddress.ip_address(int(parsed) >> 64 << 64))
-    return address
 
 
 def _refusal(most: int) -> bytes:

@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import tempfile
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from typing import Any, Final
@@ -102,7 +103,11 @@ def opened_app(settings: Settings) -> FastAPI:
         logs.note("connections limited by open files", connections=most, asked=settings.limits.connections)
     store = PostgresStore.from_environment() if settings.postgres else None
     with ExitStack() as opened:
-        curator = opened.enter_context(Curator(settings.folder, store=store))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            curator = opened.enter_context(Curator(settings.folder, store=store))
+        for one in found:
+            logs.note("warning", message=str(one.message))
         database = opened.enter_context(closing(_database(settings)))
         app = create_app(curator, Access(database), settings)
         until_stopped = opened.pop_all()
@@ -110,9 +115,12 @@ def opened_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(one: FastAPI) -> AsyncIterator[None]:
-        with until_stopped:
-            async with inner(one):
-                yield
+        try:
+            with until_stopped:
+                async with inner(one):
+                    yield
+        finally:
+            gc.unfreeze()  # extension modules complain at the end of objects that were never collected
 
     app.router.lifespan_context = lifespan
     return app

@@ -24,7 +24,11 @@ GRACE_S: Final = 600.0
 """How long after its time limit a question still counts as under way."""
 PRUNED_PART: Final = 64
 """Documents are pruned when so small a part of the limit was written since the last time."""
+COUNTED_MAX: Final = 10_000
+"""For how many people it is counted what was written since the last time."""
 KEYS: Final = {"releases": "permit", "jobs": "id"}
+ENDED: Final = {"releases": "TRUE", "jobs": "state <> 'running'"}
+"""Which rows may be removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +83,26 @@ class Pruning:
 
     def __init__(self, table: Literal["releases", "jobs"], limits: Limits) -> None:
         self._table, self._limits = table, limits
-        self._added: int | None = None
+        self._added: dict[str, int] = {}
 
     def prune(self, execute: Execute, person: str, size: int) -> None:
         """Remove the oldest documents that do not fit, after one of so many bytes was written."""
-        self._added = None if self._added is None else self._added + size
-        if self._added is None or self._added > self._limits.answer_bytes_each // PRUNED_PART:
-            self._remove(execute, " WHERE person = ?", (person,), self._limits.answer_bytes_each)
-            self._remove(execute, "", (), self._limits.answer_bytes)
-            self._added = 0
+        added = self._added.get(person)
+        if added is not None and added + size <= self._limits.answer_bytes_each // PRUNED_PART:
+            self._added[person] = added + size
+            return
+        self._remove(execute, " AND person = ?", (person,), self._limits.answer_bytes_each)
+        self._remove(execute, "", (), self._limits.answer_bytes)
+        if len(self._added) >= COUNTED_MAX:
+            self._added.clear()
+        self._added[person] = 0
 
     def _remove(self, execute: Execute, where: str, values: tuple[str, ...], most: int) -> None:
-        key = KEYS[self._table]
+        key, ended = KEYS[self._table], ENDED[self._table]
         execute(
             f"DELETE FROM {self._table} WHERE {key} IN (SELECT {key} FROM (SELECT {key}, SUM(bytes) OVER "
-            f"(ORDER BY asked_at_us DESC, {key}) AS upto FROM {self._table}{where}) AS ranked WHERE upto > ?)",
+            f"(ORDER BY asked_at_us DESC, {key}) AS upto FROM {self._table} WHERE {ended}{where}) AS ranked "
+            "WHERE upto > ?)",
             (*values, most),
         )
 

@@ -131,8 +131,9 @@ class FairThreads:
         try:
             await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not (task.done() or is_begun.is_set()):
-                task.cancel()
                 raise Cancelled("the caller is gone, and what was asked for had not begun")
             return await task
         finally:
             leaving.cancel()
+            if not is_begun.is_set():
+                task.cancel()

@@ -34,6 +34,10 @@ from tacit.stats.rows import Cut, Rows, Term
 BINS: Final = 64
 SCALE: Final = Fraction(1, 2**20)
 SHARE: Final = 0.25
+LEARNT: Final = (
+    "the bounds of {column} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to "
+    "the nearer one, and intervals do not count that"
+)
 GUESSED: Final = "no range of {column} holds enough rows to stand out from the noise, so its bounds are a guess"
 PLACEHOLDER: Final = Bounds(-1, 1)
 """What stands for bounds in a plan until they are learnt."""
@@ -78,8 +82,10 @@ class Learning:
         )
 
     def warnings(self, released: NDArray[Any]) -> tuple[str, ...]:
-        """Return a warning where bounds are a guess; of answers kept without a third number that is not known."""
-        return () if all(released[2:]) else (GUESSED.format(column=self.column),)
+        """Return what learnt bounds leave out, or that they are a guess, as answers with a third number tell."""
+        if not all(released[2:]):
+            return (GUESSED.format(column=self.column),)
+        return (LEARNT.format(column=self.column, lower=float(released[0]), upper=float(released[1])),)
 
     def release(self, rows: Rows, source: Source) -> tuple[float, float, bool]:
         """Return the bounds, those of whole numbers whole, and whether they are more than a guess."""

@@ -59,7 +59,8 @@ def served(curator: Curator) -> None:
     access.add_person("owner", PASSWORD)
     access.grant("owner", Grant(Role.OWNER))
     token = access.create_token("owner").text
-    clinic = Clinic(curator.folder, curator, access, Settings(folder=curator.folder), {"owner": token})
+    settings = Settings(folder=curator.folder, hosts=("testserver",))
+    clinic = Clinic(curator.folder, curator, access, settings, {"owner": token})
     with clinic.client:
         assert clinic.call("owner", "POST", "/v1/login", json={"name": "owner", "password": PASSWORD}).is_success
         body = {"sql": "SELECT COUNT(*) FROM visits WHERE age < 9", "epsilon": 0.5}

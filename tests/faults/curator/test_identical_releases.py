@@ -195,6 +195,16 @@ def test_a_failed_run_is_charged_and_the_next_one_anew(
 
 
 @BOTH
+def test_each_failure_that_is_told_was_paid_for(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    held(monkeypatch, 2).then = dict.fromkeys(range(9), fail)
+    found = [one.exception() for one in at_once(*[lambda: ask(curator)] * 2)]
+    assert [type(one).__name__ for one in found] == ["EngineFailed"] * 2
+    assert spent(curator) == pytest.approx(1.0)
+
+
+@BOTH
 def test_cancelling_one_of_two_lets_the_other_be_answered(
     curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:

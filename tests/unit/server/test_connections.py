@@ -249,17 +249,55 @@ def test_nobody_whose_request_is_being_answered_gives_way(monkeypatch: pytest.Mo
     assert registry.total == 3
 
 
-def test_proxies_stand_for_many_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LimitedConnection, "registry", connections.OpenConnections(10, 2, ("10.0.0.1",)), raising=False)
-    held = [Fake("10.0.0.1") for _ in range(9)]
-    assert not any(LimitedConnection.registry.enter(one) for one in held)
-    assert not any(one.dropped for one in held)
+class Met(Fake):
+    """A connection as uvicorn's protocol makes it known, from an address of the network."""
+
+    def __init__(self, peer: str) -> None:
+        super().__init__("")
+        self.client = (peer, 1)
+        base = type("Base", (), {"connection_made": lambda _self, _transport: None})
+        made = type("Made", (LimitedConnection, base), {"client": self.client, "_set_alarm": lambda _self: None})()
+        made.connection_made(type("Transport", (), {"abort": lambda _self: setattr(self, "dropped", True)})())
+        self.address, self.is_proxy = made.address, made.is_proxy
 
 
-def test_an_ipv6_network_is_one_address() -> None:
-    assert connections._network_of("2001:db8::1") == connections._network_of("2001:db8::ffff:1")
-    assert connections._network_of("2001:db8::1") != connections._network_of("2001:db8:0:1::1")
-    assert connections._network_of("192.0.2.1") == "192.0.2.1"
+@pytest.mark.parametrize(
+    ("stated", "peer", "is_proxy"),
+    [
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.0/8", "10.9.9.9", True),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("2001:db8::1", "2001:db8::1", True),
+        ("*", "192.0.2.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("localhost", "127.0.0.1", False),
+    ],
+)
+def test_proxies_stand_for_many_callers(
+    monkeypatch: pytest.MonkeyPatch, stated: str, peer: str, is_proxy: bool
+) -> None:
+    monkeypatch.setattr(LimitedConnection, "registry", connections.OpenConnections(100, 2), raising=False)
+    monkeypatch.setattr(LimitedConnection, "proxies", connections.Proxies((stated,)), raising=False)
+    held = [Met(peer) for _ in range(9)]
+    assert {one.is_proxy for one in held} == {is_proxy}
+    for one in held:
+        LimitedConnection.registry.enter(one)
+    assert LimitedConnection.registry.total == (18 if is_proxy else 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::1", "::2", False),
+    ],
+)
+def test_an_ipv6_network_is_one_address(monkeypatch: pytest.MonkeyPatch, one: str, other: str, is_same: bool) -> None:
+    monkeypatch.setattr(LimitedConnection, "registry", connections.OpenConnections(100, 2), raising=False)
+    monkeypatch.setattr(LimitedConnection, "proxies", connections.Proxies(()), raising=False)
+    assert (Met(one).address == Met(other).address) is is_same
 
 
 @pytest.mark.parametrize(

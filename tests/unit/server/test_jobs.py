@@ -116,6 +116,27 @@ def test_asking_again_while_the_first_runs_as_a_job_is_not_charged_again(
         assert slow.curator.budget("visits", analyst).spent().epsilon == pytest.approx(0.5)
 
 
+def test_a_request_joins_no_run_of_older_rows_nor_one_that_is_being_cancelled(
+    slow: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.5, "wait_s": 0}
+
+    def begun() -> str:
+        return str(slow.call("analyst.visits", "POST", "/v1/queries", json=asked).json()["job"])
+
+    first = begun()
+    assert begun() == first
+    versions = slow.curator.engines.versions()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(slow.curator.engines), "versions", lambda _self: {**versions, "visits": "newer"})
+        assert begun() != first
+    slow.call("analyst.visits", "DELETE", f"/v1/jobs/{first}")
+    time.sleep(1.2)  # the flag is read twice a second
+    assert begun() != first
+    for job in slow.call("analyst.visits", "GET", "/v1/jobs").json():
+        followed(slow, job["id"])
+
+
 def test_a_statistic_with_a_key_is_charged_once_and_its_key_buys_nothing_else(place: Clinic) -> None:
     def ask(who: str, column: str = "age") -> Any:
         arguments = MEAN["arguments"] | {"values": {"table": "visits", "column": column}, "bounds": [0, 91]}  # type: ignore[operator]

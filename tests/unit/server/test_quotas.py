@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tacit.privacy.errors import AnswersFull
-from tacit.server.database import open_database
+from tacit.server.database import Database, open_database
 from tacit.server.quotas import GRACE_S, AnswerQuota, Pruning
 from tacit.server.settings import Limits
 from tests.unit.server import clinic
@@ -155,6 +155,31 @@ def test_documents_are_pruned_the_oldest_first(tmp_path: Path) -> None:
     kept = [row[0] for row in database.read("SELECT permit FROM releases ORDER BY asked_at_us")]
     assert kept == [f"p{number:03}" for number in range(100 - len(kept), 100)]
     assert 30 <= len(kept) <= 40
+    database.close()
+
+
+def put_job(database: Database, pruning: Pruning, person: str, number: int, size: int, state: str = "done") -> None:
+    with database.transaction() as execute:
+        execute(
+            "INSERT INTO jobs (id, person, process, state, asked_at_us, changed_at_us, expected_s, is_cancelled, "
+            "document, bytes) VALUES (?, ?, 'p', ?, ?, ?, 1, 0, '{}', ?)",
+            (f"{person}{number}", person, state, number, number, size),
+        )
+        pruning.prune(execute, person, size)
+
+
+def test_each_person_keeps_documents_of_her_own_limit_and_no_running_job_is_pruned(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    limits = Limits(answer_bytes_each=MIB, answer_bytes=100 * MIB)
+    pruning, size = Pruning("jobs", limits), MIB // 200
+    put_job(database, pruning, "a", 0, 0, "running")
+    for number in range(1, 601):
+        put_job(database, pruning, "a", number, size)
+        if number % 3 == 0:
+            put_job(database, pruning, "b", number, 4 * size)
+    taken = dict(database.read("SELECT person, SUM(bytes) FROM jobs GROUP BY person"))
+    assert all(0.9 * MIB < one < 1.1 * MIB for one in taken.values()), taken
+    assert database.read("SELECT id FROM jobs WHERE state = 'running'") == [("a0",)]
     database.close()
 
 

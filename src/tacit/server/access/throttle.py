@@ -27,21 +27,21 @@ _ADDRESS: Final = "address:"
 
 def guess_key(name: str, address: str) -> str:
     """Return the key of guesses at a person's password that come from one address."""
-    return "guess:" + sha256(f"{_network(address)} {name.casefold()}")
+    return "guess:" + sha256(f"{network_of(address)} {name.casefold()}")
 
 
 def address_key(address: str) -> str:
     """Return the key of guesses that come from one address, at whatever name."""
-    return _ADDRESS + sha256(_network(address))
+    return _ADDRESS + sha256(network_of(address))
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Return an address in its usual form; a whole IPv6 network counts as one."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address  # a name, or nothing at all
-    if isinstance(parsed, ipaddress.IPv6Address):
+    if isinstance(parsed, ipaddress.IPv6Address) and not parsed.is_loopback:
         parsed = parsed.ipv4_mapped or ipaddress.ip_address(int(parsed) >> 64 << 64)
     return str(parsed)
 
