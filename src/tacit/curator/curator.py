@@ -22,7 +22,7 @@ from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping, require_warn
 from tacit.privacy.bounds import Bounds, Categories, Category
-from tacit.privacy.errors import CatalogChanged, EmptyInput, TacitError, WrongType
+from tacit.privacy.errors import CatalogChanged, EmptyInput, InvalidInput, TacitError, WrongType
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
@@ -255,11 +255,25 @@ class Curator:
         """
         catalog = self.catalog
         named = {catalog.schema.table(name).name for name in names} if names else {*catalog.tables}
+        self._require_own_rows(named)
         self._keep_forms(named)
         changed = self.engines.refresh(named)
         self._count_public(changed)
         self._note_refreshed(changed)
         return changed
+
+    def _require_own_rows(self, names: Iterable[str]) -> None:
+        """Refuse rows that have become those of another data set, by another link or name, since their registration."""
+        from tacit.curator.source_history import SourceHistory, newly_shared
+
+        catalog, known = self.catalog, SourceHistory(self.folder).all()
+        for table in [catalog.schema.table(name) for name in names]:
+            if others := newly_shared(catalog, known, table):
+                raise InvalidInput(
+                    f"the rows of {table.name} are now those of {others[0]} too; if that is meant, register it anew",
+                    name="table",
+                    value=table.name,
+                )
 
     def _note_refreshed(self, names: Iterable[str]) -> None:
         """Keep which files tables have now; of those that were stated by hand, this is the first that is known."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -61,9 +61,17 @@ def files_of(source: Source) -> list[str]:
     if _is_at_server(source):
         return []
     place = source.table.removeprefix(_SPARK_FILES) if source.form == "spark" else source.place
-    if os.path.exists(place) or not glob.has_magic(place):
-        return [place]
-    return sorted(glob.glob(place, recursive=True))
+    place = place.removeprefix("file://")
+    is_one = os.path.exists(place) or not glob.has_magic(place)
+    found = [place] if is_one else sorted(glob.glob(place, recursive=True, include_hidden=True))
+    return [file for one in found for file in _below(one)]
+
+
+def _below(path: str) -> list[str]:
+    """Return a file, or all files below a folder, which Spark reads as one table; a folder without any stays itself."""
+    if not os.path.isdir(path):
+        return [path]
+    return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in sorted(names)] or [path]
 
 
 def share_rows(one: Source, other: Source) -> bool:
@@ -172,6 +180,19 @@ def shared_budgets(
     if old.is_private and table.is_private and old.dataset != payer:
         found.setdefault(old.dataset, []).append(old.name)
     return [Shared(table, dataset, tuple(names), dataset in now) for dataset, names in found.items()]
+
+
+def newly_shared(catalog: Catalog, history: Sequence[Registered], table: Table) -> list[str]:
+    """Return the data sets, or public tables, that share rows with a table and of which no registration of either knew.
+
+    A table that was never registered here has no such rows: it was stated by hand, and is warned of.
+    """
+    payer = _payer(table)
+    own = [one for one in history if (one.table, one.dataset) == (table.name.lower(), payer)]
+    told = {name for one in own for name in one.shared_with}
+    told |= {one.dataset for one in history if payer in one.shared_with}
+    found = shared_budgets(catalog, history, table, {}) if own else []
+    return [one.dataset or ", ".join(one.names) for one in found if one.dataset not in told]
 
 
 def sentences(ledger: Ledger, found: Iterable[Shared]) -> list[str]:

@@ -24,11 +24,12 @@ from tacit.privacy.errors import TacitError
 from tacit.server import failures
 from tacit.server.access import Access
 from tacit.server.bodies import Bodies
+from tacit.server.catalog_audit import noted
 from tacit.server.documents import ErrorGiven
 from tacit.server.jobs import Jobs
 from tacit.server.logs import note
 from tacit.server.metrics import Metrics
-from tacit.server.place import Server
+from tacit.server.place import Server, require_known
 from tacit.server.quotas import AnswerQuota
 from tacit.server.releases import Releases, Shown
 from tacit.server.routes import ROUTERS
@@ -70,7 +71,9 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         note("started", version=__version__)
-        refreshing = None if settings.refresh_s is None else asyncio.create_task(_refresh(curator, settings.refresh_s))
+        refreshing = (
+            None if settings.refresh_s is None else asyncio.create_task(_refresh(curator, access, settings.refresh_s))
+        )
         yield
         if refreshing is not None:
             refreshing.cancel()
@@ -105,20 +108,25 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)
     failures.install(app)
     app.add_middleware(Watch, metrics=metrics)
-    app.add_middleware(Bodies, settings=settings)
+    app.add_middleware(Bodies, settings=settings, require_known=lambda scope: require_known(access, scope))
     return app
 
 
-async def _refresh(curator: Curator, every_s: float) -> None:
+async def _refresh(curator: Curator, access: Access, every_s: float) -> None:
     """Look at the rows of all tables again and again; what is refused is said in the log, for the owner."""
     while True:
         await asyncio.sleep(every_s)
         try:
-            changed = await asyncio.to_thread(curator.refresh)
+            changed = await asyncio.to_thread(_refreshed, curator, access)
         except TacitError as error:
             note("refresh refused", code=error.code)
         else:
             note("refreshed", tables=changed)
+
+
+def _refreshed(curator: Curator, access: Access) -> list[str]:
+    with noted(access, curator, address="schedule"):
+        return curator.refresh()
 
 
 async def _page() -> str:

@@ -48,6 +48,8 @@ STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
 HEADERS_MAX: Final = 100
 """How many headers a request has."""
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+STRANGER_BYTES: Final = 16_384
+"""How many bytes are read and parsed of a caller who is not known: checking a megabyte takes seconds of the loop."""
 JSON_DEPTH_MAX: Final = 32
 """How deep a body may be nested; what a request means is nested a few levels, and parsers recurse."""
 _TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that is not closed goes to the end: linear time
@@ -58,8 +60,9 @@ _IN_THREAD_BYTES: Final = 65_536
 class Bodies:
     """The outermost layer of the application."""
 
-    def __init__(self, app: App, settings: Settings) -> None:
-        self._app, self._limits = app, settings.limits
+    def __init__(self, app: App, settings: Settings, require_known: Callable[[Message], None] | None = None) -> None:
+        """Wrap an application; `require_known` raises unless the caller of a request is known, for large bodies."""
+        self._app, self._limits, self._require_known = app, settings.limits, require_known
         self._headers = (*HEADERS, STRICT) if settings.is_encrypted else HEADERS
         self._hosts = frozenset(one.lower() for one in (settings.host, *settings.hosts, *settings.proxies)) | LOCAL
         self._accepts_addresses = not settings.is_local
@@ -117,8 +120,12 @@ class Bodies:
         if stated.isdigit() and int(stated) > most:
             raise _too_large(most)
         deadline_s = asyncio.get_running_loop().time() + self._limits.body_s
-        parts, size = [], 0
+        parts, size, is_checked = [], 0, False
         while True:
+            if max(size, int(stated) if stated.isdigit() else 0) > STRANGER_BYTES and not is_checked:
+                is_checked = True
+                if self._require_known is not None:
+                    await asyncio.to_thread(self._require_known, scope)
             try:
                 async with asyncio.timeout_at(deadline_s):
                     message = await receive()

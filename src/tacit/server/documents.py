@@ -79,7 +79,7 @@ class UnitAsked(Asked):
     """The column whose values are protected, and the foreign keys that lead to it."""
 
     column: Name
-    through: list[StepAsked] = []
+    through: Annotated[list[StepAsked], Field(max_length=16)] = []
 
 
 class ColumnAsked(Asked):
@@ -99,7 +99,7 @@ class TableAsked(Asked):
     public: bool = False
     columns: dict[str, ColumnAsked] = {}
     limits: LimitsAsked = LimitsAsked()
-    identified_by: list[Name] = []
+    identified_by: Annotated[list[Name], Field(max_length=64)] = []
     dataset: Annotated[str, Field(max_length=200)] = ""
     format: Literal["csv", "parquet", "duckdb"] | None = None
     replace: bool = False

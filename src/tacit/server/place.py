@@ -6,10 +6,10 @@ resource)` and nothing else; whatever is refused is on record before the answer 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -162,10 +162,9 @@ def _caller(request: Request) -> Caller:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     caller = Caller(
         server=request.app.state.server,
-        bearer=token.strip() if scheme.lower() == "bearer" else None,
+        bearer=_bearer(request),
         cookie=request.cookies.get(COOKIE),
         csrf=request.headers.get(CSRF_HEADER),
         method=request.method,
@@ -174,6 +173,23 @@ def _caller(request: Request) -> Caller:
     )
     request.state.seen = caller.seen
     return caller
+
+
+def _bearer(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def require_known(access: Access, scope: MutableMapping[str, Any]) -> None:
+    """Raise NotKnown unless the token or the cookie of a request is somebody's; its body is not read for that."""
+    request = Request(scope)
+    address = request.client.host if request.client else ""
+    if (bearer := _bearer(request)) is not None:
+        access.actor_of_token(bearer, address)
+    elif (cookie := request.cookies.get(COOKIE)) is not None:
+        access.actor_of_session(cookie, address)
+    else:
+        raise NotKnown("say who you are: Authorization: Bearer TOKEN, or log in")
 
 
 async def caller(request: Request) -> Caller:

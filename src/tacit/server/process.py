@@ -6,6 +6,7 @@ to be said twice, because each of them alone gives every answer, or every budget
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import socket
@@ -97,7 +98,6 @@ def opened_app(settings: Settings) -> FastAPI:
     from tacit.ledger import PostgresStore
     from tacit.server.connections import LimitedProtocol
 
-    tune_interpreter()
     most = LimitedProtocol.limit(settings.limits, settings.proxies)
     if most < settings.limits.connections:
         logs.note("connections limited by open files", connections=most, asked=settings.limits.connections)
@@ -115,12 +115,9 @@ def opened_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(one: FastAPI) -> AsyncIterator[None]:
-        try:
-            with until_stopped:
-                async with inner(one):
-                    yield
-        finally:
-            gc.unfreeze()  # extension modules complain at the end of objects that were never collected
+        with until_stopped:
+            async with inner(one):
+                yield
 
     app.router.lifespan_context = lifespan
     return app
@@ -139,12 +136,14 @@ def tune_interpreter() -> None:
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # extension modules complain at the end of objects that were never collected
     gc.set_threshold(*GARBAGE)
 
 
 def app_from_environment() -> FastAPI:
     """Return the application of a process that was started for requests."""
     logs.configure()
+    tune_interpreter()
     return opened_app(Settings.model_validate_json(os.environ[VARIABLE]))
 
 
@@ -176,6 +175,7 @@ def serve(settings: Settings) -> None:
     logs.configure()
     with suppress(KeyboardInterrupt):
         if settings.workers == 1:
+            tune_interpreter()
             uvicorn.run(opened_app(settings), **shared)
             return
         with tempfile.TemporaryDirectory(prefix="tacit-metrics-") as place:

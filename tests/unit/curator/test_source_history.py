@@ -15,7 +15,7 @@ from tacit.cli.app import run
 from tacit.curator import Curator, PrivacyWarning
 from tacit.curator.source_history import SourceHistory, share_rows
 from tacit.curator.sources import read
-from tacit.privacy.errors import CatalogInvalid
+from tacit.privacy.errors import CatalogInvalid, InvalidInput
 
 ROWS = pd.DataFrame({"person": range(50), "age": 40})
 
@@ -167,3 +167,36 @@ def test_tables_of_servers_are_compared_by_where_they_are(
     (tmp_path / "visits.csv").write_text("a\n1\n")
     first, second = (read(text.format(here=tmp_path), None, tmp_path) for text in (one, other))
     assert share_rows(first, second) == share_rows(second, first) == is_shared
+
+
+def test_a_folder_of_files_is_known_by_the_files_in_it(tmp_path: Path) -> None:
+    for name in ("part-0.parquet", ".hidden.parquet"):
+        path = tmp_path / "whole" / "month=1" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" + name.encode())
+    folder = tmp_path / "clinic"
+    for place in (f"spark:local#parquet:{tmp_path}/whole", f"spark:local#parquet:{tmp_path}/whole/*"):
+        whole = read(place, None, folder)
+        for name in ("part-0.parquet", ".hidden.parquet"):
+            part = read(str(tmp_path / "whole" / "month=1" / name), "parquet", folder)
+            assert share_rows(whole, part)
+            assert share_rows(part, whole)
+
+
+@pytest.mark.parametrize("names", [("mine",), ()])
+def test_a_link_that_leads_to_the_rows_of_another_data_set_is_refused_at_a_refresh(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    for name in ("mine.csv", "secret.csv"):
+        ROWS.to_csv(tmp_path / name, index=False)
+    with Curator(tmp_path / "clinic") as curator:
+        curator.add_table("mine", tmp_path / "mine.csv", unit="person", dataset="visits")
+        curator.add_table("hidden", tmp_path / "secret.csv", unit="person", dataset="secret")
+        curator.refresh()
+        (tmp_path / "mine.csv").unlink()
+        (tmp_path / "mine.csv").symlink_to(tmp_path / "secret.csv")
+        with pytest.raises(InvalidInput, match="register it anew"):
+            curator.refresh(*names)
+        with pytest.warns(PrivacyWarning):
+            curator.add_table("mine", tmp_path / "mine.csv", unit="person", dataset="visits", replace=True)
+        curator.refresh()

@@ -105,3 +105,24 @@ def test_looking_for_depth_takes_linear_time(text: bytes) -> None:
     begun = time.perf_counter()
     bodies._depth(text)
     assert time.perf_counter() - begun < 2.0
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer tacit_0123456789ab_nonsense"}])
+def test_large_bodies_of_strangers_are_refused_unread(
+    clinic_place: Clinic, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a million wrong elements took seconds of the event loop before anybody asked who sent them."""
+    parsed: list[int] = []
+    monkeypatch.setattr(bodies, "_require_shallow", lambda body: parsed.append(len(body)))
+    steps = [0] * 200_000
+    body = {"name": "a", "source": "b", "unit": {"column": "a", "through": steps}}
+    answer = clinic_place.client.post("/v1/tables", json=body, headers=headers)
+    assert (answer.status_code, parsed) == (401, [])
+
+
+def test_long_lists_of_steps_are_refused_at_their_limit(clinic_place: Clinic) -> None:
+    body = {"name": "a", "source": "b", "unit": {"column": "a", "through": [0] * 300_000}}
+    begun = time.process_time()
+    answer = clinic_place.call("owner", "POST", "/v1/tables", json=body)
+    assert answer.status_code == 400
+    assert time.process_time() - begun < 1.0

@@ -119,7 +119,8 @@ def test_the_class_of_a_statistic_follows_from_its_plan_whatever_the_rows(
             asked = {"function": function, "arguments": {**CALLS[function], **PRICE}}
             assert place.call("analyst.visits", "POST", "/v1/statistics", json=asked).status_code == 200
         seen = {clock.class_s for clock, *_ in clocks}
-        assert seen == {doubled(statements, CLASS_S)}
+        assert len(seen) == 1
+        assert seen.pop() >= doubled(statements, CLASS_S)
         clocks.clear()
 
 

@@ -159,6 +159,9 @@ def test_a_file_that_became_somebody_elses_is_not_read_again(place: Clinic, tmp_
     (folder / "rows.csv").unlink()
     (folder / "rows.csv").hardlink_to(folder / "secret.csv")
     assert place.call("curator.visits", "POST", "/v1/tables/new/refresh").status_code == 403
+    refused = place.call("owner", "POST", "/v1/tables/new/refresh")
+    assert (refused.status_code, "register it anew" in refused.text) == (400, True)
+    assert add(place, "owner", str(folder / "rows.csv")) == 201
     assert place.call("owner", "POST", "/v1/tables/new/refresh").status_code == 200
 
 

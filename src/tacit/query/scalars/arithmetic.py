@@ -23,6 +23,8 @@ from tacit.query.scalars.facts import is_exact, made, number, real
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
+REMAINDER_STEPS: Final = 128
+"""How many steps the remainder of two reals takes: PostgreSQL divides exact numbers of hundreds of digits."""
 LEAST_DIVIDEND: Final = 1 - 2**63
 
 
@@ -110,6 +112,8 @@ def modulo(node: Tree, bind: Bind) -> Expression:
     nullable = a.nullable or b.nullable or not away or not finite
     range_ = intervals.remainder(a.range, b.range, whole=False)
     tree = trees.between(exp.Mod, a.tree, b.tree, finite=finite, away_from_zero=away)
+    for node in tree.find_all(exp.Mod):
+        trees.weighed(node, REMAINDER_STEPS)
     return made(tree, Kind.REAL, (a, b), range=range_, nullable=nullable)
 
 

@@ -24,6 +24,7 @@ from tacit.query.scalars.facts import common, is_exact, longest, made, number, r
 from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
+POWER_STEPS: Final = 16
 DIGITS_MAX: Final = 15
 BUCKETS_MAX: Final = 10_000
 
@@ -193,7 +194,7 @@ def power(node: Tree, bind: Bind) -> Expression:
     range_ = None
     if isinstance(exponent, float) and exponent.is_integer() and exponent >= 0 and a.range is not None:
         range_ = intervals.powered(a.range, int(exponent))
-    tree = exp.Pow(this=a.tree.copy(), expression=b.tree.copy())
+    tree = trees.weighed(exp.Pow(this=a.tree.copy(), expression=b.tree.copy()), POWER_STEPS)
     if range_ is None:
         return made(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
     return made(tree, Kind.REAL, (a, b), range=range_)

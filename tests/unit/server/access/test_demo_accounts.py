@@ -1,4 +1,4 @@
-"""People of a demo that was kept before they were marked are found by the label of their tokens."""
+"""Folders of before: people of a demo are marked by the label of their tokens, and tokens with slow hashes revoked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def test_people_of_an_older_demo_are_marked_when_its_folder_is_opened(tmp_path: 
             "DROP INDEX releases_by_time; ALTER TABLE releases DROP COLUMN bytes; ALTER TABLE jobs DROP COLUMN bytes;"
         )
         connection.execute("DELETE FROM migrations WHERE version >= 2")
+        connection.execute("UPDATE tokens SET secret_hash = '$argon2id$v=19$m=1024' WHERE person = 'bob'")
     connection.close()
     database = open_database(tmp_path)
     assert database.read("SELECT name FROM people WHERE is_demo = 1") == [("owner",)]
     assert Access(database, hasher=Hasher(is_cheap=True)).has_demo_accounts
+    assert database.read("SELECT person FROM tokens WHERE is_revoked = 1") == [("bob",)], "hashed as they were before"
     database.close()
