@@ -63,7 +63,8 @@ def use(ledger: Ledger) -> None:
     """Ask for everything once."""
     with pytest.raises(AlreadySettled):
         ledger.reserve("visits", events.Laplace(0.1), analyst="ana", epochs=["2024"], key="k")
-    ledger.reserve("labs", events.Laplace(0.25), key="k")
+    with pytest.raises(AlreadySettled):
+        ledger.reserve("labs", events.Laplace(0.25), key="k")
     for one in ledger.reservations():
         if one.permit.is_plan:
             ledger.refund(one.permit, one.permit.event.event)  # type: ignore[attr-defined]

@@ -131,7 +131,7 @@ def test_what_is_wrong_is_named(ledger: Ledger) -> None:
     ):
         with pytest.raises(WrongType, match=name):
             call()
-    with pytest.raises(InvalidInput, match="file system"):
+    with pytest.raises(InvalidInput, match="control characters"):
         ledger.backup("a\0b")
 
 
