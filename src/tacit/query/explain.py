@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -84,7 +85,9 @@ def choice_in_words(plan: Plan, choice: Ranked, mechanism: Exponential) -> str:
         found = f"{f'the rank of a value within {half} of it' if half else 'its rank'} is at most {rows} off"
     else:
         found = f"at most {rows} lie {f'more than {half} ' if half else ''}{side} it"
-    return f"{found} (at {LEVEL:.0%}); a group with fewer rows, or none, gets any value"
+    tail = min(choice.share, 1 - choice.share) if choice.function == "quantile" else 1  # of the rows lie beyond it
+    least = math.ceil(missed / tail) if tail else missed
+    return f"{found} (at {LEVEL:.0%}); a group with fewer than {least:,} rows, or none, gets any value"
 
 
 def about_intervals(plan: Plan) -> list[str]:

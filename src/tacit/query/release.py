@@ -8,6 +8,8 @@ from functools import cached_property
 from html import escape
 from typing import Any, Final
 
+import numpy as np
+
 from tacit.accounting.bounds import Cost
 from tacit.engines.dialects import duckdb
 from tacit.ledger import Permit
@@ -17,12 +19,13 @@ from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import level_of
 from tacit.query.answer_intervals import intervals
 from tacit.query.explain import Line, about_intervals, choice_in_words, explain, noise_in_words
-from tacit.query.finish import finished
+from tacit.query.finish import finished, groups_of
 from tacit.query.plan import Plan, Write
 from tacit.query.price import LEVEL
 from tacit.query.run import Noisy
 
 ROWS_SHOWN: Final = 50
+GROUPS_NAMED: Final = 5
 LEARNT: Final = (
     "the bounds of {label} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to "
     "the nearer one, and intervals do not count that"
@@ -142,12 +145,13 @@ class Release:
         """What makes numbers of the answer unreliable, as far as what was released tells."""
         guessed = self._noisy.guessed or (False,) * len(self._noisy.ranges)
         found = zip(self._plan.missing, self._noisy.ranges, guessed, strict=True)
-        return tuple(
+        bounds = [
             GUESSED.format(label=one.label)
             if is_guess
             else LEARNT.format(label=one.label, lower=float(range_.lower), upper=float(range_.upper))
             for one, range_, is_guess in found
-        )
+        ]
+        return (*bounds, *_few_rows(self._plan, self._noisy))
 
     def explain(self, write: Write = duckdb) -> list[Line]:
         """Return what was done, pass by pass."""
@@ -197,6 +201,26 @@ def rows_html(
     )
     more = f"<p>… {len(rows) - ROWS_SHOWN:,} more rows</p>" if len(rows) > ROWS_SHOWN else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(card)}</p>"
+
+
+def _few_rows(plan: Plan, noisy: Noisy) -> list[str]:
+    """Return a warning for averages and spreads whose noisy number of rows is within its noise of 0."""
+    groups, found = groups_of(plan, noisy), list[str]()
+    for aggregate, answer in zip(plan.question.aggregates, plan.answers, strict=True):
+        estimate = answer.estimate
+        if estimate is None or estimate.function in ("count", "units", "distinct", "sum"):
+            continue
+        rows, width = estimate.measures[0], plan.price.half_width(estimate.measures[0])
+        few = np.flatnonzero(groups.measures[rows] <= width * np.sqrt(groups.added)).tolist()
+        if few:
+            named = ["; ".join(", ".join(str(key[place]) for key in groups.keys) for place in few[:GROUPS_NAMED])]
+            named += [f"{len(few) - GROUPS_NAMED:,} more"] if len(few) > GROUPS_NAMED else []
+            where = f" for {' and '.join(named)}" if groups.keys else ""
+            found.append(
+                f"{aggregate.label}: there may be no rows at all{where}, as their noisy number is within its noise of "
+                "0, and the value may be noise alone"
+            )
+    return found
 
 
 def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: bool = False, is_cut: bool = False) -> str:

@@ -25,8 +25,8 @@ from tacit.query import Plan
 from tacit.query.scalars import trees
 
 STEP_S: Final = 6e-8
-"""How long a step of `Plan.work` takes an engine at most: measured up to 10 ns on DuckDB, 25 ns on Spark, where the code
-of long expressions is interpreted, 20 ns on PostgreSQL, and 55 ns there for long texts of four-byte characters."""
+"""How long a step of `Plan.work` takes an engine at most: measured up to 10 ns on DuckDB, 25 ns on Spark, where code of
+long expressions is interpreted, 20 ns on PostgreSQL, and 55 ns there for long texts of four-byte characters."""
 
 
 @dataclass(frozen=True, slots=True)
