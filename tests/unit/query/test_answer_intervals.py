@@ -73,7 +73,7 @@ def test_what_is_computed_from_a_private_choice_has_no_interval(ask: Any, value:
 
 def test_a_private_choice_says_how_many_rows_it_may_be_off_and_what_an_empty_group_gets(ask: Any) -> None:
     card = ask("MEDIAN(age) AS m, MIN(age) AS least, MODE(ward) AS w", rest="").card
-    assert "its rank is at most 24 rows off (at 95%); a group with fewer rows, or none, gets any value" in card
+    assert "its rank is at most 24 rows off (at 95%); a group with fewer than 48 rows, or none, gets any value" in card
     assert "rows lie below it (at 95%)" in card
     assert "fewer have it than the most frequent value (at 95%)" in card
 
