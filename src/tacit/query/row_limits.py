@@ -61,7 +61,7 @@ HELD_STEPS: Final = 2
 """How many steps a character takes that is grouped, sorted or told apart: it is hashed, copied and compared."""
 
 WORK_MAX: Final = 2**30
-"""How many steps a question takes at most for one unit. A step takes an engine up to 60 nanoseconds."""
+"""How many steps a question takes at most for one unit. `server.timing` says how long a step takes."""
 
 HELD_CHARACTERS_MAX: Final = 2**26
 """How many characters of one unit are grouped, sorted or told apart at most: 64 to 256 megabytes."""

@@ -24,6 +24,7 @@ from tacit.server.metrics import Metrics
 from tacit.server.quotas import AnswerQuota
 from tacit.server.releases import Releases, Shown
 from tacit.server.settings import Settings
+from tacit.server.timing import step_s
 from tacit.server.turns import FairThreads
 
 if TYPE_CHECKING:
@@ -136,6 +137,11 @@ class Caller:
         """Return whose own cap is charged beside the data sets' budgets: hers, unless she keeps the budgets."""
         keeps = all(self.may(Action.BUDGET_WRITE, Resource(dataset=one)) for one in datasets)
         return None if keeps else self.name
+
+    def step_s(self, tables: Iterable[str]) -> float:
+        """Return how long a step of a plan takes the engines of tables."""
+        catalog = self.server.curator.catalog
+        return step_s([catalog.source(name).form for name in tables])
 
     def record(self, action: Action, resource: Resource) -> None:
         """Record a request for something that is hidden from the caller, or absent.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,9 +25,13 @@ from tacit.privacy.tables import TEXT_LENGTH_MAX
 from tacit.query import Plan
 from tacit.query.scalars import trees
 
-STEP_S: Final = 6e-8
-"""How long a step of `Plan.work` takes an engine at most: measured up to 10 ns on DuckDB, 25 ns on Spark, where code of
-long expressions is interpreted, 20 ns on PostgreSQL, and 55 ns there for long texts of four-byte characters."""
+STEP_S: Final = 4e-8
+"""How long a step of `Plan.work` takes an engine at most: measured up to 10 ns on DuckDB, and 25 ns on Spark, where the
+code of long expressions is interpreted."""
+
+POSTGRES_STEP_S: Final = 1.5e-7
+"""The same of PostgreSQL, which cuts a stored text anew wherever a question names it, also behind a join: 120 ns for
+texts of 4,096 characters of four bytes, and up to 20 ns for anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +58,22 @@ class Clock:
         return late
 
 
-def class_of(plan: Plan, first_s: float) -> float:
+def step_s(forms: Iterable[str]) -> float:
+    """Return how long a step takes the engines of tables whose sources have these forms."""
+    return POSTGRES_STEP_S if "postgres" in forms else STEP_S
+
+
+def class_of(plan: Plan, first_s: float, each_s: float = STEP_S) -> float:
     """Return the seconds of a plan's class: the first one, doubled until it holds what the engine is asked to do.
 
     One class for each statement and each table that it reads, and twice the time that one unit may add; none of it
     depends on a row.
     """
     statements = len((*plan.learning, *plan.statements)) * max(1, len(plan.tables))
-    return doubled(max(statements, 2 * plan.work * STEP_S / first_s), first_s)
+    return doubled(max(statements, 2 * plan.work * each_s / first_s), first_s)
 
 
-def class_of_statistic(statistic: PlannedStatistic, first_s: float) -> float:
+def class_of_statistic(statistic: PlannedStatistic, first_s: float, each_s: float = STEP_S) -> float:
     """Return the seconds of a statistic's class, by the rule for questions (`class_of`).
 
     A statistic reads one table. A text has at most 4,096 characters, of which CHARACTERS_READ are read in a step.
@@ -72,7 +82,7 @@ def class_of_statistic(statistic: PlannedStatistic, first_s: float) -> float:
     text_steps = TEXT_LENGTH_MAX // trees.CHARACTERS_READ
     columns = sum(1 for tree in statements for _ in tree.find_all(exp.Column))
     work = statistic.unit_rows * (sum(map(trees.work, statements)) + text_steps * columns)
-    return doubled(max(len(statements), 2 * work * STEP_S / first_s), first_s)
+    return doubled(max(len(statements), 2 * work * each_s / first_s), first_s)
 
 
 def doubled(times: float, first_s: float) -> float:

@@ -10,8 +10,9 @@ Sheldon (2022) elsewhere; tables are compared with a variance that holds the noi
 Preconditions: rows are independent, one a unit; and values within their bounds, since a test is about values as they
 are clamped. Means need not be nearly normal: rows at the far end of the bounds that chance may have kept out of the
 data are allowed for (`_unseen`), which makes tests of means cautious where there are fewer rows than a few times
-(width of the bounds / standard deviation)^2, however large epsilon is. Relations and tables are tested without that: for
-two columns of rare events, or some tens of skewed values, up to 8 % of true hypotheses are rejected at the level of 5 %.
+(width of the bounds / standard deviation)^2, however large epsilon is. Relations and tables are tested without that:
+for two columns of rare events, or some tens of skewed values, up to 8 % of true hypotheses are rejected at a level of
+5 %.
 """
 
 from __future__ import annotations

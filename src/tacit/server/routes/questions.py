@@ -66,7 +66,7 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     server = who.server
     if _wanted(request) == ARROW:
         require_arrow()  # before anything is charged
-    planned, kept, same = await who.planned(lambda: _planned(who, question, request, key))
+    planned, kept, same, class_s = await who.planned(lambda: _planned(who, question, request, key))
     if kept is not None:
         server.metrics.released.labels("no").inc()
         return kept
@@ -76,7 +76,6 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
     def work() -> Document:
         return _answered(server, planned, question.level)
 
-    class_s = class_of(planned.plan, server.settings.timing_class_s)
     found = await server.jobs.answered(who.name, work, class_s, wait_s, same)
     if isinstance(found, str):
         body = json.dumps({"job": found})
@@ -87,11 +86,12 @@ async def ask(who: Who, question: QuestionAsked, request: Request, key: Key = No
 
 def _planned(
     who: Caller, question: QuestionAsked, request: Request, key: str | None
-) -> tuple[Planned, Response | None, Hashable]:
-    """Plan a question, and return its answer if it was released before, and to which other requests it is the same."""
+) -> tuple[Planned, Response | None, Hashable, float]:
+    """Plan a question; return its answer if it was released before, to which requests it is the same, and its class."""
     planned = Planned.of(who, question, Action.QUESTION_ASK, key)
     kept = planned.kept(question.level)
-    return planned, None if kept is None else _response(request, kept), sameness(who, question)
+    class_s = class_of(planned.plan, who.server.settings.timing_class_s, who.step_s(planned.plan.tables))
+    return planned, None if kept is None else _response(request, kept), sameness(who, question), class_s
 
 
 def _answered(server: Server, planned: Planned, level: float) -> Document:

@@ -100,7 +100,8 @@ def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> tuple[C
     def work() -> dict[str, Any]:
         return _document(planned.release(), statistic.level, remaining(who, datasets))
 
-    return work, class_of_statistic(planned, who.server.settings.timing_class_s)
+    each_s = who.step_s([planned.table.table.name])
+    return work, class_of_statistic(planned, who.server.settings.timing_class_s, each_s)
 
 
 def _require_shown(plan: Plan, rows_max: int) -> None:
