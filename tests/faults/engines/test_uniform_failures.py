@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tacit.engines import PostgresEngine, Source, SparkEngine
 from tacit.engines.postgres import connecting
 from tacit.engines.protocol import FAILED
 from tacit.engines.spark import running, sessions
-from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection
+from tacit.privacy.errors import Cancelled, EngineFailed
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
 from tests.support import postgres_server
@@ -168,20 +167,6 @@ class Ending:
         return getattr(self._process, name)
 
 
-def test_a_java_that_has_ended_is_forgotten_before_spark_connect_is_used(spark: tuple[SparkEngine, Path]) -> None:
-    from pyspark import SparkContext
-
-    engine, _ = spark
-    assert counted(engine) == 2000
-    gateway: Any = SparkContext._gateway
-    gateway.proc.kill()
-    gateway.proc = Ending(gateway.proc)
-    with suppress(NoConnection):
-        sessions.opened("sc://127.0.0.1:9")
-    assert SparkContext._gateway is None  # pyspark would ask it for the call site of each column
-    assert SparkContext._active_spark_context is None
-
-
 def test_after_the_java_of_spark_has_ended_the_next_question_is_answered_by_another(
     spark: tuple[SparkEngine, Path],
 ) -> None:
@@ -194,6 +179,8 @@ def test_after_the_java_of_spark_has_ended_the_next_question_is_answered_by_anot
     gateway.proc.wait()
     gateway.proc = Ending(gateway.proc)
     assert told(lambda: counted(engine)) == SAME
+    sessions._forget_ended()  # as before Spark Connect is used: pyspark would ask the Java for call sites of columns
+    assert SparkContext._gateway is None
     started_s = time.monotonic()
     assert counted(engine) == 2000
     assert time.monotonic() - started_s < 300
