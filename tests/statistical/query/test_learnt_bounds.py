@@ -58,14 +58,13 @@ def test_an_answer_with_guessed_bounds_says_so_also_when_it_is_read_again(
 
     Both cases are wrong in fewer than one of 10^6 runs, which draw from the operating system.
     """
-    curator = Curator(tmp_path)
     frame = pa.table({"uid": list(range(rows)), "income": [500.0] * rows})
-    curator.add_table("people", frame, unit="uid", limits=Limits(rows_per_unit=1))
-    curator.set_budget("people", 1.0)
-    first, again = (curator.sql("SELECT AVG(income) FROM people", 0.1) for _ in range(2))
+    with Curator(tmp_path) as curator:
+        curator.add_table("people", frame, unit="uid", limits=Limits(rows_per_unit=1))
+        curator.set_budget("people", 1.0)
+        first, again = (curator.sql("SELECT AVG(income) FROM people", 0.1) for _ in range(2))
     assert (first.cost.epsilon, again.cost.epsilon) == (0.1, 0.0)
     assert first.warnings == again.warnings
-    assert len(first.warnings) == 1
+    assert "bounds" in first.warnings[0]
     assert ("256 to 512" in first.warnings[0]) is not is_guess
     assert ("bounds are a guess" in first.card) is is_guess
-    curator.close()
