@@ -10,10 +10,9 @@ adaptive analyst is `measures`, used by the ledger; a privacy loss distribution 
 
 from __future__ import annotations
 
-from tacit.accounting.bounds import Bound, Cost
 from tacit.accounting.calibration import calibrate
-from tacit.accounting.comparison import compare
-from tacit.accounting.curves import delta, epsilon
+from tacit.accounting.conversions import Bound, Cost
+from tacit.accounting.curves import compare, delta, epsilon
 from tacit.accounting.meaning import Meaning, meaning
 
 __all__ = ["Bound", "Cost", "Meaning", "calibrate", "compare", "delta", "epsilon", "meaning"]

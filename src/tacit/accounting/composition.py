@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.conversions import delta_of_rho, epsilon_of_renyi, epsilon_of_rho
 from tacit.accounting.dominating import is_exact, lower_pair, upper_pair
 from tacit.accounting.loss import (
@@ -33,7 +34,6 @@ from tacit.accounting.loss import (
 from tacit.accounting.measures import concentrated
 from tacit.accounting.pairs import Floats, GaussianPair, Pair, curve_pair
 from tacit.accounting.parts import attained, parts
-from tacit.accounting.pure import pure_epsilon
 from tacit.accounting.renyi import ORDERS, curve, delta_of_curve
 from tacit.privacy import events
 from tacit.privacy.events import Event
@@ -72,14 +72,14 @@ STEP_MIN: Final = 1e-18
 TAIL_MIN: Final = 1e-300
 
 
-class Plan:
+class Composition:
     """The composed parts of an event, ready to be asked for epsilon at delta or for delta at epsilon."""
 
     def __init__(self, ways: Sequence[Mapping[Event, int]], attained_ways: Sequence[Mapping[Event, int]]) -> None:
         self._ways, self._attained_ways = ways, attained_ways
 
     @classmethod
-    def of(cls, event: Event) -> Plan | None:
+    def of(cls, event: Event) -> Composition | None:
         """Take an event apart, or return None where some part has no pair or there are too many of them."""
         ways = _ways(event)
         if ways is None or max(sum(way.values()) for way in ways) > COUNT_MAX:
@@ -189,7 +189,7 @@ def _profile(event: Event) -> Pair | None:
 
     Those are of the lattice and of the event's rho and Rényi curve, each for both directions, so the pair is symmetric.
     """
-    plan, (rho, given), values = Plan.of(event), concentrated(event), curve(event)
+    plan, (rho, given), values = Composition.of(event), concentrated(event), curve(event)
     pure = pure_epsilon(event)
     top = min(pure, _farthest(plan, values, rho, given))
     if not 0 < top < PROFILE_EPSILON_MAX:
@@ -202,7 +202,7 @@ def _profile(event: Event) -> Pair | None:
     return curve_pair(epsilons, np.minimum.accumulate(deltas))
 
 
-def _farthest(plan: Plan | None, values: Floats, rho: float, given: float) -> float:
+def _farthest(plan: Composition | None, values: Floats, rho: float, given: float) -> float:
     """Return an epsilon at which little is left of delta, where one can be found."""
     finite = np.isfinite(values)
     for delta in PROFILE_DELTAS:

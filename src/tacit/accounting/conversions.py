@@ -1,18 +1,52 @@
-"""From one measure of privacy to another, rounded towards claiming less.
+"""Costs and bounds, and conversions from one measure of privacy to another.
+
+What an accountant answers: a cost, and a number enclosed from both sides.
 
 Rényi to (epsilon, delta): Canonne, Kamath, Steinke 2020, proposition 12, valid at every order; zero-concentrated
-privacy is a bound at all orders at once, so any order may be taken and the best is sought. GDP: `gaussian`.
+privacy is a bound at all orders at once, so any order may be taken and the best is sought. GDP: `closed_forms`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from tacit.accounting.bisection import narrowed
-from tacit.accounting.gaussian import Side, log_delta, sigma_for
+from tacit.accounting.closed_forms import Side, log_delta, sigma_for
+from tacit.accounting.numerics import narrowed
+from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import TINY
+
+
+class Bound(NamedTuple):
+    """A privacy number between two certified ends; `upper` is what may be promised."""
+
+    lower: float
+    upper: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What something costs: epsilon at delta, and rho where zero-concentrated privacy is known (infinity otherwise)."""
+
+    epsilon: float
+    delta: float
+    rho: float
+
+    @property
+    def in_words(self) -> str:
+        """The cost and what it promises by definition: P(S) <= e^epsilon P'(S) + delta for neighbours P and P'."""
+        if not self.epsilon and not self.delta:
+            return "nothing: the same answer was released before"
+        spent = f"epsilon {at_most(self.epsilon)}" + (f", delta {at_most(self.delta)}" if self.delta else "")
+        if self.epsilon > 20:
+            return spent
+        factor = f"{at_most(math.exp(self.epsilon), 3)} times as likely"
+        plus = f" plus {at_most(self.delta)}" if self.delta else ""
+        return f"{spent}: every answer is at most {factor}{plus} for one of two neighbours as for the other"
+
 
 UP: Final = 1 + 2.0**-45
 """What an upper bound is multiplied with, more than the rounding errors of the formulas here."""

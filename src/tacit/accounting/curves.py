@@ -1,40 +1,136 @@
-"""Epsilon at delta, and delta at epsilon: the cheapest accountant that is good enough.
+"""Epsilon at delta and delta at epsilon by the cheapest accountant that is tight enough; accountants side by side.
+
+One event on a random sample: its whole privacy curve follows from that of the event.
+
+Promise: at ln(1 + rate (e^epsilon - 1)) the sampled event's delta is at most rate times the event's own delta at
+epsilon; for a Poisson sample under add-remove by Balle, Barthe, Gaboardi 2018, theorem 8, for a sample of fixed size
+when a unit is exchanged by their theorem 9. When a unit is removed it is exactly that, so that lower bounds carry over
+where the event describes a mechanism that costs the same in both directions.
+Not here: samples that are composed with anything else (`composition`).
+
+Total variation: delta at epsilon 0, and so a bound on delta at every epsilon.
+
+Promise: `total_variation` is at least the total variation distance of an event between any two neighbours. Those of
+composed parts add up, also where a part is chosen by earlier answers. A sample has its rate times that of the event, by
+joint convexity. Of (epsilon, delta)-privacy it is delta + (1 - delta) tanh(epsilon / 2) (Kairouz, Oh, Viswanath 2015),
+of log-ratios in an interval of length epsilon tanh(epsilon / 4) (`pairs.BoundedRangePair` at 0), of mu-Gaussian privacy
+erf(mu / sqrt(8)) (Dong, Roth, Su 2022). A Rényi bound R of any order above 1 is one on the relative entropy, and gives
+sqrt(R / 2) (Pinsker) and sqrt(1 - e^-R) (Bretagnolle and Huber 1979).
 
 Closed forms first (Gaussian noise, one sampled event, delta of zero), then privacy loss distributions, and Rényi bounds
 where those know more or there is no pair. An upper bound is the least of all that apply.
+
+What each accountant says of the same event, side by side.
+
+Every one of them is a true bound on its own; `curves.epsilon` takes the best. Here they can be looked at: to see what a
+tighter accountant is worth, or to find the number that another tool or a textbook reports.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from tacit.accounting.bounds import Bound
-from tacit.accounting.composition import WIDTH, Plan
+from tacit.accounting.closed_forms import Side, amplified, log_delta, pure_epsilon, summed, total_mu
+from tacit.accounting.composition import WIDTH, Composition
 from tacit.accounting.conversions import (
     UP,
+    Bound,
     delta_of_rho,
     epsilon_of_mu,
     epsilon_of_renyi,
     epsilon_of_rho,
     least_epsilon_of_mu,
 )
-from tacit.accounting.gaussian import Side, log_delta, total_mu
-from tacit.accounting.measures import concentrated
-from tacit.accounting.parts import attained, parts
-from tacit.accounting.pure import amplified, pure_epsilon, summed
+from tacit.accounting.measures import concentrated, gaussian_mu
+from tacit.accounting.parts import attained, parts, replaced
 from tacit.accounting.renyi import ORDERS, Floats, curve, delta_of_curve
-from tacit.accounting.sampling import Sample, inner_delta, inner_epsilon, sole_sample
-from tacit.accounting.variation import total_variation
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, UnknownEvent
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative, positive
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
+
+SAMPLES = events.Sampled | events.SampledWithoutReplacement
+
+
+class Sample(NamedTuple):
+    """What ran on a sample, and whether its lower bounds are those of the removal of a unit."""
+
+    rate: float
+    event: Event
+    is_attained: bool
+
+
+def sole_sample(event: Event) -> Sample | None:
+    """Return the one sampled event that an event is, or None."""
+    inside = parts(event)
+    part = next(iter(inside))
+    if sum(inside.values()) > 1:
+        return None
+    certain = attained(event) is not None
+    match part:
+        case events.Sampled(rate, inner):
+            return Sample(rate, inner, certain and not _has_samples(inner))
+        case events.SampledWithoutReplacement(size, population, inner):
+            return Sample(size / population, replaced(inner), certain and not _has_samples(inner))
+        case _:
+            return None
+
+
+def inner_delta(rate: float, delta: float) -> float:
+    """Return the event's own delta that becomes `delta` after sampling, which is below the rate."""
+    return min(delta / rate, 1 - 2.0**-53) * (1 - 2.0**-52)
+
+
+def inner_epsilon(rate: float, epsilon: float) -> float:
+    """Return the event's own epsilon that becomes `epsilon` after sampling: ln(1 + (e^epsilon - 1) / rate)."""
+    if epsilon < 1:
+        return math.log1p(math.expm1(epsilon) / rate)
+    return epsilon + math.log1p(-(1 - rate) * math.exp(-epsilon)) - math.log(rate)
+
+
+def _has_samples(event: Event) -> bool:
+    """Whether the removal of a unit may cost something else than its addition."""
+    if isinstance(event, events.CompoundEvent):
+        return isinstance(event, SAMPLES) or any(_has_samples(part) for part in dict.fromkeys(event.parts))
+    return False
+
+
+def total_variation(event: Event) -> float:
+    """Return a bound on the total variation between the outputs for two neighbours."""
+    return min(summed([(count, _part_variation(part)) for part, count in parts(event).items()]), 1.0)
+
+
+def _part_variation(event: Event) -> float:
+    match event:
+        case events.Sampled(rate, inner) if event.relation is Relation.ADD_REMOVE:
+            return rate * total_variation(inner)  # at most the rate, also when rounded
+        case events.SampledWithoutReplacement(size, population, inner):
+            return size / population * total_variation(replaced(inner))
+        case events.Exponential(epsilon=epsilon):
+            return math.tanh(epsilon / 4) * UP
+        case events.Approximate(epsilon=epsilon, delta=delta):
+            return (delta + (1 - delta) * math.tanh(epsilon / 2)) * UP
+        case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
+            return max(total_variation(one) for one in several)
+        case events.Grouped(inner, size):
+            return min(summed([(size, total_variation(inner))]), _by_measures(event))
+        case _:
+            return _by_measures(event)
+
+
+def _by_measures(event: Event) -> float:
+    mu = gaussian_mu(event)
+    if math.isfinite(mu):
+        return math.erf(mu / math.sqrt(8)) * UP
+    entropy = float(curve(event).min())
+    return min(math.sqrt(entropy / 2), math.sqrt(-math.expm1(-entropy))) * UP
+
 
 ORDERS_SKIPPED: Final = 8
 
@@ -48,7 +144,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     width = float(positive("width", width))
     if not_negative("delta", delta) == 0:
         exact = pure_epsilon(event)
-        plan = Plan.of(event)
+        plan = Composition.of(event)
         rounded = exact if isinstance(event, events.SimpleEvent) else exact * (1 - 2.0**-44)
         return Bound(rounded if plan is not None and plan.is_exact else 0.0, exact, "sum of pure epsilons")
     target = float_of_delta(delta)
@@ -64,7 +160,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
     bounds = [Bound(0.0, pure_epsilon(event), "sum of pure epsilons")]
     if given <= target:
         bounds.append(Bound(0.0, total, "sum of epsilons and deltas"))
-    plan = Plan.of(event)
+    plan = Composition.of(event)
     if plan is not None:
         found = unless_it_fails(lambda: plan.epsilon(target, width), math.inf)
         bounds.append(Bound(*found, "privacy loss distribution"))
@@ -89,7 +185,7 @@ def delta(event: Event, epsilon: float) -> Bound:
         return _sampled_delta(sample, target)
     bounds = _closed_deltas(_sums(event), target)
     bounds.append(Bound(0.0, total_variation(event), "total variation"))
-    plan = Plan.of(event)
+    plan = Composition.of(event)
     if plan is not None:
         bounds.append(Bound(*unless_it_fails(lambda: plan.delta(target), 1.0), "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
@@ -108,7 +204,7 @@ def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
             one * sample.rate * UP
             for one in deltas(sample.event, [inner_epsilon(sample.rate, one) / UP for one in epsilons])
         ]
-    plan, pure = Plan.of(event), pure_epsilon(event)
+    plan, pure = Composition.of(event), pure_epsilon(event)
     by_lattice = [1.0] * len(epsilons) if plan is None else plan.deltas(epsilons)
     sums, approximate, values = _sums(event), concentrated(event), curve(event)
     most = total_variation(event)
@@ -228,3 +324,70 @@ def _by_moments(event: Event, delta: float) -> list[Bound]:
 def _epsilons_by_order(event: Event, orders: Floats, delta: float) -> list[float]:
     values = curve(event, orders).tolist()
     return [epsilon_of_renyi(order, value, delta) for order, value in zip(orders.tolist(), values, strict=True)]
+
+
+def compare(event: Event, delta: float) -> tuple[Bound, ...]:
+    """Return what each accountant finds for epsilon at `delta`, infinity where it knows no bound."""
+    check_supported(event)
+    target = float_of_delta(delta)
+    rho, given = concentrated(event)
+    orders = zip(ORDERS.tolist(), curve(event).tolist(), strict=True)
+    plan = Composition.of(event)
+    found = (0.0, math.inf) if plan is None else unless_it_fails(lambda: plan.epsilon(target), math.inf)
+    return (
+        Bound(0.0, pure_epsilon(event), "sum of pure epsilons"),
+        Bound(0.0, advanced_epsilon(event, target), "advanced composition of pure epsilons"),
+        *_classical(event, target),
+        Bound(0.0, epsilon_of_rho(rho, target - given) if given < target else math.inf, "zero-concentrated"),
+        Bound(0.0, min(epsilon_of_renyi(order, value, target) for order, value in orders), "Rényi"),
+        Bound(0.0, epsilon_of_mu(gaussian_mu(event), target), "Gaussian"),
+        Bound(*found, "privacy loss distribution"),
+    )
+
+
+def advanced_epsilon(event: Event, delta: float) -> float:
+    """Return the bound of advanced composition for pure events, or infinity for others.
+
+    The losses of epsilon_i-private parts have means of at most epsilon_i tanh(epsilon_i / 2) and lie within ±epsilon_i,
+    so by Hoeffding's inequality their sum exceeds its mean by sqrt(2 ln(1 / delta) sum epsilon_i^2) with probability
+    delta at most (Dwork, Rothblum, Vadhan 2010, with the mean of randomized response).
+    """
+    epsilons = [(count, pure_epsilon(part)) for part, count in parts(event).items()]
+    means = summed([(count, epsilon * math.tanh(epsilon / 2)) for count, epsilon in epsilons])
+    squares = summed([(count, epsilon * epsilon) for count, epsilon in epsilons])
+    return (means + math.sqrt(-2 * math.log(delta) * squares)) * (1 + 2.0**-45)
+
+
+def _classical(event: Event, delta: float) -> Iterator[Bound]:
+    """Yield what the textbooks' chain of theorems gives for a number of equal, possibly sampled, Gaussian releases."""
+    inside = parts(event)
+    part, count = next(iter(inside.items()))
+    noise, rate = (part.event, part.rate) if isinstance(part, events.Sampled) else (part, 1.0)
+    if len(inside) > 1 or not isinstance(noise, events.Gaussian):
+        return
+    one, whole = classical_epsilons(noise.sigma, rate, count, delta)
+    chain = "classical Gaussian" + (", sampled" if rate < 1 else "") + (", advanced composition" if count > 1 else "")
+    if one < 1:
+        yield Bound(0.0, whole, chain)
+    else:
+        flaw = f"{whole:.4g} is no bound, since a release has epsilon {one:.3g} and the theorem needs one below 1"
+        yield Bound(0.0, math.inf, f"{chain}: {flaw}")
+
+
+def classical_epsilons(sigma: float, rate: float, count: int, delta: float) -> tuple[float, float]:
+    """Return the epsilon of one release before sampling, and of all by the classical chain: a bound if that is below 1.
+
+    Gaussian noise of sigma = sqrt(2 ln(1.25 / delta_0)) / epsilon_0 is (epsilon_0, delta_0)-private for epsilon_0 < 1
+    (Dwork, Roth 2014, theorem A.1); on a Poisson sample it is (2 rate epsilon_0, rate delta_0)-private, for
+    ln(1 + rate (e^x - 1)) <= 2 rate x where x <= 1; and `count` such releases are (epsilon, delta)-private by advanced
+    composition (Dwork, Rothblum, Vadhan 2010): epsilon = sqrt(2 count ln(1 / delta')) epsilon_1 + count epsilon_1
+    (e^epsilon_1 - 1), delta = count delta_1 + delta'. Here delta' is a half of delta, and the releases share the rest.
+    """
+    shared = delta / 2 if count > 1 else delta
+    one = math.sqrt(max(0.0, 2 * (math.log(1.25 * rate) + math.log(count) - math.log(shared)))) / sigma
+    each = 2 * rate * one if rate < 1 else one
+    if count == 1:
+        return one, each
+    if each > 700:
+        return one, math.inf
+    return one, math.sqrt(-2 * count * math.log(delta / 2)) * each + count * each * math.expm1(each)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.measures import smoothed_mu
 from tacit.accounting.pairs import (
     AtomPair,
@@ -26,11 +27,10 @@ from tacit.accounting.pairs import (
     pure_pair,
 )
 from tacit.accounting.parts import replaced, simplest
-from tacit.accounting.pure import pure_epsilon
 from tacit.accounting.shuffling import shuffled_pair, witness_pair
 from tacit.privacy import events
 from tacit.privacy.events import Event
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 STEPS_MAX = 4096
 LOSS_MAX = 690.0

@@ -42,7 +42,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.bisection import narrowed
+from tacit.accounting.numerics import narrowed
 from tacit.accounting.pairs import Floats, Pair
 from tacit.accounting.transforms import GATHERED_MIN, Tilted, composed
 

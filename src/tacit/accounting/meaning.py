@@ -24,15 +24,15 @@ from typing import Final
 
 import numpy as np
 
-from tacit.accounting.bounds import Bound
+from tacit.accounting.closed_forms import pure_epsilon
+from tacit.accounting.conversions import Bound
 from tacit.accounting.curves import deltas
 from tacit.accounting.curves import epsilon as epsilon_at
-from tacit.accounting.pure import pure_epsilon
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import exact, inside_unit_interval, not_negative
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 CURVE_POINTS: Final = 49
 CURVE_DELTA: Final = 1e-9

@@ -13,15 +13,14 @@ from statistics import NormalDist
 import numpy as np
 
 from tacit.accounting import renyi as renyi_curves
-from tacit.accounting.gaussian import precision, total_mu
+from tacit.accounting.closed_forms import precision, pure_epsilon, summed, total_mu
+from tacit.accounting.numerics import erfinv
 from tacit.accounting.parts import parts
-from tacit.accounting.pure import pure_epsilon, summed
 from tacit.accounting.shuffling import shuffled_rho
-from tacit.accounting.special import erfinv
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 __all__ = ["concentrated", "gaussian_mu", "pure_epsilon", "renyi"]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.special import ndtr, ndtri
+from tacit.accounting.numerics import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 NONE: Floats = np.zeros(0)

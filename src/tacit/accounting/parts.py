@@ -15,11 +15,11 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from tacit.accounting.gaussian import total_mu
+from tacit.accounting.closed_forms import total_mu
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, rounded_down, rounded_up
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 LISTED_MIN: Final = 256
 """How many events a list has at least whose parts are kept, so that one question counts them once."""

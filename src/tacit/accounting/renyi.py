@@ -17,15 +17,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.gaussian import precision
+from tacit.accounting.closed_forms import precision, pure_epsilon
+from tacit.accounting.numerics import gammaln, log_ndtr, logsumexp
 from tacit.accounting.parts import parts
-from tacit.accounting.pure import pure_epsilon
 from tacit.accounting.shuffling import EPSILON_MAX, shuffled_renyi
-from tacit.accounting.special import gammaln, log_ndtr, logsumexp
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, rounded_up
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 Floats = NDArray[np.float64]
 

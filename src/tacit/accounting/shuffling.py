@@ -34,8 +34,8 @@ from typing import Final
 
 import numpy as np
 
+from tacit.accounting.numerics import betainc, logsumexp, xlog1py
 from tacit.accounting.pairs import AtomPair, Floats, symmetric_pair
-from tacit.accounting.special import betainc, logsumexp, xlog1py
 from tacit.privacy.numbers import TINY
 
 CLONES_MAX: Final = 10**9

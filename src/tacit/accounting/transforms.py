@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.accounting.numerics import irfft, next_fast_len, rfft
 from tacit.accounting.pairs import Floats
-from tacit.accounting.special import irfft, next_fast_len, rfft
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 

@@ -15,20 +15,19 @@ Durable, in a folder (SQLite) or in PostgreSQL:
     ledger.commit(permit, answer, plan=plan, data_version=version)
     ledger.budget("visits", analyst="ana")              # the same methods as a budget in memory
 
-The rooms, from the inside out: `amounts` (exact integers), `caps`, `accounts` (one measure each), `filters` (the OR of
-them, with its proof), `budget`; `journal` (chained records), `rows` and `replay` (what records do), `stores` (SQLite,
-PostgreSQL), `work` (one transaction), `verification`, `anchor` (the head noted outside), `restoring`, `transfer`,
-`admission`, `answer_size`, `definitions`, `requests`, `ledger`.
+The modules, from the inside out: `caps`, `accounts` (exact amounts, one measure each), `filters` (the OR of them, with
+its proof), `budget`; `journal` (chained records, and the head noted outside), `rows` and `replay` (what records do),
+`stores` (SQLite, PostgreSQL), `transactions`, `verification`, `transfer` (export, import, restored backups),
+`admission`, `permits`, `administration`, `ledger`.
 """
 
-from tacit.ledger.anchor import FILE_NAME as HEAD_FILE
-from tacit.ledger.budget import Budget
+from tacit.ledger.administration import Request
+from tacit.ledger.budget import Budget, Report
 from tacit.ledger.caps import FILTERS, Cap
+from tacit.ledger.journal import FILE_NAME as HEAD_FILE
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.permits import Permit, Reservation, Scope
-from tacit.ledger.reports import Report
-from tacit.ledger.requests import Request
 from tacit.ledger.stores import PostgresStore, SqliteStore, Store
 from tacit.ledger.verification import Verified
 from tacit.ledger.views import LedgerBudget

@@ -1,4 +1,13 @@
-"""Accounts: each adds up one measure of privacy and is, alone, a sound filter under full adaptivity.
+"""Accounts: exact amounts, each measure of privacy added up by a sound filter.
+
+Exact amounts: what is charged, as whole units of 2^-120.
+
+Promise: what an event costs is rounded up to units, a cap is rounded down; totals are sums of Python integers. So any
+order of charges gives the same total to the last unit, nothing is lost between a store and its reader, and what was
+charged can be returned exactly. An amount is one or more such numbers (epsilon and delta, or rho and delta), or None
+where no bound is known: infinity, from which no sum comes back.
+
+Not here: against which cap an account is held (filters).
 
     sum       epsilon and delta of each event (basic composition: Rogers, Roth, Ullman, Vadhan 2016)
     zcdp      rho and delta, delta-approximate zero-concentrated privacy (Whitehouse, Ramdas, Rogers, Wu 2023)
@@ -22,11 +31,12 @@ promise for epsilon is therefore kept to thirteen digits; for delta it is kept e
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,11 +50,140 @@ from tacit.accounting.conversions import (
 )
 from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
 from tacit.accounting.parts import parts
-from tacit.ledger.amounts import Amount, at_least, down, up, up_squared, within
 from tacit.ledger.caps import ORDER_MAX, Cap
-from tacit.privacy.errors import OutOfRange, TacitError
+from tacit.privacy.errors import LedgerCorrupt, OutOfRange, TacitError
 from tacit.privacy.events import Approximate, Composed, CompoundEvent, Event, Grouped, Repeated
 from tacit.privacy.numbers import rounded_down, rounded_up
+
+Amount: TypeAlias = tuple[int, ...] | None
+Amounts: TypeAlias = tuple[Amount, ...]
+"""One amount for each account of a filter, in the filter's order."""
+
+UNIT_BITS: Final = 120
+"""Fine enough for a delta of 10^-30; doubles above 2^-67 have no digit that is finer."""
+
+NUMBER_MAX: Final = 2.0**64
+"""What costs more than this is not distinguished from infinity."""
+
+_UNITS: Final = 1 << UNIT_BITS
+_UNITS_MAX: Final = int(NUMBER_MAX) * _UNITS
+
+
+def up(number: float) -> int | None:
+    """Return the least number of units that is not below `number`; None for infinity and for what is no cost.
+
+    A negative number or NaN is a failure of whoever computed it, so nothing is known: it is never taken for 0.
+    """
+    return math.ceil(math.ldexp(number, UNIT_BITS)) if 0 <= number <= NUMBER_MAX else None
+
+
+def up_squared(number: float) -> int | None:
+    """Return the least number of units that is not below the square of `number`, or None as `up` does."""
+    if not 0 <= number <= math.sqrt(NUMBER_MAX):
+        return None
+    numerator, denominator = number.as_integer_ratio()
+    return -(-(numerator * numerator << UNIT_BITS) // (denominator * denominator))
+
+
+def down(number: Fraction) -> int:
+    """Return the greatest number of units that is not above `number`."""
+    return math.floor(number * _UNITS)
+
+
+def at_least(units: int) -> float:
+    """Return the least float that is not below so many units."""
+    near = math.ldexp(units, -UNIT_BITS)
+    return near if math.ldexp(near, UNIT_BITS) == units else rounded_up(Fraction(units, _UNITS))
+
+
+def at_most(units: int) -> float:
+    """Return the greatest float that is not above so many units."""
+    return rounded_down(Fraction(units, _UNITS)) + 0.0  # never -0.0
+
+
+def nearest(units: int) -> float:
+    """Return the float that is nearest to so many units."""
+    return float(Fraction(units, _UNITS))
+
+
+def added(one: Amounts, other: Amounts) -> Amounts:
+    """Add amounts account by account; infinity stays."""
+    return tuple(
+        None if left is None or right is None else tuple(map(operator.add, left, right))
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def charged(totals: Amounts, amounts: Amounts) -> Amounts:
+    """Add a charge to totals, and assert that none of them is lower afterwards."""
+    after = added(totals, amounts)
+    for before, now in zip(totals, after, strict=True):
+        if now is not None and before is not None and not all(map(operator.ge, now, before)):
+            raise LedgerCorrupt("a charge must not lower a total; nothing was charged", differs="amount")
+    return after
+
+
+def subtracted(one: Amounts, other: Amounts) -> Amounts:
+    """Take amounts away account by account; infinity stays, so an account that is lost is never won back."""
+    return tuple(
+        left if left is None or right is None else tuple(map(operator.sub, left, right))
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def covers(one: Amounts, other: Amounts) -> bool:
+    """Whether amounts can be taken away from others and leave no number below 0; nothing is taken from infinity."""
+    return len(one) == len(other) and all(
+        left is None or (right is not None and len(left) == len(right) and all(map(operator.ge, left, right)))
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def multiplied(one: Amounts, count: int) -> Amounts:
+    """Return what `count` equal charges come to; what passes `NUMBER_MAX` is infinite."""
+    return tuple(
+        None if amount is None or count * max(amount) > _UNITS_MAX else tuple(count * units for units in amount)
+        for amount in one
+    )
+
+
+def raised(amount: Amount, least: int) -> Amount:
+    """Return an amount of at least so many units, counted in its first number if all of them are smaller."""
+    if amount is None or max(amount) >= least:
+        return amount
+    return (least, *amount[1:]) if least <= _UNITS_MAX else None
+
+
+def within(amount: Amount, caps: Sequence[int]) -> bool:
+    """Whether every number of an amount is at most its cap."""
+    return amount is not None and all(map(operator.le, amount, caps))
+
+
+def written(amounts: Amounts) -> list[list[str] | None]:
+    """Return the written form: decimal texts, since many readers of JSON keep 53 bits of a number."""
+    return [None if amount is None else [str(units) for units in amount] for amount in amounts]
+
+
+def read(record: object) -> Amounts:
+    """Read the written form; whatever is not exactly one is damage, for nobody else writes it."""
+    if not isinstance(record, list):
+        raise _damaged(record)
+    return tuple(None if amount is None else _read_amount(amount) for amount in record)
+
+
+def _read_amount(record: object) -> tuple[int, ...]:
+    try:
+        numbers = tuple(map(int, record))  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise _damaged(record) from None
+    if list(map(str, numbers)) != record or min(numbers, default=0) < 0:
+        raise _damaged(record)
+    return numbers
+
+
+def _damaged(record: object) -> LedgerCorrupt:
+    return LedgerCorrupt(f"{record!r} is not an amount that the ledger wrote", differs="amount")
+
 
 Computed = TypeVar("Computed")
 
@@ -173,7 +312,7 @@ class Account(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(Account):
+class SumAccount(Account):
     """Epsilons and deltas, each added up; what has only a rho or a divergence is converted at the delta `slice`."""
 
     name = "sum"
@@ -181,7 +320,7 @@ class Sum(Account):
     order: float | None = None
 
     @classmethod
-    def of(cls, cap: Cap) -> Sum:
+    def of(cls, cap: Cap) -> SumAccount:
         """Return the account that every cap has."""
         share = DELTA_SHARE * Fraction(cap.delta)
         caps = (down(Fraction(cap.epsilon) * (1 + WIDENING)), down(share * (1 + WIDENING)))
@@ -247,20 +386,20 @@ def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Account):
+class NamedAccount(Account):
     """An account that a cap is named after; it turns its total into epsilon once, at `delta`."""
 
     delta: float = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Concentrated(Named):
+class ConcentratedAccount(NamedAccount):
     """Rho and delta of approximate zero-concentrated privacy."""
 
     name = "zcdp"
 
     @classmethod
-    def of(cls, cap: Cap) -> Concentrated:
+    def of(cls, cap: Cap) -> ConcentratedAccount:
         """Return the account of a zcdp cap."""
         share = DELTA_SHARE * Fraction(cap.delta)
         delta = rounded_down((1 - 2 * DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
@@ -277,14 +416,14 @@ class Concentrated(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class Renyi(Named):
+class RenyiAccount(NamedAccount):
     """Rényi divergence at one order."""
 
     name = "renyi"
     order: float = field(kw_only=True)
 
     @classmethod
-    def of(cls, cap: Cap) -> Renyi:
+    def of(cls, cap: Cap) -> RenyiAccount:
         """Return the account of a renyi cap."""
         delta = rounded_down((1 - DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
         order = cap.order or 0.0
@@ -309,13 +448,13 @@ class Renyi(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian(Named):
+class GaussianAccount(NamedAccount):
     """Mu squared of Gaussian privacy."""
 
     name = "gdp"
 
     @classmethod
-    def of(cls, cap: Cap) -> Gaussian:
+    def of(cls, cap: Cap) -> GaussianAccount:
         """Return the account of a gdp cap."""
         delta = rounded_down((1 - DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
         return cls((down(Fraction(mu_for(cap.epsilon, delta)) ** 2),), delta=delta)

@@ -5,8 +5,8 @@
     refund    a plan was stopped early: what was not run is returned, in the filter's own units
     annotate  somebody says what became of a reservation; it stays charged
 
-Each function runs inside one transaction (`Work`) and holds nothing afterwards: between `reserve` and `commit` no lock
-is held, so a holder who is slow or dead blocks nobody, and stays charged.
+Each function runs inside one transaction (`LedgerTransaction`) and holds nothing afterwards: between `reserve` and
+`commit` no lock is held, so a holder who is slow or dead blocks nobody, and stays charged.
 
 A permit pays for one answer. An idempotency key gives the permit of the same ask again while its run may still come to
 its end; two runs may then be under way, and the one that commits first is the one whose answer leaves. Every other
@@ -19,20 +19,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Final
 
-from tacit.accounting.bounds import Cost
-from tacit.ledger.accounts import Measured
-from tacit.ledger.amounts import Amounts, read, written
+from tacit.accounting.conversions import Cost
+from tacit.ledger.accounts import Amounts, Measured, read, written
 from tacit.ledger.budget import refused
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of, steps
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Reservation, Scope, cost_from_dict, cost_to_dict, time_of
-from tacit.ledger.refusals import too_cheap
+from tacit.ledger.refusals import too_cheap, way_to_delta
 from tacit.ledger.rows import PermitRow, ScopeRow
+from tacit.ledger.transactions import LedgerTransaction
 from tacit.ledger.verification import has_content
-from tacit.ledger.work import Work
 from tacit.privacy.errors import (
     AlreadySettled,
     BudgetExceeded,
@@ -88,7 +88,7 @@ class Ask:
         }
 
 
-class Quote:
+class CapPrices:
     """The price of an ask under each cap, each found once; found before the write lock is taken where possible."""
 
     def __init__(self, ask: Ask) -> None:
@@ -105,7 +105,7 @@ class Quote:
         return self._amounts[cap]
 
 
-def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
+def reserve(work: LedgerTransaction, quote: CapPrices, token: Callable[[], str]) -> Permit:
     """Charge every scope and hand out a permit, or raise and charge none."""
     ask = quote.ask
     if ask.key is not None and (known := work.rows.permit_by_key(ask.dataset, ask.key)):
@@ -114,9 +114,8 @@ def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
     quote.caps.update({row.scope: row.cap for row in rows})
     charged = {row.scope: quote.amounts(row.cap) for row in rows}
     cost = worth_charging(rows[0], quote)
-    for row in rows:
-        if row.is_enforced and not filter_of(row.cap).admits(row.totals, charged[row.scope]):
-            raise _tightest(rows, quote)
+    if (refusal := refusal_of(rows, quote)) is not None:
+        raise refusal
     permit_id = f"{work.next_number}-{token()}"
     record = work.write(
         "reserved",
@@ -133,7 +132,7 @@ def reserve(work: Work, quote: Quote, token: Callable[[], str]) -> Permit:
     return Permit(permit_id, ask.event, cost, issued_at, ask.dataset, ask.purpose, charged, ask.is_plan)
 
 
-def worth_charging(dataset: ScopeRow, quote: Quote) -> Cost:
+def worth_charging(dataset: ScopeRow, quote: CapPrices) -> Cost:
     """Return what a data set is charged, or refuse what costs less than a release from it must cost.
 
     A plan is judged as a whole. What the refusal names is admitted, also where it comes out lower by a rounding.
@@ -144,7 +143,7 @@ def worth_charging(dataset: ScopeRow, quote: Quote) -> Cost:
     return cost
 
 
-def scope_rows(work: Work, ask: Ask) -> list[ScopeRow]:
+def scope_rows(work: LedgerTransaction, ask: Ask) -> list[ScopeRow]:
     """Return the rows of everyone who is to be charged, the data set first."""
     work.rows.prefetch(ask.scopes)
     dataset = work.dataset(ask.dataset)
@@ -156,7 +155,8 @@ def scope_rows(work: Work, ask: Ask) -> list[ScopeRow]:
     for scope in ask.scopes:
         row = work.rows.scope(scope)
         if row is None and scope.kind == "analyst":
-            raise NotPermitted(f"{scope.name} has no cap on {scope.dataset}; its owner can create one")
+            command = f"tacit budget analyst {quote(scope.name)} {quote(scope.dataset)} --epsilon 1"
+            raise NotPermitted(f"{scope.name} has no cap on {scope.dataset}; its owner can create one: {command}")
         if row is None:
             raise UnknownName(f"{scope.dataset} has no epoch {scope.name}", name="epochs", value=scope.name)
         found.append(row)
@@ -164,7 +164,7 @@ def scope_rows(work: Work, ask: Ask) -> list[ScopeRow]:
 
 
 def commit(
-    work: Work,
+    work: LedgerTransaction,
     permit_id: str,
     answer: bytes | None,
     plan_sha256: str | None,
@@ -207,7 +207,7 @@ def commit(
         )
 
 
-def refund(work: Work, permit_id: str, ran: Event, back: Mapping[str, Any]) -> None:
+def refund(work: LedgerTransaction, permit_id: str, ran: Event, back: Mapping[str, Any]) -> None:
     """Return what a plan reserved for steps that were not run, as `returned` found it."""
     refundable(work, permit_id, ran)
     work.write("refunded", {"permit": permit_id, "ran": ran.to_dict(), "returned": back})
@@ -221,7 +221,7 @@ def returned(permit: Permit, caps: Mapping[Scope, Cap], ran: Event) -> dict[str,
     }
 
 
-def refundable(work: Work, permit_id: str, ran: Event) -> tuple[Permit, dict[Scope, Cap]]:
+def refundable(work: LedgerTransaction, permit_id: str, ran: Event) -> tuple[Permit, dict[Scope, Cap]]:
     """Return the permit of a plan of which only `ran` was run, and the caps of those who were charged for it."""
     row, record = work.permit(permit_id)
     permit = permit_of(record)
@@ -235,7 +235,7 @@ def refundable(work: Work, permit_id: str, ran: Event) -> tuple[Permit, dict[Sco
     return permit, {row.scope: row.cap for row in work.known(permit.scopes)}
 
 
-def annotate(work: Work, permit_id: str, note: str, before: str | None = None) -> None:
+def annotate(work: LedgerTransaction, permit_id: str, note: str, before: str | None = None) -> None:
     """Keep what somebody says of a reservation; with `before`, only if that is what was said last."""
     row, _ = work.permit(permit_id)
     if row.state != "reserved":
@@ -249,13 +249,13 @@ def _require_note(row: PermitRow, before: str | None) -> None:
         raise AlreadySettled(f"permit {row.id} was annotated otherwise meanwhile; read its note", name="permit")
 
 
-def reservations(work: Work) -> list[Reservation]:
+def reservations(work: LedgerTransaction) -> list[Reservation]:
     """Return permits that were never committed, the oldest first."""
     rows = work.rows.permits(only_open=True)
     return [Reservation(permit_of(work.record(row.record, "reserved")), row.note) for row in rows]
 
 
-def released(work: Work, plan_sha256: str, data_version: str) -> bytes | None:
+def released(work: LedgerTransaction, plan_sha256: str, data_version: str) -> bytes | None:
     """Return the answer that is kept for a plan on a version of the data, checked against its digest."""
     row = work.rows.answer(plan_sha256, data_version)
     if row is None:
@@ -299,11 +299,14 @@ def _same_permit(row: PermitRow, record: Record, ask: Ask) -> Permit:
     return permit_of(record)
 
 
-def _tightest(rows: list[ScopeRow], quote: Quote) -> BudgetExceeded:
-    """Return the refusal of the scope that has least left."""
+def refusal_of(rows: list[ScopeRow], quote: CapPrices) -> BudgetExceeded | None:
+    """Return the refusal of the scope that has least left, or None if all of them admit the event."""
     refusals = [
-        refused(filter_of(row.cap), row.totals, quote.measured, quote.amounts(row.cap), str(row.scope))
+        refused(
+            *(filter_of(row.cap), row.totals, quote.measured, quote.amounts(row.cap), str(row.scope)),
+            "" if row.cap.delta else way_to_delta(row),
+        )
         for row in rows
         if row.is_enforced and not filter_of(row.cap).admits(row.totals, quote.amounts(row.cap))
     ]
-    return min(refusals, key=lambda error: error.remaining.epsilon if error.remaining else 0.0)
+    return min(refusals, key=lambda error: error.remaining.epsilon if error.remaining else 0.0, default=None)

@@ -18,14 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO, TypeAlias, TypeVar, cast
 
-from tacit.ledger import restoring, transfer
-from tacit.ledger.anchor import Anchor, Noted
-from tacit.ledger.batches import Batches
-from tacit.ledger.journal import Head, Record
+from tacit.ledger import transfer
+from tacit.ledger.journal import Anchor, Head, Noted, Record
 from tacit.ledger.permits import Scope
 from tacit.ledger.stores import SqliteStore, Store, Transaction
-from tacit.ledger.stores.slots import run_in
-from tacit.ledger.stores.sqlite_file import new_file
+from tacit.ledger.transactions import Batches, Clock, LedgerTransaction, system_clock
 from tacit.ledger.verification import (
     RECORDS_AT_ONCE,
     Verified,
@@ -37,12 +34,13 @@ from tacit.ledger.verification import (
     holds,
     verify,
 )
-from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerRolledBack, WrongType
 from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.texts import head as head_of
 from tacit.privacy.texts import name, note
 from tacit.privacy.texts import path as path_of
+from tacit.storage.connections import run_in
+from tacit.storage.files import new_file
 
 Token: TypeAlias = Callable[[], str]
 """What makes a name that nobody can guess."""
@@ -118,7 +116,7 @@ class Book:
             noted = None if book._anchor is None else book._anchor.read()
 
             def write(rows: Transaction) -> None:
-                work = Work(rows, system_clock)
+                work = LedgerTransaction(rows, system_clock)
                 if noted is not None:
                     holds(rows, noted)
                 memory = transfer.rewrite_caches(rows)
@@ -156,11 +154,11 @@ class Book:
         if isinstance(store, SqliteStore):
             if backup is None:
                 raise InvalidInput("name the backup to go on from", name="backup")
-            restoring.put_back(store, path_of("backup", backup), noted, facts, lost)
+            transfer.put_back(store, path_of("backup", backup), noted, facts, lost)
         elif backup is not None:
             raise InvalidInput("a ledger in a database is put back by the database's own tools", name="backup")
         else:
-            restoring.accept(store, noted, facts, lost)
+            transfer.accept(store, noted, facts, lost)
         return cls.open(store, anchor=anchor)
 
     def close(self) -> None:
@@ -270,7 +268,7 @@ class Book:
             if place == to:
                 raise InvalidInput("a ledger cannot be moved to where it is", name="source")
 
-            def fill(work: Work) -> None:
+            def fill(work: LedgerTransaction) -> None:
                 transfer.import_export(work, read, facts)
                 if found is not None:  # a crash from here on leaves it closed there and not yet written here
                     _close(found, lambda other: transfer.close_source(other, read, to, lost))
@@ -293,13 +291,13 @@ class Book:
     def _content(self, sha256: str) -> bytes | None:
         return self._read(lambda rows: rows.content(sha256))
 
-    def _change(self, action: Callable[[Work], Done], scopes: Sequence[Scope] = ()) -> Done:
+    def _change(self, action: Callable[[LedgerTransaction], Done], scopes: Sequence[Scope] = ()) -> Done:
         """Do something in a transaction that holds the write lock; all of it is on disk when this returns.
 
         The rows of `scopes` are read with the first message to a database.
         """
         with self._watched():
-            done: Done = self._batches.write(lambda rows: action(Work(rows, self._clock)), scopes)
+            done: Done = self._batches.write(lambda rows: action(LedgerTransaction(rows, self._clock)), scopes)
             return done
 
     def _begin(self, rows: Transaction) -> Noted | None:
@@ -336,9 +334,9 @@ class Book:
                 differs="end",
             )
 
-    def _view(self, action: Callable[[Work], Done]) -> Done:
+    def _view(self, action: Callable[[LedgerTransaction], Done]) -> Done:
         """Read something as it is at one moment."""
-        return self._read(lambda rows: action(Work(rows, self._clock)))
+        return self._read(lambda rows: action(LedgerTransaction(rows, self._clock)))
 
     def _read(self, action: Callable[[Transaction], Done]) -> Done:
         with self._watched():
@@ -365,7 +363,7 @@ def _store_at(where: object, *, create: bool) -> Store:
     return cast(Store, where)
 
 
-def _close(source: Book, action: Callable[[Work], None]) -> None:
+def _close(source: Book, action: Callable[[LedgerTransaction], None]) -> None:
     """Close the ledger that was exported; that it is damaged says nothing about the one that is written."""
     try:
         source._change(action)

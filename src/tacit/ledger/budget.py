@@ -1,4 +1,13 @@
-"""A budget in memory: the filter, its totals, and nothing else.
+"""A budget in memory, and reports of what it admitted.
+
+What was admitted, and what it comes to: three numbers, each with what it is worth.
+
+    guaranteed   the cap: kept by the filter whatever was asked, in whatever order, whenever the run stops
+    bound        by loss distributions (PLD), from below and above; valid if parameters did not depend on answers
+    meaning      what an attacker gains, under the same condition as the bound
+
+Only the first decides anything. The other two are computed when they are first read, and may take seconds; they are
+None where they cannot be computed.
 
     budget = Budget(epsilon=1.0, delta=1e-6)
     permit = budget.charge(events.Laplace(0.1), purpose="ages")     # or BudgetExceeded, and nothing is spent
@@ -12,24 +21,143 @@ their order, and threads may share the object. It is gone when the process ends;
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
+from typing import Any, Final, TypeVar
 
-from tacit.accounting.bounds import Cost
+import numpy as np
+
+from tacit.accounting import Meaning, epsilon, meaning
+from tacit.accounting.conversions import Bound, Cost
 from tacit.accounting.meaning import delta_warning
-from tacit.ledger.accounts import Measured
-from tacit.ledger.amounts import Amounts, charged
+from tacit.ledger.accounts import FAILURES, Amounts, Measured, at_least, charged, up
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
-from tacit.ledger.permits import Permit
+from tacit.ledger.permits import Permit, StorageQuota
 from tacit.ledger.refusals import not_priced, refusal
-from tacit.ledger.reports import Report, Tally
-from tacit.privacy.errors import AlreadySettled, BudgetExceeded, UnknownName, WrongType
-from tacit.privacy.events import Event, exact_event, named_instead
+from tacit.privacy.errors import AlreadySettled, BudgetExceeded, InvalidInput, UnknownName, WrongType
+from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated, exact_event, named_instead
+from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import whole
-from tacit.privacy.relations import Relation
 from tacit.privacy.texts import name, note
+from tacit.privacy.units import Relation
+
+Computed = TypeVar("Computed")
+
+DISTINCT_MAX: Final = 1024
+"""How many different events are kept one by one; the rest is kept as its total rho."""
+
+LABELS: Final = {
+    "guaranteed": "guaranteed by the filter, whatever was asked and whenever it stops",
+    "bound": "valid if parameters did not depend on answers",
+    "meaning": "an attacker's best, valid if parameters did not depend on answers",
+}
+
+
+class Tally:
+    """Admitted events, equal ones counted together; its size does not grow with the number of admissions."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._counts: dict[Event, int] = {}
+        self._rho_units = 0
+        self.unlisted = 0
+        """How many events are in no entry of `events`, because they have no rho to be added up."""
+
+    def add(self, measured: Measured, count: int = 1) -> None:
+        """Count an event."""
+        event = measured.event
+        if event in self._counts or len(self._counts) < DISTINCT_MAX:
+            self._counts[event] = self._counts.get(event, 0) + count
+            return
+        rho, delta = measured.concentrated
+        units = up(rho)
+        if units is None or delta:
+            self.unlisted += count
+        else:
+            self._rho_units += count * units
+
+    def copy(self) -> Tally:
+        """Return the same counts, to be read while others go on counting."""
+        other = Tally(self._relation)
+        other._counts, other._rho_units, other.unlisted = dict(self._counts), self._rho_units, self.unlisted
+        return other
+
+    @property
+    def events(self) -> dict[Event, int]:
+        """Events with how often each was admitted; beyond the limit, one event with the total rho of the rest."""
+        if not self._rho_units:
+            return dict(self._counts)
+        return {**self._counts, ZeroConcentrated(at_least(self._rho_units), under=self._relation): 1}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a budget has admitted so far and what that means."""
+
+    scope: str
+    cap: Cap
+    spent: Cost
+    remaining: Cost
+    events: Mapping[Event, int]
+    unlisted: int
+    epsilon_min: float = 0.0
+    """The least epsilon that a release costs."""
+    _computed: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def guaranteed(self) -> Cost:
+        """What the filter keeps whenever the run stops."""
+        return Cost(self.cap.epsilon, self.cap.delta, self.spent.rho)
+
+    @property
+    def event(self) -> Event | None:
+        """Everything that was admitted as one event, or None where nothing was or not all of it is known."""
+        if self.unlisted or not self.events:
+            return None
+        parts = [Repeated(event, count) if count > 1 else event for event, count in self.events.items()]
+        return Composed(tuple(parts))
+
+    @property
+    def bound(self) -> Bound | None:
+        """Epsilon at the cap's delta, enclosed; valid if parameters did not depend on answers."""
+        return self._once("bound", lambda whole: epsilon(whole, self.cap.delta))
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """What an attacker gains; valid if parameters did not depend on answers."""
+        return self._once("meaning", lambda whole: meaning(whole, self.cap.delta))
+
+    def _once(self, name: str, compute: Callable[[Event], Computed]) -> Computed | None:
+        if name not in self._computed:
+            whole = self.event
+            self._computed[name] = None if whole is None else _attempted(lambda: compute(whole))
+        computed: Computed | None = self._computed[name]
+        return computed
+
+    def __str__(self) -> str:
+        at_delta = f"at delta {self.cap.delta:g}"
+        lines = [f"epsilon {self.cap.epsilon:g} {at_delta}: {LABELS['guaranteed']}"]
+        if self.epsilon_min:
+            lines.append(f"a release costs at least epsilon {at_most(self.epsilon_min, 4)}")
+        if self.bound is not None:
+            lower, upper, _ = self.bound
+            lines.append(f"epsilon between {lower:.4g} and {upper:.4g} {at_delta}: {LABELS['bound']}")
+        known = self.meaning
+        if known is not None and (sentence := _attempted(lambda: known.sentence)) is not None:
+            lines.append(f"{sentence} ({LABELS['meaning']})")
+        return "\n".join(lines)
+
+
+def _attempted(compute: Callable[[], Computed]) -> Computed | None:
+    """Return what is computed, or None where arithmetic fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return compute()
+    except FAILURES:
+        return None
 
 
 class Budget:
@@ -96,6 +224,13 @@ class Budget:
         measured = measure(event)
         return filter_.cost(measured, filter_.price(measured))
 
+    def refusal(self, event: Event) -> BudgetExceeded | None:
+        """Return what `charge` would raise because too little is left, or None if the event fits; spends nothing."""
+        filter_, totals = self._read()
+        measured = measure(event)
+        amounts = filter_.price(measured)
+        return None if filter_.admits(totals, amounts) else refused(filter_, totals, measured, amounts, self.name)
+
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
         measured, why = measure(event), note("purpose", purpose)
@@ -113,8 +248,40 @@ class Budget:
         """Whether what is charged and noted outlives this process."""
         return False
 
-    def reserve(self, event: Event, purpose: str = "") -> Permit:
-        """Admit an event that is released in steps and charge all of it; `annotate` notes how far it came."""
+    @property
+    def dataset(self) -> str:
+        """The data set that it is the budget of; empty for one that stands alone."""
+        return ""
+
+    @property
+    def payer(self) -> str | None:
+        """The analyst whose cap is charged beside the data set's, if there is one."""
+        return None
+
+    @property
+    def quota(self) -> StorageQuota | None:
+        """Who limits the bytes of stored answers; in memory none are stored."""
+        return None
+
+    def released(self, plan: str, data_version: str) -> bytes | None:
+        """Return the answer that was released for a plan on a version of the data; in memory none is kept."""
+        return None
+
+    def reserve(
+        self,
+        event: Event,
+        purpose: str = "",
+        *,
+        key: str | None = None,
+        plan: str | None = None,
+        data_version: str | None = None,
+    ) -> Permit:
+        """Charge an event before it is run; `commit` notes that it was, `annotate` how far it came.
+
+        `key`, `plan` and `data_version` are as for `Ledger.reserve`; a budget in memory keeps no keys.
+        """
+        if key is not None:
+            raise InvalidInput("a budget in memory keeps no keys; leave key= out, or use a ledger's", name="key")
         permit = self.charge(event, purpose)
         with self._lock:
             self._notes[permit.id] = ""
@@ -133,9 +300,26 @@ class Budget:
         with self._lock:
             return self._noted(_permit_id(permit))
 
-    def commit(self, permit: Permit | str) -> None:
-        """Note that a reserved release came to its end; in memory nothing has to be kept of that."""
-        self.note(permit)
+    def commit(
+        self,
+        permit: Permit | str,
+        answer: bytes | None = None,
+        plan: str | None = None,
+        data_version: str | None = None,
+        *,
+        before: str | None = None,
+    ) -> None:
+        """Note that a reserved release came to its end; the arguments are as for `Ledger.commit`, which keeps answers.
+
+        In memory a permit of which nothing was noted is forgotten.
+        """
+        permit_id, last = _permit_id(permit), None if before is None else note("before", before)
+        with self._lock:
+            noted = self._noted(permit_id)
+            if last is not None and noted != last:
+                raise AlreadySettled(f"permit {permit_id} was annotated otherwise meanwhile", name="permit")
+            if not noted:
+                del self._notes[permit_id]
 
     def _noted(self, permit_id: str) -> str:
         found = self._notes.get(permit_id)
@@ -187,9 +371,11 @@ def measure(event: object) -> Measured:
     return Measured(exact_event(event))
 
 
-def refused(filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: str) -> BudgetExceeded:
+def refused(
+    filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: str, to_delta: str = ""
+) -> BudgetExceeded:
     """Return the error that says why a filter does not admit an event."""
     asked, remaining = filter.cost(measured, amounts), filter.remaining(totals)
     if all(amount is None for amount in amounts):
-        return not_priced(measured.event, asked, remaining, scope, filter.cap.filter)
-    return refusal(asked, remaining, scope)
+        return not_priced(measured.event, asked, remaining, scope, filter.cap.filter, to_delta)
+    return refusal(asked, remaining, scope, to_delta)

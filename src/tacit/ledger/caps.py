@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, OutOfRange, TacitError
 from tacit.privacy.numbers import exact, not_negative, positive, rounded_down
-from tacit.privacy.relations import Relation
 from tacit.privacy.texts import exact_text
+from tacit.privacy.units import Relation
 
 FilterName: TypeAlias = Literal["pure", "zcdp", "renyi", "gdp"]
 

@@ -53,16 +53,23 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from tacit.accounting.bisection import narrowed
-from tacit.accounting.bounds import Cost
-from tacit.ledger.accounts import DELTA_SHARE, Account, Concentrated, Gaussian, Measured, Renyi, Sum, least_units
-from tacit.ledger.amounts import (
+from tacit.accounting.conversions import Cost
+from tacit.accounting.numerics import narrowed
+from tacit.ledger.accounts import (
+    DELTA_SHARE,
+    Account,
     Amount,
     Amounts,
+    ConcentratedAccount,
+    GaussianAccount,
+    Measured,
+    RenyiAccount,
+    SumAccount,
     added,
     at_least,
     at_most,
     down,
+    least_units,
     multiplied,
     nearest,
     raised,
@@ -73,9 +80,9 @@ from tacit.privacy.errors import MixedRelations
 from tacit.privacy.events import Composed, Event, Pure, Repeated, ZeroConcentrated
 
 _NAMED: Final[Mapping[str, Callable[[Cap], Account]]] = {
-    "zcdp": Concentrated.of,
-    "renyi": Renyi.of,
-    "gdp": Gaussian.of,
+    "zcdp": ConcentratedAccount.of,
+    "renyi": RenyiAccount.of,
+    "gdp": GaussianAccount.of,
 }
 
 
@@ -180,7 +187,7 @@ class Filter:
         if self.cap.filter == "pure":
             return _rho_of(epsilon)
         account, total = self.accounts[1], totals[1]
-        if not isinstance(account, Concentrated) or total is None or not account.holds(total):
+        if not isinstance(account, ConcentratedAccount) or total is None or not account.holds(total):
             return 0.0
 
         def admits(rho: float) -> bool:
@@ -193,7 +200,7 @@ class Filter:
     def _rho_spent(self, totals: Amounts, epsilon: float) -> float:
         if self.cap.filter == "pure":
             return _rho_of(epsilon)
-        if isinstance(self.accounts[1], Concentrated) and totals[1] is not None:
+        if isinstance(self.accounts[1], ConcentratedAccount) and totals[1] is not None:
             return at_least(totals[1][0])
         return 0.0 if totals == self.nothing else math.inf
 
@@ -202,7 +209,7 @@ class Filter:
 def filter_of(cap: Cap) -> Filter:
     """Return the filter of a cap; its limits take a few milliseconds to find, so it is kept."""
     named = _NAMED.get(cap.filter)
-    return Filter(cap, (Sum.of(cap), named(cap)) if named else (Sum.of(cap),))
+    return Filter(cap, (SumAccount.of(cap), named(cap)) if named else (SumAccount.of(cap),))
 
 
 def steps(event: Event) -> Counter[Event]:

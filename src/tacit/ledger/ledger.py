@@ -22,27 +22,26 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from tacit.accounting.bounds import Cost
-from tacit.ledger import admission, definitions, requests
-from tacit.ledger.admission import Ask, Quote
-from tacit.ledger.answer_size import ANSWER_BYTES_MAX, AnswerQuota
+from tacit.accounting.conversions import Cost
+from tacit.ledger import administration, admission
+from tacit.ledger.administration import Request
+from tacit.ledger.admission import Ask, CapPrices
 from tacit.ledger.book import Book, Token, system_token
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Head, Record
-from tacit.ledger.permits import Permit, Reservation, Scope
+from tacit.ledger.permits import ANSWER_BYTES_MAX, Permit, Reservation, Scope, StorageQuota
 from tacit.ledger.refusals import no_budget
-from tacit.ledger.requests import Request
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stores import Store
+from tacit.ledger.transactions import Clock, LedgerTransaction, system_clock
 from tacit.ledger.views import LedgerBudget
-from tacit.ledger.work import Clock, Work, system_clock
 from tacit.privacy import texts
-from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, WrongType
+from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import CompoundEvent, Event
 from tacit.privacy.numbers import exact, truth_value, whole
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
 CAPS_SEEN_MAX: Final = 10_000
@@ -65,8 +64,8 @@ class Ledger(Book):
     ) -> None:
         super().__init__(store, clock=clock, token=token, anchor=anchor)
         self._caps_seen: dict[Scope, Cap] = {}
-        self.quota: AnswerQuota | None = None
-        """Who is asked before a charge whether its answer may be stored (`curator.pipeline`); without one, all may."""
+        self.quota: StorageQuota | None = None
+        """Who is asked before a charge whether its answer may be stored (`pipeline`); without one, all may."""
 
     def create_budget(
         self,
@@ -80,14 +79,14 @@ class Ledger(Book):
         per_epoch: bool = False,
         epsilon_min: object = None,
     ) -> LedgerBudget:
-        """Give a data set its cap, once and for all; with `per_epoch`, one for each epoch (see `definitions`).
+        """Give a data set its cap, or another one while nothing is charged; with `per_epoch` each epoch has it.
 
         `epsilon_min` is the least epsilon that a release costs, a ten-thousandth of the cap's unless it is said.
         """
         name = texts.name("dataset", dataset)
         cap = _kept(Cap.of(epsilon, delta, filter=filter, order=order, relation=relation))
         each, least = truth_value("per_epoch", per_epoch), smallest_price(cap, epsilon_min)
-        self._change(lambda work: definitions.create_budget(work, name, cap, per_epoch=each, epsilon_min=least))
+        self._change(lambda work: administration.create_budget(work, name, cap, per_epoch=each, epsilon_min=least))
         self._see({Scope(name): cap})
         return self.budget(name)
 
@@ -104,7 +103,7 @@ class Ledger(Book):
         """Give an analyst, or a group, a cap within the data set's."""
         name, who = texts.name("dataset", dataset), texts.name("analyst", analyst)
         cap = _within(self.row_of(Scope(name)).cap, epsilon, delta, filter, order)
-        self._change(lambda work: definitions.create_cap(work, name, who, cap))
+        self._change(lambda work: administration.create_cap(work, name, who, cap))
         self._see({Scope(name, "analyst", who): cap})
         return self.budget(name, analyst=who)
 
@@ -113,9 +112,9 @@ class Ledger(Book):
         who = texts.name("analyst", analyst)
         named = _caps(caps)
 
-        def create(work: Work) -> None:
+        def create(work: LedgerTransaction) -> None:
             for dataset, cap in named.items():
-                definitions.create_cap(work, dataset, who, cap)
+                administration.create_cap(work, dataset, who, cap)
 
         self._change(create)
 
@@ -131,10 +130,10 @@ class Ledger(Book):
     ) -> LedgerBudget:
         """Add a stretch of time from `starts` up to `ends`, with the data set's cap unless a smaller one is given."""
         outer, what = self.row_of(Scope(texts.name("dataset", dataset))).cap, texts.name("epoch", name)
-        first, last = definitions.stretch(starts, ends)
+        first, last = administration.stretch(starts, ends)
         own_epsilon, own_delta = outer.epsilon if epsilon is None else epsilon, outer.delta if delta is None else delta
         cap = _within(outer, own_epsilon, own_delta)
-        self._change(lambda work: definitions.add_epoch(work, dataset, what, cap, first, last))
+        self._change(lambda work: administration.add_epoch(work, dataset, what, cap, first, last))
         return self.budget(dataset, epoch=what)
 
     def scopes(self, dataset: str | None = None) -> list[Scope]:
@@ -146,10 +145,21 @@ class Ledger(Book):
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         if analyst is not None and epoch is not None:
             raise InvalidInput("a budget is of an analyst or of an epoch; name one of them, not both", name="epoch")
+        found = self.account(dataset, analyst)
+        if epoch is not None:
+            found = LedgerBudget(self, Scope(found.scope.dataset, "epoch", texts.name("epoch", epoch)))
+        self.row_of(found.scope)  # refuses what has no budget
+        return found
+
+    def account(self, dataset: str, analyst: str | None = None) -> LedgerBudget:
+        """Return whom a release is charged to: the analyst within the data set, or the data set alone.
+
+        Unlike `budget` it looks nothing up: what is charged or previewed there refuses an analyst without a cap.
+        """
         name = texts.name("dataset", dataset)
-        if analyst is not None:
-            return LedgerBudget(self, Scope(name, "analyst", texts.name("analyst", analyst)))
-        return LedgerBudget(self, Scope(name) if epoch is None else Scope(name, "epoch", texts.name("epoch", epoch)))
+        if analyst is None:
+            return LedgerBudget(self, Scope(name))
+        return LedgerBudget(self, Scope(name, "analyst", texts.name("analyst", analyst)))
 
     def row_of(self, scope: Scope) -> ScopeRow:
         """Return a scope as it is now: its cap and its totals."""
@@ -161,7 +171,7 @@ class Ledger(Book):
             if not isinstance(scope, Scope):
                 raise WrongType(f"a row is that of a Scope, not of {type(scope).__name__}", name="scope", value=scope)
 
-        def read(work: Work) -> tuple[Head, tuple[ScopeRow, ...]]:
+        def read(work: LedgerTransaction) -> tuple[Head, tuple[ScopeRow, ...]]:
             return work.rows.head(), tuple(_known(work, scope) for scope in scopes)
 
         return self._view(read)
@@ -180,6 +190,13 @@ class Ledger(Book):
         whole = self._view(lambda work: admission.scope_rows(work, quote.ask))[0]
         return admission.worth_charging(whole, quote)
 
+    def refusal(
+        self, dataset: str, event: Event, *, analyst: str | Sequence[str] | None = None, epochs: Sequence[str] = ()
+    ) -> BudgetExceeded | None:
+        """Return what `reserve` would raise because too little is left, or None if the event fits; spends nothing."""
+        quote = _quote(dataset, event, analyst, epochs)
+        return admission.refusal_of(self._view(lambda work: admission.scope_rows(work, quote.ask)), quote)
+
     def reserve(
         self,
         dataset: str,
@@ -193,7 +210,7 @@ class Ledger(Book):
         question: str | None = None,
         data_version: str | None = None,
     ) -> Permit:
-        """Charge an event to the data set, to the analyst and her groups, and to each epoch, or raise and charge none.
+        """Charge an event to the data set, the analyst, the analyst's groups and each epoch, or raise and charge none.
 
         The same `key` with the same request gives the same permit and charges nothing again, until that permit is
         committed, refunded or annotated (AlreadySettled). `question` and `data_version` are what `commit` calls `plan`
@@ -278,28 +295,28 @@ class Ledger(Book):
     def file_request(self, analyst: str, dataset: str, what: Event | Cost, reason: str) -> Request:
         """Ask for more than the analyst's cap: for an event that did not fit, or for a cost."""
         who, name = texts.name("analyst", analyst), texts.name("dataset", dataset)
-        wanted, why = requests.wanted(what), texts.note("reason", reason, required=True)
-        cap = self._change(lambda work: requests.cap_row(work, who, name)).cap
-        cost = requests.cost_of(wanted, cap)
-        return self._change(lambda work: requests.file_request(work, who, name, cost, why, self._token))
+        wanted, why = administration.wanted(what), texts.note("reason", reason, required=True)
+        cap = self._change(lambda work: administration.cap_row(work, who, name)).cap
+        cost = administration.cost_of(wanted, cap)
+        return self._change(lambda work: administration.file_request(work, who, name, cost, why, self._token))
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests, the oldest first."""
         only = truth_value("only_open", only_open)
-        return self._view(lambda work: requests.listed(work, only_open=only))
+        return self._view(lambda work: administration.listed(work, only_open=only))
 
     def decide(self, request: Request | str, granted: bool, by: str, note: str = "") -> Request:
         """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
         who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
         request_id = texts.name("request", request.id if isinstance(request, Request) else request)
-        return self._change(lambda work: requests.decide(work, request_id, yes, who, why))
+        return self._change(lambda work: administration.decide(work, request_id, yes, who, why))
 
     def history(self, first: int = 1) -> Iterator[Record]:
         """Yield the records from a number on, each checked."""
         return super().history(min(whole("first", first), NUMBER_MAX))
 
 
-def _known(work: Work, scope: Scope) -> ScopeRow:
+def _known(work: LedgerTransaction, scope: Scope) -> ScopeRow:
     row = work.rows.scope(scope)
     if row is None:
         raise no_budget(scope)
@@ -316,7 +333,7 @@ def _quote(
     key: str | None = None,
     *,
     plan: bool = False,
-) -> Quote:
+) -> CapPrices:
     """Check what somebody asks for."""
     plain = measure(event).event
     if isinstance(plain, CompoundEvent) and len(plain.to_json()) > EVENT_BYTES_MAX:
@@ -324,7 +341,7 @@ def _quote(
             f"an event takes at most {EVENT_BYTES_MAX:,} bytes here; use Repeated for equal parts", name="event"
         )
     analysts = () if analyst is None else (analyst,) if isinstance(analyst, str) else analyst
-    return Quote(
+    return CapPrices(
         Ask(
             texts.name("dataset", dataset),
             plain,

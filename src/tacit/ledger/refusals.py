@@ -11,17 +11,24 @@ import math
 import shlex
 from typing import Final, Literal
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.ledger.permits import Scope
+from tacit.ledger.rows import ScopeRow
 from tacit.privacy.errors import BudgetExceeded, NotPriced, TooCheap, UnknownName
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_least, at_most
+from tacit.privacy.units import Relation
 
 DIGITS: Final = 6
+DELTA: Final = "1e-7"
+"""The delta that is proposed: of ten million people, less than one is expected to lose the whole promise."""
 
 
-def refusal(asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
-    """Return the error for an event that no account of a scope's budget admits any more."""
+def refusal(asked: Cost, remaining: Cost, scope: str = "", to_delta: str = "") -> BudgetExceeded:
+    """Return the error for an event that no account of a scope's budget admits any more.
+
+    `to_delta` says how a budget without a delta gets one.
+    """
     unit = _what_is_short(asked, remaining)
     wanted, left = getattr(asked, unit), getattr(remaining, unit)
     at_delta = f" at delta {_up(asked.delta)}" if asked.delta > 0 and unit == "epsilon" else ""
@@ -29,6 +36,8 @@ def refusal(asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
     way_out = f"{unit}={_down(left)} would fit" if left > 0 else "nothing more fits"
     if left <= 0 and remaining.epsilon > 0:
         way_out = f"purely private noise of epsilon={_down(remaining.epsilon)} would fit"
+    if unit == "delta" and to_delta:
+        way_out += f", or {to_delta}"
     return BudgetExceeded(
         f"asked for {unit} {_up(wanted)}{at_delta}, {_down(left)} is left{whose}; {way_out}",
         asked=asked,
@@ -38,11 +47,25 @@ def refusal(asked: Cost, remaining: Cost, scope: str = "") -> BudgetExceeded:
     )
 
 
-def not_priced(event: Event, asked: Cost, remaining: Cost, scope: str, filter_name: str) -> NotPriced:
+def way_to_delta(row: ScopeRow) -> str:
+    """Say how a budget or a cap without a delta gets one: by being set again, as long as nothing is charged to it."""
+    scope, cap = row.scope, row.cap
+    if not row.is_unspent or scope.kind == "epoch":
+        return f"ask another budget than that of {scope}, whose delta does not change since something is charged to it"
+    names = [scope.dataset] if scope.kind == "dataset" else [scope.name, scope.dataset]
+    command = ["tacit", "budget", "set" if scope.kind == "dataset" else "analyst", *map(shlex.quote, names)]
+    relation = [] if cap.relation is Relation.ADD_REMOVE else ["--relation", cap.relation.value]
+    words = [*command, "--epsilon", f"{cap.epsilon:.15g}", "--delta", DELTA, *(relation * (scope.kind == "dataset"))]
+    return f"give it a delta, for nothing is charged to it yet: {' '.join(words)}"
+
+
+def not_priced(
+    event: Event, asked: Cost, remaining: Cost, scope: str, filter_name: str, to_delta: str = ""
+) -> NotPriced:
     """Return the error for an event of which no account of the budget knows the cost."""
     whose = f" of {scope}" if scope else ""
     way_out = (
-        "use noise that is purely private, such as Laplace, or a budget with delta above 0"
+        f"use noise that is purely private, such as Laplace, or {to_delta or 'a budget with delta above 0'}"
         if filter_name == "pure"
         else "use another mechanism, or a budget with the filter renyi"
     )

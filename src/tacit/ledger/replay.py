@@ -17,15 +17,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from tacit.ledger.amounts import Amounts, charged, covers, read, subtracted
+from tacit.ledger.accounts import Amounts, charged, covers, read, subtracted
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, Body, PermitRow, RequestRow, Rows, ScopeRow
+from tacit.ledger.rows import AnswerRow, Body, CachedRows, PermitRow, RequestRow, ScopeRow
 from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable
 
-Effect: TypeAlias = Callable[[Body, int, Rows], None]
+Effect: TypeAlias = Callable[[Body, int, CachedRows], None]
 
 
 @dataclass(slots=True)
@@ -85,17 +85,17 @@ class MemoryRows:
         del self.answers[plan_sha256, data_version]
 
 
-def apply(record: Record, rows: Rows) -> None:
+def apply(record: Record, rows: CachedRows) -> None:
     """Do to the rows what a record of the journal says; one that cannot have happened is damage."""
     _apply(record, record.contents, rows, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
 
 
-def apply_to_scopes(record: Record, rows: Rows) -> None:
+def apply_to_scopes(record: Record, rows: CachedRows) -> None:
     """Do to the scopes alone what a record says."""
     _apply(record, record.contents, rows, _SCOPE_EFFECTS)
 
 
-def apply_new(record: Record, contents: Body, rows: Rows) -> None:
+def apply_new(record: Record, contents: Body, rows: CachedRows) -> None:
     """Do to the rows what a record says that is being written; `contents` is its body.
 
     One that cannot be is a mistake of whoever asked for it, or of this program: it says nothing about what is on disk.
@@ -108,7 +108,7 @@ def apply_new(record: Record, contents: Body, rows: Rows) -> None:
         raise LedgerUnavailable(f"nothing was written: {error.message}") from error
 
 
-def _apply(record: Record, body: Body, rows: Rows, *effects: Mapping[str, Effect]) -> None:
+def _apply(record: Record, body: Body, rows: CachedRows, *effects: Mapping[str, Effect]) -> None:
     try:
         for effect in [by_kind[record.kind] for by_kind in effects if record.kind in by_kind]:
             effect(body, record.number, rows)
@@ -120,22 +120,37 @@ def _apply(record: Record, body: Body, rows: Rows, *effects: Mapping[str, Effect
         raise _impossible(record.number, error.message) from None
 
 
-def _add_budget(body: Body, number: int, rows: Rows) -> None:
+def _add_budget(body: Body, number: int, rows: CachedRows) -> None:
     cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "dataset", number)
+    rows.put_scope(_budget_row(scope, cap, body, number))
+
+
+def _budget_row(scope: Scope, cap: Cap, body: Body, number: int) -> ScopeRow:
     least = body.get("epsilon_min")
     if least is not None and (type(least) is not float or not 0 <= least <= cap.epsilon):
         raise _impossible(number, f"{least!r} is no epsilon_min of {scope}")
     each = _flag(body, "per_epoch", number)
-    rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=each, epsilon_min=least))
+    return ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=each, epsilon_min=least)
 
 
-def _add_cap(body: Body, number: int, rows: Rows) -> None:
+def _add_cap(body: Body, number: int, rows: CachedRows) -> None:
     cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "analyst", number)
     _require_within(cap, _known(rows, Scope(scope.dataset), number), number)
     rows.put_scope(ScopeRow(scope, cap, filter_of(cap).nothing, number))
 
 
-def _add_epoch(body: Body, number: int, rows: Rows) -> None:
+def _replace_cap(body: Body, number: int, rows: CachedRows) -> None:
+    cap, row = Cap.from_dict(body["cap"]), _known(rows, Scope.from_key(body["scope"]), number)
+    if row.scope.kind == "epoch" or not row.is_unspent:
+        raise _impossible(number, f"{row.scope} was charged or has epochs, and has another cap now")
+    if row.scope.kind == "analyst":
+        _require_within(cap, _known(rows, Scope(row.scope.dataset), number), number)
+        rows.put_scope(ScopeRow(row.scope, cap, filter_of(cap).nothing, number))
+        return
+    rows.put_scope(_budget_row(row.scope, cap, body, number))
+
+
+def _add_epoch(body: Body, number: int, rows: CachedRows) -> None:
     cap, scope = Cap.from_dict(body["cap"]), _new_scope(rows, body["scope"], "epoch", number)
     whole = _known(rows, Scope(scope.dataset), number)
     _require_within(cap, whole, number)
@@ -143,13 +158,13 @@ def _add_epoch(body: Body, number: int, rows: Rows) -> None:
     rows.put_scope(replace(whole, has_epochs=True, record=number))
 
 
-def _charge(body: Body, number: int, rows: Rows) -> None:
+def _charge(body: Body, number: int, rows: CachedRows) -> None:
     if Scope(body["dataset"]).key not in body["charged"]:
         raise _impossible(number, f"{body['dataset']} was not charged")
     _change_totals(body["charged"], number, rows, charged)
 
 
-def _return(body: Body, number: int, rows: Rows) -> None:
+def _return(body: Body, number: int, rows: CachedRows) -> None:
     _change_totals(body["returned"], number, rows, _lowered)
 
 
@@ -160,7 +175,7 @@ def _lowered(totals: Amounts, amounts: Amounts) -> Amounts:
 
 
 def _change_totals(
-    amounts: Mapping[str, Any], number: int, rows: Rows, change: Callable[[Amounts, Amounts], Amounts]
+    amounts: Mapping[str, Any], number: int, rows: CachedRows, change: Callable[[Amounts, Amounts], Amounts]
 ) -> None:
     for key, written in amounts.items():
         row, amount = _known(rows, Scope.from_key(key), number), read(written)
@@ -169,7 +184,7 @@ def _change_totals(
         rows.put_scope(row.changed(change(row.totals, amount), number))
 
 
-def _raise_cap(body: Body, number: int, rows: Rows) -> None:
+def _raise_cap(body: Body, number: int, rows: CachedRows) -> None:
     if not _flag(body, "granted", number):
         return
     row, cap = _known(rows, Scope.from_key(body["scope"]), number), Cap.from_dict(body["cap"])
@@ -181,21 +196,21 @@ def _raise_cap(body: Body, number: int, rows: Rows) -> None:
     rows.put_scope(replace(row, cap=cap, record=number))
 
 
-def _reserve(body: Body, number: int, rows: Rows) -> None:
+def _reserve(body: Body, number: int, rows: CachedRows) -> None:
     _flag(body, "is_plan", number)
     rows.add_permit(PermitRow(body["permit"], body["dataset"], body["key"], number), body)
 
 
-def _commit(body: Body, number: int, rows: Rows) -> None:
+def _commit(body: Body, number: int, rows: CachedRows) -> None:
     row = _reserved(rows, body, number)
     rows.put_permit(replace(row, state="committed", answer_sha256=body["answer_sha256"]))
 
 
-def _annotate(body: Body, number: int, rows: Rows) -> None:
+def _annotate(body: Body, number: int, rows: CachedRows) -> None:
     rows.put_permit(replace(_reserved(rows, body, number), note=body["note"]))
 
 
-def _mark_refunded(body: Body, number: int, rows: Rows) -> None:
+def _mark_refunded(body: Body, number: int, rows: CachedRows) -> None:
     row = _reserved(rows, body, number)
     if row.is_refunded:
         raise _impossible(number, f"the permit {row.id} was refunded before")
@@ -210,7 +225,7 @@ def _mark_refunded(body: Body, number: int, rows: Rows) -> None:
     rows.put_permit(replace(row, is_refunded=True))
 
 
-def _release(body: Body, number: int, rows: Rows) -> None:
+def _release(body: Body, number: int, rows: CachedRows) -> None:
     permit = _permit(rows, body, number)
     if permit.state != "committed":
         raise _impossible(number, f"the permit {permit.id} is not committed")
@@ -221,21 +236,21 @@ def _release(body: Body, number: int, rows: Rows) -> None:
     rows.put_answer(AnswerRow(body["plan_sha256"], body["data_version"], permit.id, body["sha256"]))
 
 
-def _drop_answers(body: Body, number: int, rows: Rows) -> None:
+def _drop_answers(body: Body, number: int, rows: CachedRows) -> None:
     for plan_sha256, data_version in body["dropped_answers"]:
         if rows.answer(plan_sha256, data_version) is None:
             raise _impossible(number, "an answer is forgotten that was never released")
         rows.drop_answer(plan_sha256, data_version)
 
 
-def _file(body: Body, number: int, rows: Rows) -> None:
+def _file(body: Body, number: int, rows: CachedRows) -> None:
     _known(rows, Scope(body["dataset"], "analyst", body["analyst"]), number)
     if rows.request(body["request"]) is not None:
         raise _impossible(number, f"the request {body['request']} exists")
     rows.put_request(RequestRow(body["request"], body["dataset"], body["analyst"], number))
 
 
-def _decide(body: Body, number: int, rows: Rows) -> None:
+def _decide(body: Body, number: int, rows: CachedRows) -> None:
     row = rows.request(body["request"])
     if row is None:
         raise _impossible(number, f"the request {body['request']} is not known")
@@ -247,12 +262,12 @@ def _decide(body: Body, number: int, rows: Rows) -> None:
     rows.put_request(replace(row, state="granted" if granted else "declined", decision=number))
 
 
-def _import(body: Body, number: int, rows: Rows) -> None:
+def _import(body: Body, number: int, rows: CachedRows) -> None:
     if body["records"] != number - 1:
         raise _impossible(number, f"an import of {body['records']} records ends elsewhere")
 
 
-def _restore(body: Body, number: int, rows: Rows) -> None:
+def _restore(body: Body, number: int, rows: CachedRows) -> None:
     if body["lost"] not in (max(0, body["noted"] - (number - 1)), body["noted"]):
         raise _impossible(number, f"{body['lost']} is not how many records were lost up to record {body['noted']}")
 
@@ -264,7 +279,7 @@ def _flag(body: Body, name: str, number: int) -> bool:
     return value
 
 
-def _known(rows: Rows, scope: Scope, number: int) -> ScopeRow:
+def _known(rows: CachedRows, scope: Scope, number: int) -> ScopeRow:
     row = rows.scope(scope)
     if row is None:
         raise _impossible(number, f"{scope} is not known")
@@ -274,7 +289,7 @@ def _known(rows: Rows, scope: Scope, number: int) -> ScopeRow:
 _ARTICLES: Final = {"dataset": "no data set", "analyst": "no analyst", "epoch": "no epoch"}
 
 
-def _new_scope(rows: Rows, key: str, kind: str, number: int) -> Scope:
+def _new_scope(rows: CachedRows, key: str, kind: str, number: int) -> Scope:
     scope = Scope.from_key(key)
     if scope.kind != kind:
         raise _impossible(number, f"{scope} is {_ARTICLES[kind]}")
@@ -288,14 +303,14 @@ def _require_within(cap: Cap, whole: ScopeRow, number: int) -> None:
         raise _impossible(number, f"a cap lies above that of {whole.scope}")
 
 
-def _permit(rows: Rows, body: Body, number: int) -> PermitRow:
+def _permit(rows: CachedRows, body: Body, number: int) -> PermitRow:
     row = rows.permit(body["permit"])
     if row is None:
         raise _impossible(number, f"the permit {body['permit']} is not known")
     return row
 
 
-def _reserved(rows: Rows, body: Body, number: int) -> PermitRow:
+def _reserved(rows: CachedRows, body: Body, number: int) -> PermitRow:
     row = _permit(rows, body, number)
     if row.state != "reserved":
         raise _impossible(number, f"the permit {row.id} was {row.state} before")
@@ -309,6 +324,7 @@ def _impossible(number: int, why: str) -> LedgerCorrupt:
 _SCOPE_EFFECTS: Final[Mapping[str, Effect]] = {
     "budget-created": _add_budget,
     "cap-created": _add_cap,
+    "cap-replaced": _replace_cap,
     "epoch-added": _add_epoch,
     "reserved": _charge,
     "refunded": _return,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from tacit.ledger.amounts import Amounts, read, written
+from tacit.ledger.accounts import Amounts, read, written
 from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import canonical
@@ -54,6 +54,11 @@ class ScopeRow:
     def epsilon_least(self) -> float:
         """The least epsilon that a release from a data set costs."""
         return smallest_price(self.cap) if self.epsilon_min is None else self.epsilon_min
+
+    @property
+    def is_unspent(self) -> bool:
+        """Whether nothing was charged, so that another cap may take the place of this one; epochs have promises too."""
+        return not self.has_epochs and self.totals == filter_of(self.cap).nothing
 
     @property
     def is_enforced(self) -> bool:
@@ -212,7 +217,7 @@ class AnswerRow:
         return cls(*unsealed("answer", columns))
 
 
-class Rows(Protocol):
+class CachedRows(Protocol):
     """The cached rows, in a store's tables or in memory."""
 
     def scope(self, scope: Scope) -> ScopeRow | None:

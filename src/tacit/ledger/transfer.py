@@ -1,4 +1,4 @@
-"""A ledger as JSON lines: to keep elsewhere, to read with other tools, to move to another store.
+"""Backups: a ledger as JSON lines, and going on from a restored one.
 
 The first line says what the file is, and where the ledger lies if that is a folder; then comes one record a line as it
 stands in the journal, then the released answers, and a last line that says how many of each there were: a file without
@@ -8,23 +8,57 @@ that it happened.
 A ledger goes on in one place. An import therefore closes the ledger that was exported, with a last record `moved`, and
 only then is its own on disk: a crash between the two leaves none that admits anything, and the import can be run again
 by somebody who says that it was interrupted.
+
+Going on from a backup: what lay in its place is moved aside, and what is lost is said in the journal.
+
+Promise: a crash at any moment leaves the old file in its place, no file (which is refused, because a head was noted),
+or the restored one; running it again works. Nobody goes on writing to the old file: it must be closed everywhere first,
+its lock is held from before its end is read until the new file is in its place, and a store refuses to write to a file
+that is no longer in its place. A link is followed: what it leads to is replaced.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import secrets
+import sqlite3
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, TextIO
+from urllib.parse import quote
 
-from tacit.ledger.journal import Head, Record, canonical
+from tacit.ledger.journal import Anchor, Head, Noted, Record, canonical
 from tacit.ledger.replay import MemoryRows, apply
+from tacit.ledger.stores import SqliteStore, Store
 from tacit.ledger.stores.protocol import Transaction
-from tacit.ledger.verification import checked, replayed
-from tacit.ledger.work import Work, check_end
+from tacit.ledger.stores.sql import SqlTransaction
+from tacit.ledger.stores.sqlite import FILE_NAME
+from tacit.ledger.transactions import LedgerTransaction, check_end, system_clock
+from tacit.ledger.verification import checked, declares_lost, end_of, first_hash, replayed, verify
 from tacit.privacy import strict_json
-from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerCorrupt, LedgerMoved, LedgerTooNew
+from tacit.privacy.errors import (
+    AlreadySettled,
+    InvalidInput,
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerMoved,
+    LedgerReadOnly,
+    LedgerRolledBack,
+    LedgerTooNew,
+    LedgerUnavailable,
+    NotALedger,
+    OutOfRange,
+    TacitError,
+)
+from tacit.storage.connections import run_in
+from tacit.storage.files import sync, touch_private
 
 FORMAT: Final = "tacit-ledger"
 VERSION: Final = 1
@@ -87,7 +121,7 @@ def read_export(lines: Iterable[str]) -> Export:
     return Export(tuple(records), contents, rows, folder)
 
 
-def close_source(work: Work, export: Export, to: str, lost: str | None) -> None:
+def close_source(work: LedgerTransaction, export: Export, to: str, lost: str | None) -> None:
     """Note in the ledger that was exported that it goes on somewhere else.
 
     If that is noted already, an import was interrupted, or it was not and goes on there: `lost` must say so.
@@ -115,7 +149,7 @@ def require_empty(head: Head) -> None:
         raise AlreadySettled("an import goes into an empty ledger, and this one has records", name="ledger")
 
 
-def import_export(work: Work, export: Export, source: Mapping[str, str | None]) -> None:
+def import_export(work: LedgerTransaction, export: Export, source: Mapping[str, str | None]) -> None:
     """Fill an empty ledger with what an export holds; `source` says where that comes from."""
     require_empty(work.rows.head())
     for record in export.records:
@@ -209,3 +243,186 @@ def _content(text: str, digest: str) -> bytes:
 
 def _damaged(how: str) -> LedgerCorrupt:
     return LedgerCorrupt(f"the export is damaged: {how}; nothing was imported", differs="export")
+
+
+_SIDES: Final = ("", "-wal", "-shm")
+_BUSY_TIMEOUT_S: Final = 2.0
+
+
+def accept(store: Store, anchor: Anchor | None, facts: Mapping[str, Any], lost_records: int) -> None:
+    """Go on with a database that was put back by its own tools."""
+    here = _write(store, None if anchor is None else anchor.read(), {**facts, "aside": None}, lost_records)
+    if anchor is not None:
+        _reset(anchor, here)
+
+
+def put_back(
+    store: SqliteStore, backup: Path, anchor: Anchor | None, facts: Mapping[str, Any], lost_records: int
+) -> None:
+    """Put a backup into the place of a folder's ledger."""
+    if not os.path.isfile(backup):
+        raise InvalidInput(f"{backup} is no file; name a backup that `tacit ledger backup` wrote", name="backup")
+    target, folder = store.path, store.path.parent
+    if target.exists() and backup.samefile(target):
+        raise InvalidInput(f"{backup} is the ledger itself; name a backup of it", name="backup")
+    aside = f"{FILE_NAME}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".restoring-", dir=folder) as place, _locked(target) as old:
+            staged = SqliteStore(place, create=False)
+            _copy(backup, staged.path)
+            note = {**facts, "aside": aside if target.exists() else None}
+            here = _write(staged, _latest(old, None if anchor is None else anchor.read()), note, lost_records)
+            with _locked(staged.path) as new:
+                _close_log(new)
+            sync(staged.path)
+            _close_log(old)
+            if anchor is not None and not anchor.exists():
+                touch_private(anchor.path)  # from now on nobody begins anew here
+            for side in _SIDES:
+                if (one := Path(f"{target}{side}")).exists():
+                    os.rename(one, folder / f"{aside}{side}")
+            os.replace(staged.path, target)
+            sync(folder)
+    except OSError as error:
+        raise LedgerUnavailable(f"{backup} cannot be put into {folder}: {error.strerror}; run it again") from error
+    if anchor is not None:
+        _reset(anchor, here)
+
+
+def _reset(anchor: Anchor, here: Noted) -> None:
+    try:
+        anchor.reset(here)
+    except OSError as error:
+        raise LedgerReadOnly(
+            f"the ledger was restored, and {anchor.path} cannot be written: {error.strerror}; make it writable"
+        ) from error
+
+
+def _write(store: Store, noted: Noted | None, facts: Mapping[str, Any], lost_records: int) -> Noted:
+    """Check a ledger that is to go live, write into it where it comes from, and return where it ends."""
+    if noted is not None and noted.is_moved:
+        raise LedgerMoved(
+            "the ledger of this place was moved away and goes on somewhere else: restore it there, or, if it is gone "
+            "there, in a new folder"
+        )
+
+    def write(rows: Transaction) -> Noted:
+        if not rows.has_caches():
+            rewrite_caches(rows)
+        work = LedgerTransaction(rows, system_clock)
+        verify(rows, full=True)
+        lost = _lost(rows, noted, is_database=not isinstance(store, SqliteStore))
+        if lost != lost_records:
+            raise OutOfRange(
+                f"the backup ends with record {rows.head().number}, so {lost} records that were noted are lost; "
+                f"find a newer backup, or say that they are (--lost-records {lost})",
+                name="lost_records",
+                value=lost_records,
+            )
+        known: dict[str, object] = {"noted": 0, "noted_hash": None, "noted_since": None}
+        if noted is not None:
+            known = {"noted": noted.number, "noted_hash": noted.hash, "noted_since": noted.since}
+        restored = work.write("restored", {**facts, **known, "lost": lost})
+        return Noted(first_hash(rows), restored.hash, restored.number, restored.hash)
+
+    try:
+        store.open()
+        return run_in(store.transaction(), write)
+    finally:
+        store.close()
+
+
+def _lost(rows: Transaction, noted: Noted | None, *, is_database: bool) -> int:
+    """Return how many records that were noted are not there; refuse a ledger that is another one."""
+    head = rows.head()
+    if noted is None:
+        return 0
+    if [record.hash for record in rows.records(1, 1)] not in ([], [noted.ledger]):
+        raise LedgerRolledBack("this is the backup of another ledger than the one that was noted here", differs="end")
+    if head.number < noted.number:
+        return noted.number - head.number
+    here = [record.hash for record in rows.records(noted.number, 1)]
+    if here == [noted.hash] or declares_lost(rows, noted):
+        return 0
+    if is_database:  # put back, and gone on with from another folder: all that was noted may be lost
+        return noted.number
+    raise LedgerRolledBack(
+        f"record {noted.number} of this backup is not the one that was noted here: it went on somewhere else",
+        record=noted.number,
+        differs="end",
+    )
+
+
+def _latest(old: sqlite3.Connection | None, noted: Noted | None) -> Noted | None:
+    """Return the later of the head that was noted and that of the old file, if it can still be read."""
+    if old is None:
+        return noted
+    try:
+        found = end_of(SqlTransaction(lambda statement, values: old.execute(statement, values).fetchall()))
+    except (sqlite3.Error, UnicodeDecodeError, TacitError):
+        return noted
+    if noted is None or found is None:
+        return noted or found
+    return found if found.ledger == noted.ledger and found.number > noted.number else noted
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Keep everybody else from a file, unless it is damaged."""
+    with ExitStack() as stack:
+        connection = None
+        if path.exists():
+            try:
+                connection = stack.enter_context(closing(_connection(path, "rw")))
+                for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):
+                    connection.execute(statement).fetchall()
+            except sqlite3.Error as error:
+                if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise LedgerBusy(
+                        f"others have {path} open; stop them, and restore then: nothing was changed"
+                    ) from None
+        yield connection
+
+
+def _close_log(connection: sqlite3.Connection | None) -> None:
+    """Write a log back into its file and go on without one; the lock is kept, and a damaged file is left as it is."""
+    if connection is not None:
+        with suppress(sqlite3.Error):
+            for statement in ("COMMIT", "PRAGMA journal_mode = DELETE", "BEGIN EXCLUSIVE"):
+                connection.execute(statement).fetchall()
+
+
+def _copy(backup: Path, staged: Path) -> None:
+    """Copy a backup, and what a log beside it holds, by SQLite itself.
+
+    Closing a file that was opened otherwise would end the locks that this process has on it (see `storage.sqlite`).
+    """
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+
+    def watch(status: int, remaining: int, total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+            raise LedgerBusy(f"others write to {backup}; name a backup that nobody uses: nothing was changed")
+
+    touch_private(staged)
+    try:
+        with closing(_connection(backup, "ro")) as source, closing(_connection(staged, "rw")) as copy:
+            source.backup(copy, progress=watch)
+    except sqlite3.Error as error:
+        said = " ".join(str(error).split())[:200]
+        if _code(error) == sqlite3.SQLITE_CANTOPEN:
+            raise LedgerUnavailable(
+                f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this account can write"
+            ) from error
+        raise NotALedger(f"{backup} is not the backup of a ledger, or is damaged ({said})") from error
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    if mode == "ro" and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK):
+        address += "&immutable=1"  # SQLite would make a log there
+    return sqlite3.connect(address, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

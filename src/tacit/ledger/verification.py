@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, Final
 
-from tacit.ledger.anchor import Noted
-from tacit.ledger.journal import Head, Record, check_follows, check_record
+from tacit.ledger.journal import Head, Noted, Record, check_follows, check_record
 from tacit.ledger.replay import MemoryRows, apply, apply_to_scopes
 from tacit.ledger.rows import AnswerRow
 from tacit.ledger.stores.protocol import Transaction
-from tacit.ledger.work import check_end, scopes_at
+from tacit.ledger.transactions import check_end, scopes_at
 from tacit.privacy.errors import LedgerCorrupt, LedgerRolledBack
 
 RECORDS_AT_ONCE: Final = 1_000

@@ -11,18 +11,16 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tacit.accounting.bounds import Cost
-from tacit.ledger.accounts import Measured
-from tacit.ledger.admission import Ask, Quote, worth_charging
-from tacit.ledger.amounts import Amounts
-from tacit.ledger.budget import Budget, measure
+from tacit.accounting.conversions import Cost
+from tacit.ledger.accounts import Amounts, Measured
+from tacit.ledger.budget import Budget, Report, Tally
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.journal import Record
-from tacit.ledger.permits import Permit, Scope
-from tacit.ledger.reports import Report, Tally
+from tacit.ledger.permits import Permit, Scope, StorageQuota
 from tacit.ledger.rows import ScopeRow
+from tacit.privacy.errors import BudgetExceeded
 from tacit.privacy.events import Event, from_dict
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 if TYPE_CHECKING:
     from tacit.ledger.ledger import Ledger
@@ -34,7 +32,6 @@ class LedgerBudget(Budget):
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self._ledger = ledger
         self.scope = scope
-        ledger.row_of(scope)  # refuses what has no budget
 
     @property
     def name(self) -> str:
@@ -55,11 +52,8 @@ class LedgerBudget(Budget):
         return Report(self.name, here.cap, spent, left, tally.events, tally.unlisted, epsilon_min=least)
 
     def preview(self, event: Event) -> Cost:
-        """Return what `charge` would charge here, and spend nothing."""
-        _, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
-        quote = Quote(Ask(self.scope.dataset, measure(event).event))
-        worth_charging(whole, quote)
-        return filter_of(here.cap).cost(quote.measured, quote.amounts(here.cap))
+        """Return what `charge` would charge the data set, and spend nothing."""
+        return self._ledger.preview(self.scope.dataset, event, analyst=self.payer, epochs=self._epochs)
 
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it for good, or raise BudgetExceeded and charge nothing."""
@@ -71,11 +65,48 @@ class LedgerBudget(Budget):
     def is_durable(self) -> bool:
         return True
 
-    def reserve(self, event: Event, purpose: str = "") -> Permit:
-        """Admit an event that is released in steps and charge all of it, or raise BudgetExceeded and charge nothing."""
-        analyst = self.scope.name if self.scope.kind == "analyst" else None
-        epochs = (self.scope.name,) if self.scope.kind == "epoch" else ()
-        return self._ledger.reserve(self.scope.dataset, event, analyst=analyst, epochs=epochs, purpose=purpose)
+    def refusal(self, event: Event) -> BudgetExceeded | None:
+        return self._ledger.refusal(self.scope.dataset, event, analyst=self.payer, epochs=self._epochs)
+
+    @property
+    def dataset(self) -> str:
+        return self.scope.dataset
+
+    @property
+    def payer(self) -> str | None:
+        return self.scope.name if self.scope.kind == "analyst" else None
+
+    @property
+    def _epochs(self) -> tuple[str, ...]:
+        return (self.scope.name,) if self.scope.kind == "epoch" else ()
+
+    @property
+    def quota(self) -> StorageQuota | None:
+        return self._ledger.quota
+
+    def released(self, plan: str, data_version: str) -> bytes | None:
+        return self._ledger.released(plan, data_version)
+
+    def reserve(
+        self,
+        event: Event,
+        purpose: str = "",
+        *,
+        key: str | None = None,
+        plan: str | None = None,
+        data_version: str | None = None,
+    ) -> Permit:
+        """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
+        return self._ledger.reserve(
+            self.scope.dataset,
+            event,
+            analyst=self.payer,
+            epochs=self._epochs,
+            purpose=purpose,
+            key=key,
+            question=plan,
+            data_version=data_version,
+        )
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         self._ledger.annotate(permit, text, before=before)
@@ -83,8 +114,16 @@ class LedgerBudget(Budget):
     def note(self, permit: Permit | str) -> str:
         return self._ledger.note(permit)
 
-    def commit(self, permit: Permit | str) -> None:
-        self._ledger.commit(permit)
+    def commit(
+        self,
+        permit: Permit | str,
+        answer: bytes | None = None,
+        plan: str | None = None,
+        data_version: str | None = None,
+        *,
+        before: str | None = None,
+    ) -> None:
+        self._ledger.commit(permit, answer, plan, data_version, before=before)
 
     @property
     def epsilon_min(self) -> float:

@@ -9,14 +9,13 @@ The samplers beneath them: `tacit.mechanisms.samplers`.
 """
 
 from tacit.mechanisms.approximate_bounds import ApproximateBounds
-from tacit.mechanisms.density import ExponentialDensity
 from tacit.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.mechanisms.laplace import Geometric, Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.partition import KeySelection
 from tacit.mechanisms.propose import InterquartileRange, StableMode
 from tacit.mechanisms.randomized_response import RandomizedResponse
-from tacit.mechanisms.selection import Exponential, PermuteAndFlip, ReportNoisyMax, TopK
+from tacit.mechanisms.selection import Exponential, ExponentialDensity, PermuteAndFlip, ReportNoisyMax, TopK
 from tacit.mechanisms.smooth import SmoothMedian, SmoothSensitivity, SubsampleAggregate
 from tacit.mechanisms.sparse_vector import AboveThreshold, SparseVector
 

@@ -10,13 +10,22 @@ of the lowest bin to the upper edge of the highest bin whose noisy count passes 
 The threshold: with n = 2 `bins` bins in all, at most n - 1 are empty if there are data. With r = e^(-epsilon /
 sensitivity) an empty bin passes with probability P(noise >= t) <= r^t / (1 + r), that of geometric noise at whole t
 (Laplace noise has r^t / 2), so that none passes with probability at least (1 - r^t / (1 + r))^(n - 1). Setting this to
-`success` gives t = -(sensitivity / epsilon) ln((1 - success^(1 / (n - 1))) (1 + r)). (Some printed versions count the
-bins of one sign only.)
+p gives t = -(sensitivity / epsilon) ln((1 - p^(1 / (n - 1))) (1 + r)). (Some printed versions count the bins of one
+sign only.)
+
+Windows: values that are spread over several bins, beside a bin that holds most rows (as zeros do), may pass in none of
+them. So the sums of 2, 4 and 8 adjacent bins are compared with thresholds of their own. The sum S of w independent
+noises of scale b = sensitivity / epsilon has P(S >= b x) <= e^(-u x) (1 - u^2)^(-w) for each 0 < u < 1 (Chernoff; the
+moments of geometric noise, 1 / (1 - (cosh s - 1) / (cosh(1 / b) - 1)), are at most those of Laplace noise, 1 / (1 -
+s^2 b^2)), least at u = (sqrt(w^2 + x^2) - w) / x. Bins alone have half of 1 - `success`, windows the other half, shared
+equally: by the union bound, no empty bin and no window of empty bins passes with probability `success`. Of a window
+that passes, and has no bin in it that was taken before, the bins between the outermost that hold half its mean or more
+are taken.
 
 An empty bin that passes makes the range absurd, by powers of `base`, so `success` is near 1. What that costs is got
 back next to bins that pass: from there the range grows over neighbours whose noisy counts pass t / 2, by one factor of
-`base` each, whether they were empty or not. Where no bin passes, the fullest by its noisy count is taken; such bounds
-are a guess, and `stands_out` says so.
+`base` each, whether they were empty or not. Where nothing passes, the bin or window that comes nearest to its threshold
+is taken; such bounds are a guess, and `stands_out` says so.
 """
 
 from __future__ import annotations
@@ -27,6 +36,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.mechanisms.laplace import Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
@@ -36,8 +46,17 @@ from tacit.mechanisms.values import counts_of, vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, level_of, parameter, plain, whole
+from tacit.privacy.units import Relation
 
 BINS_MAX: Final = 1024
+WINDOWS: Final = (2, 4, 8)
+HALVINGS: Final = 60
+
+LEARNING_WEIGHT: Final = 0.5
+"""The weight of learning one pair of bounds within a question, beside 1 for a measure."""
+LEARNING_BINS: Final = 64
+LEARNING_SCALE: Final = Fraction(1, 2**20)
+"""The bins of each sign, and the first one's width, for values of which nothing is known: up to 2^43."""
 
 
 class LearntBounds(NamedTuple):
@@ -80,13 +99,31 @@ class ApproximateBounds(Mechanism):
     def event(self) -> Event:
         return self.noise.event
 
+    @classmethod
+    def learning(cls, sensitivity: Real, epsilon: Real, relation: Relation) -> ApproximateBounds:
+        """Return the mechanism for values of which nothing is known, in queries and in statistics."""
+        return cls(sensitivity, epsilon, bins=LEARNING_BINS, scale=LEARNING_SCALE, relation=relation)
+
     @property
     def threshold(self) -> float:
         """The noisy count from which on a bin is taken for filled."""
-        passes = -math.expm1(math.log1p(-float(1 - Fraction(self.success))) / (2 * self.bins - 1))
+        passes = -math.expm1(math.log1p(-self._failure / 2) / (2 * self.bins - 1))
         scale = float(self.noise.scale)
         ratio = math.exp(-1 / scale) if scale else 0.0
         return -math.log(passes * (1 + ratio)) * scale  # that of geometric noise; real noise passes more seldom
+
+    def window_threshold(self, width: int) -> float:
+        """Return the noisy count from which on so many adjacent bins are taken to be filled, at least one of them."""
+        wanted = math.log(self._failure / 2 / (len(WINDOWS) * 2 * self.bins))
+        low, high = 0.0, 4 * (width - wanted)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _log_tail(middle, width) <= wanted else (middle, high)
+        return high * float(self.noise.scale)
+
+    @property
+    def _failure(self) -> float:
+        return float(1 - Fraction(self.success))
 
     def edges(self, bin: int) -> tuple[Fraction, Fraction]:
         """Return the lower and the upper edge of a bin: 0, 1, ... of positive values, -1, -2, ... of negative ones."""
@@ -116,23 +153,68 @@ class ApproximateBounds(Mechanism):
 
     def chosen(self, counts: Any) -> LearntBounds:
         """Return the range that counts lead to, noisy ones or (in tests) exact ones."""
-        array = vector_of(counts, "counts")
-        if len(array) != 2 * self.bins:
-            raise self._no_counts()
-        passing = np.flatnonzero(array > self.threshold)
-        if not passing.size:
-            passing = np.array([int(array.argmax())])
-        near = array > self.threshold / 2
-        low, high = int(passing[0]), int(passing[-1])
-        while low > 0 and near[low - 1]:
-            low -= 1
-        while high + 1 < len(array) and near[high + 1]:
-            high += 1
-        return LearntBounds(self.edges(low - self.bins)[0], self.edges(high - self.bins)[1])
+        return self._range(self._vector(counts))[0]
 
     def stands_out(self, counts: Any) -> bool:
-        """Return whether any of the noisy counts passes the threshold, so that the range is more than a guess."""
-        return bool((vector_of(counts, "counts") > self.threshold).any())
+        """Return whether any of the noisy counts passes a threshold, so that the range is more than a guess."""
+        return self._range(self._vector(counts))[1]
+
+    def learn(self, counts: Any, source: Source) -> tuple[LearntBounds, bool]:
+        """Release the range, and whether it is more than a guess."""
+        return self._range(np.asarray(self.noise.release(counts, source=source), dtype=np.float64))
+
+    def _vector(self, counts: Any) -> NDArray[np.float64]:
+        array = np.asarray(vector_of(counts, "counts"), dtype=np.float64)
+        if len(array) != 2 * self.bins:
+            raise self._no_counts()
+        return array
+
+    def _range(self, array: NDArray[np.float64]) -> tuple[LearntBounds, bool]:
+        taken = array > self.threshold
+        nearest, guess = _ratio(array.max(), self.threshold), array == array.max()
+        for width in WINDOWS:
+            if width > len(array):
+                break
+            least = self.window_threshold(width)
+            sums = np.convolve(array, np.ones(width), "valid")
+            for start in np.argsort(-sums, kind="stable").tolist():
+                if sums[start] <= least:
+                    break
+                if not taken[start : start + width].any():
+                    taken |= _held(array, start, width)
+            if (near := _ratio(sums.max(), least)) > nearest:
+                nearest, guess = near, _held(array, int(sums.argmax()), width)
+        stands_out = bool(taken.any())
+        passing = np.flatnonzero(taken if stands_out else guess)
+        half = array > self.threshold / 2
+        low, high = int(passing[0]), int(passing[-1])
+        while low > 0 and half[low - 1]:
+            low -= 1
+        while high + 1 < len(array) and half[high + 1]:
+            high += 1
+        return LearntBounds(self.edges(low - self.bins)[0], self.edges(high - self.bins)[1]), stands_out
 
     def _no_counts(self) -> WrongType:
         return WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")
+
+
+def _ratio(count: float, threshold: float) -> float:
+    """Return how near a noisy count comes to its threshold; noise may be too small for any."""
+    return float(count) / threshold if threshold else math.inf
+
+
+def _log_tail(x: float, width: int) -> float:
+    """Return the logarithm of the bound on P(S >= b x) for the sum of `width` noises of scale b."""
+    if x == 0:
+        return 0.0
+    tilt = x / (math.hypot(width, x) + width)
+    return -tilt * x - width * math.log1p(-tilt * tilt)
+
+
+def _held(array: NDArray[np.float64], start: int, width: int) -> NDArray[np.bool_]:
+    """Return which bins of a window lie between the outermost that hold half of its mean or more."""
+    window = array[start : start + width]
+    inside = np.flatnonzero(window >= window.mean() / 2)
+    held = np.zeros(len(array), dtype=bool)
+    held[start + inside[0] : start + inside[-1] + 1] = True
+    return held

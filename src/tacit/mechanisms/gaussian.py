@@ -27,7 +27,7 @@ from typing import Final
 
 import numpy as np
 
-from tacit.accounting.gaussian import sigma_for, sigma_for_rho
+from tacit.accounting.closed_forms import sigma_for, sigma_for_rho
 from tacit.mechanisms.additive import Additive, Noise
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.laws import GaussianLaw

@@ -19,8 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.coins import exponential_coin, settled
-from tacit.mechanisms.enclosures import Enclosure, exp_negative
+from tacit.mechanisms.exact_sampling import Enclosure, exp_negative, exponential_coin, settled
 from tacit.mechanisms.laws import Law
 from tacit.mechanisms.randomness import Source, Words, bits, words
 from tacit.mechanisms.wheel import Weights, Wheel

@@ -4,7 +4,7 @@ Promise: if neighbours (of either relation) differ by at most `sensitivity` in L
 (Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan
 2009). A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the
 sensitivity.
-Not here: where the sensitivity comes from (query.bound) and who pays (ledger).
+Not here: where the sensitivity comes from (query.contribution) and who pays (ledger).
 """
 
 from __future__ import annotations

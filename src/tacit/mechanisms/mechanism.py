@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Event
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 
 class Interval(NamedTuple):

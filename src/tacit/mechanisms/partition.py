@@ -25,20 +25,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.coins import exponential_coins
-from tacit.mechanisms.enclosures import exp_negative
+from tacit.mechanisms.exact_sampling import exp_negative, exponential_coins, integers_below
 from tacit.mechanisms.laws import SCALE_MAX
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.uniform import integers_below
 from tacit.mechanisms.values import counts_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, failure, level_of, parameter, plain, rounded_up, whole
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 REACH_MAX: Final = 2**60
 

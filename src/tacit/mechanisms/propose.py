@@ -32,7 +32,7 @@ from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, failure, level_of, not_negative, parameter, plain, rounded_up
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 _EXPONENT_MAX: Final = 709.0
 """Spreads at the end of a double's range are reported as e^709."""

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms import uniform
-from tacit.mechanisms.coins import biased_coins, exponential_coins
+from tacit.mechanisms import exact_sampling
+from tacit.mechanisms.exact_sampling import biased_coins, exponential_coins
 from tacit.mechanisms.inversion import prepared
 from tacit.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
 from tacit.mechanisms.randomness import SYSTEM, Source
@@ -61,15 +61,15 @@ def uniform_integers(bound: int, size: int | None = None, *, source: Source = SY
     """Draw integers uniformly from 0 … bound - 1."""
     limit = whole("bound", bound)
     if size is None:
-        return uniform.integer_below(limit, source)
+        return exact_sampling.integer_below(limit, source)
     if limit > 2**63:
         raise TooLarge("arrays of uniform integers have a bound of at most 2^63", name="bound", value=bound)
-    return uniform.integers_below(limit, _length(size), source)
+    return exact_sampling.integers_below(limit, _length(size), source)
 
 
 def permutation(count: int, *, source: Source = SYSTEM) -> NDArray[np.int64]:
     """Draw an order of 0 … count - 1, each as likely as any other."""
-    return uniform.permutation(whole("count", count, at_least=0), source)
+    return exact_sampling.permutation(whole("count", count, at_least=0), source)
 
 
 def select(

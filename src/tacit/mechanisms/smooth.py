@@ -28,17 +28,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.mechanisms.exact_sampling import permutation
 from tacit.mechanisms.grid import RELEASED_STEPS_MAX, Grid
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source, bits
 from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.uniform import permutation
 from tacit.mechanisms.values import records_of, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import Real, exact, level_of, not_negative, parameter, plain, rounded_up, whole
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 EPSILON_MIN: Final = Fraction(1e-6)
 SMOOTH_SLACK: Final = 1 + 2.0**-40

@@ -7,7 +7,7 @@ bit by bit, as far as is needed to see between which two cumulative weights it f
    with an exponential good to 16 units in the last place puts them off by less than 2^-46 (the mean of
    exponent * 2^-50 over the items, and 2^-49) and 2^-63 an item. A number further than eight times that from every
    cumulative weight is decided.
-2. The sliver that is not (one draw in many millions) is decided by integer arithmetic (`enclosures`) with as many
+2. The sliver that is not (one draw in many millions) is decided by integer arithmetic (`exact_sampling`) with as many
    more random bits as it takes. Nothing is rounded away, also not the infinite tail.
 
 Long vectors first look up 16 of the 64 bits in a table of the cells that lie within one item.
@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.enclosures import Enclosure, exp_negative
+from tacit.mechanisms.exact_sampling import Enclosure, exp_negative
 from tacit.mechanisms.randomness import Source, bits, words
 
 CELL_BITS: Final = 16

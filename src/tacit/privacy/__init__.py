@@ -6,9 +6,8 @@ Every other part speaks in these words; this part imports none of them.
 from tacit.privacy import events
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import TacitError
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
-from tacit.privacy.units import ForeignKey, Unit
+from tacit.privacy.units import ForeignKey, Relation, Unit
 
 __all__ = [
     "Bounds",

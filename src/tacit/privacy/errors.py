@@ -36,15 +36,22 @@ TacitError                      exit code 4
 │   ├── Throttled       T402    too many attempts to log in failed; the next one is looked at later
 │   ├── Forged          T403    a browser's request does not prove that the server's own page made it
 │   └── UnsafeBind      T404    a server would be open to others without protection, and that was not said twice
-├── LedgerCorrupt       T500    the journal does not verify; nothing is admitted (exit code 4)
-│   ├── NotALedger      T501    the file is something else, or too damaged to be read
-│   └── LedgerRolledBack T502   the ledger is missing, or ends before the head that was noted beside it
-├── LedgerUnavailable   T510    the ledger cannot be read or written now; nothing recorded is lost (exit code 4)
-│   ├── LedgerFull      T511    no space is left where the ledger lies
-│   ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written
-│   ├── LedgerBusy      T513    others held the write lock for longer than the time limit
-│   ├── LedgerTooNew    T514    the ledger was written by a newer tacit
-│   └── LedgerMoved     T515    the ledger goes on somewhere else; here it can only be read
+├── StorageFailed       T520    a database of tacit's own cannot be used: the ledger's, or the server's (exit code 4)
+│   ├── StorageCorrupt  T521    the database is damaged, or the file is something else
+│   │   └── LedgerCorrupt T500  the journal does not verify; nothing is admitted
+│   │       ├── NotALedger T501 the file is something else, or too damaged to be read
+│   │       └── LedgerRolledBack T502 the ledger is missing, or ends before the head that was noted beside it
+│   └── StorageUnavailable T522 the database cannot be read or written now; nothing recorded is lost
+│       ├── StorageFull     T523    no space is left where the database lies
+│       ├── StorageReadOnly T524    the place where the database lies cannot be written
+│       ├── StorageBusy     T525    others held the write lock for longer than the time limit
+│       ├── StorageTooNew   T526    the database was written by a newer tacit
+│       └── LedgerUnavailable T510  the ledger cannot be read or written now; nothing recorded is lost
+│           ├── LedgerFull      T511    no space is left where the ledger lies; also a StorageFull
+│           ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written; also a StorageReadOnly
+│           ├── LedgerBusy      T513    others held the write lock for too long; also a StorageBusy
+│           ├── LedgerTooNew    T514    the ledger was written by a newer tacit; also a StorageTooNew
+│           └── LedgerMoved     T515    the ledger goes on somewhere else; here it can only be read
 ├── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
 ├── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
 │   ├── TimedOut        T611    the question took longer than its time limit
@@ -72,11 +79,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from tacit.privacy.error_roots import InvalidInput as InvalidInput
-from tacit.privacy.error_roots import TacitError as TacitError
-from tacit.privacy.place import Place as Place
-from tacit.privacy.place import placed
-from tacit.privacy.price import Price
+from tacit.privacy.error_base import CostLike, placed
+from tacit.privacy.error_base import InvalidInput as InvalidInput
+from tacit.privacy.error_base import Place as Place
+from tacit.privacy.error_base import TacitError as TacitError
+from tacit.privacy.storage_errors import LedgerBusy as LedgerBusy
+from tacit.privacy.storage_errors import LedgerCorrupt as LedgerCorrupt
+from tacit.privacy.storage_errors import LedgerFull as LedgerFull
+from tacit.privacy.storage_errors import LedgerMoved as LedgerMoved
+from tacit.privacy.storage_errors import LedgerReadOnly as LedgerReadOnly
+from tacit.privacy.storage_errors import LedgerRolledBack as LedgerRolledBack
+from tacit.privacy.storage_errors import LedgerTooNew as LedgerTooNew
+from tacit.privacy.storage_errors import LedgerUnavailable as LedgerUnavailable
+from tacit.privacy.storage_errors import NotALedger as NotALedger
+from tacit.privacy.storage_errors import StorageBusy as StorageBusy
+from tacit.privacy.storage_errors import StorageCorrupt as StorageCorrupt
+from tacit.privacy.storage_errors import StorageFailed as StorageFailed
+from tacit.privacy.storage_errors import StorageFull as StorageFull
+from tacit.privacy.storage_errors import StorageReadOnly as StorageReadOnly
+from tacit.privacy.storage_errors import StorageTooNew as StorageTooNew
+from tacit.privacy.storage_errors import StorageUnavailable as StorageUnavailable
 
 
 class NotPositive(InvalidInput):
@@ -86,7 +108,7 @@ class NotPositive(InvalidInput):
 
 
 class NotFinite(InvalidInput):
-    """NaN or infinity stands where a number is needed."""
+    """A number must be finite, and is NaN or infinity."""
 
     code = "T102"
 
@@ -104,13 +126,13 @@ class WrongType(InvalidInput):
 
 
 class EmptyInput(InvalidInput):
-    """There is nothing to choose from, or nothing to compute on."""
+    """The input is empty: there is nothing to choose from or to compute on."""
 
     code = "T105"
 
 
 class TooLarge(InvalidInput):
-    """The value does not fit on the public grid, or passes a stated limit."""
+    """The value is beyond a stated limit, or too large for the public grid."""
 
     code = "T106"
 
@@ -145,13 +167,13 @@ class UnknownName(InvalidInput):
 
 
 class NameTaken(InvalidInput):
-    """The name stands for something else already."""
+    """The name is taken."""
 
     code = "T121"
 
 
 class KeyReused(InvalidInput):
-    """An idempotency key stands for another request already."""
+    """The idempotency key was used for another request."""
 
     code = "T122"
 
@@ -173,13 +195,13 @@ class NotSQL(InvalidInput):
 
 
 class NotInCatalog(InvalidInput):
-    """The catalog has no such table or column, or several between which the query does not choose."""
+    """The catalog has no such table or column, or the name is ambiguous."""
 
     code = "T131"
 
 
 class WrongKind(InvalidInput):
-    """A function gets a kind of value that it is not defined for."""
+    """A function is not defined for values of this kind."""
 
     code = "T132"
 
@@ -195,7 +217,7 @@ class CatalogInvalid(InvalidInput):
 
 
 class CatalogChanged(InvalidInput):
-    """A table was registered anew, or removed, since the question was planned."""
+    """A table was registered again or removed since the query was planned."""
 
     code = "T134"
 
@@ -225,13 +247,13 @@ class NotAllowed(QueryRefused):
 
 
 class ShowsUnits(QueryRefused):
-    """The answer would be about single units."""
+    """The answer would be about single units (people)."""
 
     code = "T203"
 
 
 class NotBounded(QueryRefused):
-    """Nothing public limits how far one unit can move the answer."""
+    """No public bound limits how much one unit can change the answer."""
 
     code = "T204"
 
@@ -243,7 +265,7 @@ class MixesUnits(QueryRefused):
 
 
 class NeedsDelta(QueryRefused):
-    """Keys that are not public need a delta, and the budget has none."""
+    """Groups whose keys are not public need a budget with a delta above 0."""
 
     code = "T206"
 
@@ -270,9 +292,9 @@ class BudgetExceeded(TacitError):
         self,
         message: str,
         *,
-        asked: Price | None = None,
-        remaining: Price | None = None,
-        fits: Price | None = None,
+        asked: CostLike | None = None,
+        remaining: CostLike | None = None,
+        fits: CostLike | None = None,
         scope: str = "",
     ) -> None:
         super().__init__(message)
@@ -283,7 +305,7 @@ class BudgetExceeded(TacitError):
 
 
 class NotPriced(BudgetExceeded):
-    """No account of the budget can price the event, whatever is left."""
+    """The budget's filter cannot price this event, whatever is left."""
 
     code = "T301"
 
@@ -296,13 +318,13 @@ class NotPermitted(TacitError):
 
 
 class NotKnown(NotPermitted):
-    """Nobody is known by the token, the password or the cookie that came along."""
+    """The token, password or cookie is not valid."""
 
     code = "T401"
 
 
 class Throttled(NotPermitted):
-    """Too many attempts to log in failed; `retry_after_s` says when the next one is looked at."""
+    """Too many attempts to log in failed; `retry_after_s` says when to try again."""
 
     code = "T402"
 
@@ -318,68 +340,9 @@ class Forged(NotPermitted):
 
 
 class UnsafeBind(NotPermitted):
-    """A server would be open to others without protection, and that was not said twice."""
+    """A server would be open to others without protection, which must be confirmed twice."""
 
     code = "T404"
-
-
-class LedgerCorrupt(TacitError):
-    """The journal does not verify; nothing is admitted until it is settled."""
-
-    code = "T500"
-
-    def __init__(self, message: str, *, record: int | None = None, differs: str | None = None) -> None:
-        super().__init__(message)
-        self.record: Final = record
-        self.differs: Final = differs
-
-
-class NotALedger(LedgerCorrupt):
-    """The file is something else, or too damaged to be read as a ledger."""
-
-    code = "T501"
-
-
-class LedgerRolledBack(LedgerCorrupt):
-    """The ledger is missing, or is older than or another than the one whose head was noted beside it."""
-
-    code = "T502"
-
-
-class LedgerUnavailable(TacitError):
-    """The ledger cannot be read or written now; nothing that was recorded is lost."""
-
-    code = "T510"
-
-
-class LedgerFull(LedgerUnavailable):
-    """No space is left where the ledger lies."""
-
-    code = "T511"
-
-
-class LedgerReadOnly(LedgerUnavailable):
-    """The place where the ledger lies cannot be written."""
-
-    code = "T512"
-
-
-class LedgerBusy(LedgerUnavailable):
-    """Others held the write lock for longer than the time limit."""
-
-    code = "T513"
-
-
-class LedgerTooNew(LedgerUnavailable):
-    """The ledger was written by a newer tacit."""
-
-    code = "T514"
-
-
-class LedgerMoved(LedgerUnavailable):
-    """The ledger was moved and goes on somewhere else; here it can be read, and is changed no more."""
-
-    code = "T515"
 
 
 class Unavailable(TacitError):
@@ -441,13 +404,13 @@ class BodyTooLarge(ServerLimit):
 
 
 class TooManyAtOnce(ServerLimit):
-    """This actor has as many questions under way as one may have."""
+    """This person has as many queries running as one may have."""
 
     code = "T702"
 
 
 class QueueFull(ServerLimit):
-    """More questions wait than the server lets wait."""
+    """Too many queries are waiting at the server."""
 
     code = "T703"
 
@@ -459,7 +422,7 @@ class SlowRequest(ServerLimit):
 
 
 class AnswersFull(ServerLimit):
-    """Stored answers take as much space as they may, of one person or of all; nothing was charged."""
+    """The space for stored answers is used up, for one person or in total; nothing was charged."""
 
     code = "T713"
 
@@ -483,12 +446,12 @@ class ServerUnreachable(TacitError):
 
 
 class NotATacitServer(ServerUnreachable):
-    """What answers at an address is something else."""
+    """What answers at the address is not a tacit server."""
 
     code = "T711"
 
 
 class ServerFailed(ServerUnreachable):
-    """The server failed in a way that it does not know itself."""
+    """The server failed with an internal error."""
 
     code = "T712"

@@ -33,7 +33,7 @@ from tacit.privacy.errors import (
     WrongType,
 )
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive, truth_value, whole
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 EVENT_DEPTH_MAX: Final = 32
 EVENT_PARTS_MAX: Final = 1_000_000

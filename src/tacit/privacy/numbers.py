@@ -21,6 +21,8 @@ Real: TypeAlias = int | float | Fraction
 
 MAGNITUDE_MAX: Final = 2**1000
 MAGNITUDE_MIN: Final = Fraction(1, MAGNITUDE_MAX)
+DEFAULT_LEVEL: Final = 0.95
+"""The probability of intervals, unless another is asked for."""
 LEVEL_MAX: Final = 1 - 2.0**-40
 DECIMAL_DIGITS_MAX: Final = 800
 TIME_LIMIT_MAX_S: Final = 1_000_000

@@ -1,23 +1,30 @@
-"""What is public about a table: its columns, whom it protects, how much of each unit is counted.
+"""What is public about a table: columns and their declared facts, its privacy unit, and contribution bounds.
 
 Everything here is stated by the owner, in words that a person can check, and nothing is read off the data: bounds and
 categories decide how far one unit can move an answer, so a value that came from the data would itself be a release.
 Limits on contributions decide only how accurate answers are; any of them is private.
 
 Not here: where the rows are (engines) and how the statements are kept (the curator's catalog).
+
+What an owner states of a column, held against its kind and put into one form.
+
+Whole numbers stay whole, dates are dates, times are UTC without a zone: whichever way a fact was written, in Python, on
+the command line or in the catalog's file, the same fact is the same object afterwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from typing import Final
 
 from tacit.privacy.arguments import instance, instances
-from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NameTaken, NotInCatalog, TooLarge, WrongType
-from tacit.privacy.numbers import truth_value, whole
+from tacit.privacy.near_names import did_you_mean
+from tacit.privacy.numbers import Real, exact, plain, truth_value, whole
 from tacit.privacy.texts import source_name
 from tacit.privacy.units import Unit
 
@@ -144,11 +151,9 @@ class Table:
         try:
             return self._by_name[instance("column", name, str, "the name of a column").lower()]
         except KeyError:
-            raise NotInCatalog(
-                f"{self.name} has no column {name}; it has {', '.join(column.name for column in self.columns)}",
-                name="column",
-                value=name,
-            ) from None
+            known = [column.name for column in self.columns]
+            instead = did_you_mean(name, known, f"it has {', '.join(known)}")
+            raise NotInCatalog(f"{self.name} has no column {name}; {instead}", name="column", value=name) from None
 
 
 class Schema:
@@ -162,8 +167,9 @@ class Schema:
         try:
             return self.tables[instance("table", name, str, "the name of a table").lower()]
         except KeyError:
-            known = ", ".join(sorted(table.name for table in self.tables.values())) or "none yet"
-            raise NotInCatalog(f"no table is called {name}; there is {known}", name="table", value=name) from None
+            known = sorted(table.name for table in self.tables.values())
+            instead = did_you_mean(name, known, f"there is {', '.join(known) or 'none yet'}")
+            raise NotInCatalog(f"no table is called {name}; {instead}", name="table", value=name) from None
 
 
 def kind_named(value: object) -> Kind:
@@ -173,3 +179,88 @@ def kind_named(value: object) -> Kind:
     except (ValueError, TypeError):
         names = ", ".join(kind.value for kind in Kind)
         raise InvalidInput(f"the kind of a column is one of {names}, not {value!r}", name="kind", value=value) from None
+
+
+INTEGER_MIN: Final = -(2**63)
+INTEGER_MAX: Final = 2**63 - 1
+
+EXAMPLES: Final = {
+    Kind.BOOLEAN: "true or false",
+    Kind.INTEGER: "whole numbers, such as 0 and 120",
+    Kind.REAL: "numbers, such as 0 and 99.5",
+    Kind.TEXT: 'texts, such as "F" and "M"',
+    Kind.DATE: "dates, such as 2020-01-01 and 2024-12-31",
+    Kind.TIME: "times, such as 2020-01-01T00:00:00 and 2024-12-31T23:59:59",
+}
+"""How values of a kind are written, for sentences that refuse another one."""
+
+
+def fitted(name: str, kind: Kind, facts: Bounds | Categories | None) -> Bounds | Categories | None:
+    """Return what is stated of the column `name` in the form of its kind, or refuse what does not fit."""
+    if isinstance(facts, Bounds):
+        if kind in (Kind.TEXT, Kind.BOOLEAN):
+            raise WrongType(
+                f"{name} is {kind} and cannot have bounds; state its categories, or give it another kind",
+                name=name,
+                value=facts,
+            )
+        return Bounds(_bound_of_kind(name, kind, facts.lower), _bound_of_kind(name, kind, facts.upper, is_upper=True))
+    return listed(name, kind, facts) if isinstance(facts, Categories) else facts
+
+
+def listed(name: str, kind: Kind, categories: Categories) -> Categories:
+    """Return the values that are listed for a column or a key in the form of its kind, or refuse what does not fit."""
+    return Categories(_category(name, kind, value) for value in categories.values)
+
+
+def _bound_of_kind(name: str, kind: Kind, value: Real | date, *, is_upper: bool = False) -> Real | date:
+    if kind is Kind.TIME and isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time.max if is_upper else time.min)  # a day as a bound is meant as a whole
+    if kind in (Kind.DATE, Kind.TIME):
+        return _moment(name, kind, value, "bounds")
+    if isinstance(value, date):
+        raise _misfit(name, kind, value, "bounds")
+    number = exact(f"a bound of {name}", value)
+    if kind is Kind.INTEGER:
+        if number.denominator != 1:
+            raise _misfit(name, kind, value, "bounds")
+        return _within_64_bits(name, int(number))
+    return float(value) if isinstance(value, float) else plain(number)
+
+
+def _category(name: str, kind: Kind, value: Category) -> Category:
+    if value is None:
+        return None
+    if kind in (Kind.DATE, Kind.TIME):
+        return _moment(name, kind, value, "categories")
+    if kind is Kind.TEXT and isinstance(value, str):
+        return value
+    if kind is Kind.BOOLEAN and isinstance(value, bool):
+        return value
+    if kind.is_number and isinstance(value, int) and not isinstance(value, bool):
+        return _within_64_bits(name, int(value))
+    raise _misfit(name, kind, value, "categories")
+
+
+def _moment(name: str, kind: Kind, value: object, what: str) -> date:
+    if isinstance(value, datetime):
+        if kind is Kind.TIME:
+            return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    elif isinstance(value, date) and kind is Kind.DATE:
+        return value
+    raise _misfit(name, kind, value, what)
+
+
+def _within_64_bits(name: str, number: int) -> int:
+    if not INTEGER_MIN <= number <= INTEGER_MAX:
+        raise TooLarge(f"{name} holds whole numbers of 64 bits, and {number} is none", name=name, value=number)
+    return number
+
+
+def _misfit(name: str, kind: Kind, value: object, what: str) -> WrongType:
+    shown = value.isoformat() if isinstance(value, date) else repr(value)
+    return WrongType(
+        f"{name} is {kind}: its {what} are {EXAMPLES[kind]}, not {shown}; or give it another kind",
+        name=name,
+        value=value,
+    )

@@ -19,42 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from tacit.ledger.permits import Scope
-from tacit.ledger.stores import migrate
-from tacit.ledger.stores.postgres_schema import (
-    BEGIN,
-    PostgresSchema,
-    Sentences,
-    placeholders,
-)
 from tacit.ledger.stores.protocol import Store
-from tacit.ledger.stores.slots import run_in
-from tacit.ledger.stores.sql import HEAD, LAST, Columns, Fetch, SqlTransaction, scopes_named
-from tacit.privacy.errors import (
-    LedgerBusy,
-    LedgerCorrupt,
-    LedgerFull,
-    LedgerReadOnly,
-    LedgerUnavailable,
-    NotPermitted,
-    Unavailable,
-    UnknownName,
-)
+from tacit.ledger.stores.sql import HEAD, LAST, MIGRATIONS, PROFILE, Columns, Fetch, SqlTransaction, scopes_named
+from tacit.privacy.errors import NotPermitted, Unavailable, UnknownName
+from tacit.storage.connections import run_in
+from tacit.storage.postgres import BEGIN, PostgresSchema, placeholders
 
 ENVIRONMENT_NAME: Final = "TACIT_LEDGER_POSTGRES"
 SCHEMA: Final = "tacit_ledger"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCK_HEAD: Final = f"{HEAD} FOR UPDATE"
-
-_SENTENCES: Final[Sentences] = {
-    "23": (LedgerCorrupt, "contradicts itself; verify it"),
-    "25": (LedgerReadOnly, "cannot be written, so nothing is admitted; name the primary server"),
-    "42": (LedgerUnavailable, "refuses a statement; check that its user owns the schema"),
-    "53": (LedgerFull, "has no space or no connection left: nothing was charged; free some and ask again"),
-    "55": (LedgerBusy, "was used by others for longer than the time limit: nothing was charged; ask again"),
-    "57": (LedgerUnavailable, "stopped the statement; what was charged stays charged"),
-    "XX": (LedgerCorrupt, "reports damaged data; nothing is admitted until a backup is restored"),
-    "": (LedgerUnavailable, "cannot be reached; what was charged stays charged, see reservations()"),
-}
 
 
 class PostgresStore(PostgresSchema, Store):
@@ -67,12 +41,12 @@ class PostgresStore(PostgresSchema, Store):
         schema: str = SCHEMA,
         lock_timeout_s: float = 30.0,
         idle_timeout_s: float = 30.0,
-        migrations: Path = migrate.FOLDER / "postgres",
+        migrations: Path = MIGRATIONS / "postgres",
     ) -> None:
         super().__init__(
             connection_string,
             schema,
-            _SENTENCES,
+            PROFILE,
             migrations,
             lock_timeout_s=lock_timeout_s,
             idle_timeout_s=idle_timeout_s,

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, Rows, ScopeRow
+from tacit.ledger.rows import AnswerRow, CachedRows, PermitRow, RequestRow, ScopeRow
 
 
-class Transaction(Rows, Protocol):
+class Transaction(CachedRows, Protocol):
     """Rows as they are now, and changes that are written together when the transaction ends."""
 
     def head(self) -> Head:

@@ -8,19 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Scope
 from tacit.ledger.rows import AnswerRow, Body, PermitRow, RequestRow, ScopeRow
 from tacit.ledger.stores.protocol import Transaction
-from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy.errors import (
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerFull,
+    LedgerReadOnly,
+    LedgerTooNew,
+    LedgerUnavailable,
+    NotALedger,
+)
+from tacit.storage.connections import ErrorProfile
 
 Columns: TypeAlias = list[tuple[Any, ...]]
 Fetch: TypeAlias = Callable[[str, Sequence[Any]], Columns]
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 Row = TypeVar("Row")
 
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+PROFILE: Final = ErrorProfile(
+    noun="ledger",
+    undone="nothing was charged",
+    closed="nothing is admitted",
+    doubt="nothing was released; what was charged stays charged, see reservations()",
+    busy=LedgerBusy,
+    corrupt=LedgerCorrupt,
+    foreign=NotALedger,
+    full=LedgerFull,
+    read_only=LedgerReadOnly,
+    too_new=LedgerTooNew,
+    unavailable=LedgerUnavailable,
+)
 CONTENTS_AT_ONCE: Final = 8
 
 CACHES_VERSION: Final = 2

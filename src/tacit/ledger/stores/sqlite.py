@@ -1,6 +1,6 @@
 """A ledger in one SQLite file: the embedded default.
 
-Promise: as `sqlite_file` has it, and the write lock is taken when a transaction begins.
+Promise: as `storage.sqlite` has it, and the write lock is taken when a transaction begins.
 """
 
 from __future__ import annotations
@@ -12,27 +12,19 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Final
 
-from tacit.ledger import anchor
+from tacit.ledger import journal
 from tacit.ledger.permits import Scope
-from tacit.ledger.stores import migrate
 from tacit.ledger.stores.protocol import Store
-from tacit.ledger.stores.slots import run_in
-from tacit.ledger.stores.sql import Columns, Fetch, SqlTransaction
-from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, PRAGMAS, Connect, SqliteFile, Words, new_file
+from tacit.ledger.stores.sql import MIGRATIONS, PROFILE, Columns, Fetch, SqlTransaction
 from tacit.privacy import texts
 from tacit.privacy.errors import LedgerUnavailable
-
-__all__ = ["FILE_NAME", "PRAGMAS", "SqliteStore"]
+from tacit.storage.connections import run_in
+from tacit.storage.files import new_file
+from tacit.storage.sqlite import BUSY_TIMEOUT_S, Connect, SqliteFile
 
 FILE_NAME: Final = "ledger.sqlite"
 APPLICATION_ID: Final = 0x74616369  # "taci"
 _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
-WORDS: Final = Words(
-    thing="a ledger",
-    undone="nothing was charged",
-    closed="nothing is admitted",
-    doubt="nothing was released; what was charged stays charged",
-)
 
 
 class SqliteTransaction(SqlTransaction):
@@ -62,12 +54,12 @@ class SqliteStore(SqliteFile, Store):
         create: bool = True,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         connect: Connect = sqlite3.connect,
-        migrations: Path = migrate.FOLDER / "sqlite",
+        migrations: Path = MIGRATIONS / "sqlite",
     ) -> None:
         path = texts.path("folder", folder) / FILE_NAME
         super().__init__(
             Path(os.path.realpath(path)) if os.path.islink(path) else path,
-            WORDS,
+            PROFILE,
             APPLICATION_ID,
             migrations,
             create=create,
@@ -79,7 +71,7 @@ class SqliteStore(SqliteFile, Store):
 
     @property
     def anchor(self) -> Path:
-        return self.path.with_name(anchor.FILE_NAME)
+        return self.path.with_name(journal.FILE_NAME)
 
     @property
     def place(self) -> str:

@@ -1,6 +1,6 @@
-"""One schema of a PostgreSQL database, with migrations and sentences of its own.
+"""One schema of a PostgreSQL database, with migrations of its own.
 
-Shared by the ledger and the server's database. Promise: a client that stalls inside a transaction is cut off by the
+Promise: a client that stalls inside a transaction is cut off by the
 server after `idle_timeout_s`; a connection that was lost is made again when the next transaction begins. Needs the
 extra `postgres` (psycopg 3), which is imported when a schema is opened. Not here: which row a transaction locks first.
 
@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
-from tacit.ledger.stores import migrate
-from tacit.ledger.stores.slots import Slot
-from tacit.privacy.errors import InvalidInput, TacitError, Unavailable
+from tacit.privacy.errors import InvalidInput, StorageFailed, Unavailable
+from tacit.storage import migrations as numbered
+from tacit.storage.connections import ErrorProfile, Slot
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Fetch: TypeAlias = Callable[..., Rows]
 Made = TypeVar("Made")
-Sentences: TypeAlias = Mapping[str, tuple[type[TacitError], str]]
-"""What the first two characters of an SQLSTATE mean; the empty text stands for all others."""
 
 ATTEMPTS_MAX: Final = 3
 RETRY_AFTER_S: Final = 0.1
@@ -41,7 +39,7 @@ class PostgresSchema:
         self,
         connection_string: str,
         schema: str,
-        sentences: Sentences,
+        profile: ErrorProfile,
         migrations: Path,
         *,
         description: str = "",
@@ -52,13 +50,13 @@ class PostgresSchema:
             raise InvalidInput("a schema's name has small letters, digits and _, 63 at most", name="schema")
         self._connection_string = connection_string
         self._schema = schema
-        self._sentences = sentences
+        self._profile = profile
         self._migrations = migrations
         self._description = description or f"the PostgreSQL schema {schema}"
         self._lock_timeout_s = lock_timeout_s
         self._idle_timeout_s = idle_timeout_s
-        self._writer = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"), _in_transaction)
-        self._reader = Slot(self._connected, lock_timeout_s, lambda: self._failed("55"), _in_transaction)
+        self._writer = Slot(self._connected, lock_timeout_s, profile, lambda: self._failed("55"), _in_transaction)
+        self._reader = Slot(self._connected, lock_timeout_s, profile, lambda: self._failed("55"), _in_transaction)
 
     @property
     def description(self) -> str:
@@ -72,11 +70,11 @@ class PostgresSchema:
         """Make the schema if it is missing, and bring it to the newest version."""
         with self._begun(self._writer, f"{BEGIN}; {_LOCK_MIGRATIONS}", lambda fetch, answers: fetch) as fetch:
             fetch(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            fetch(migrate.TABLE)
-            applied: dict[int, str] = dict(fetch(migrate.APPLIED))
-            for step in migrate.pending(migrate.load(self._migrations), applied, self.description):
+            fetch(numbered.TABLE)
+            applied: dict[int, str] = dict(fetch(numbered.APPLIED))
+            for step in numbered.pending(numbered.load(self._migrations), applied, self.description, self._profile):
                 fetch(step.sql, None)
-                fetch(migrate.NOTE, (step.version, step.name, step.checksum, time.time_ns() // 1000))
+                fetch(numbered.NOTE, (step.version, step.name, step.checksum, time.time_ns() // 1000))
 
     def close(self) -> None:
         """Close what is open; the next use opens it again."""
@@ -95,7 +93,7 @@ class PostgresSchema:
         """Begin a transaction and give what `make` makes of it and of what the first statements answered.
 
         In the end its changes are sent, in one message with the commit. Every statement that fails raises an error of
-        the ledger's, also in the block: nothing else is executed then.
+        the profile, also in the block: nothing else is executed then.
         """
 
         def fetch(statement: str, values: Sequence[Any] | None = ()) -> Rows:
@@ -163,8 +161,20 @@ class PostgresSchema:
             state = error.sqlstate or ""
             raise self._failed(state[:2] if state else "") from None
 
-    def _failed(self, state_class: str) -> TacitError:
-        kind, what = self._sentences.get(state_class) or self._sentences[""]
+    def _failed(self, state_class: str) -> StorageFailed:
+        """Return the error for the class of an SQLSTATE, its first two characters; "" stands for all others."""
+        profile = self._profile
+        known: dict[str, tuple[type[StorageFailed], str]] = {
+            "23": (profile.corrupt, "contradicts itself; verify it, or restore a backup"),
+            "25": (profile.read_only, f"cannot be written, so {profile.closed}; name the primary server"),
+            "42": (profile.unavailable, "refuses a statement; check that its user owns the schema"),
+            "53": (profile.full, f"has no space or no connection left: {profile.undone}; free some and ask again"),
+            "55": (profile.busy, f"was used by others for longer than the time limit: {profile.undone}; ask again"),
+            "57": (profile.unavailable, f"stopped the statement: {profile.doubt}"),
+            "XX": (profile.corrupt, f"reports damaged data; {profile.closed} until a backup is restored"),
+            "": (profile.unavailable, f"cannot be reached, check its address and that it runs: {profile.doubt}"),
+        }
+        kind, what = known.get(state_class) or known[""]
         return kind(f"{self._description} {what}")
 
 

@@ -1,8 +1,9 @@
-"""One SQLite file with a lock, migrations and sentences of its own: what the ledger and the server's database share.
+"""One SQLite file, with migrations of its own.
 
 Promise: a transaction that has ended is on disk (write-ahead log, synced at every commit); one that has not leaves no
 trace. A new file appears under its name only when it is complete, and only its owner can read it. Readers do not wait
-for writers, nor writers for readers. Not here: what stands in the file, and in which words a failure is told (`Words`).
+for writers, nor writers for readers. Not here: what the file holds, and as which errors failures are reported
+(`ErrorProfile`).
 
 Nothing but SQLite opens the file, its log or its index of the log: POSIX locks belong to the process, and closing any
 descriptor of a file ends all that the process holds on it (sqlite.org/howtocorrupt.html, section 2.2). What has to be
@@ -17,27 +18,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from tacit.ledger.stores import migrate
-from tacit.ledger.stores.slots import Slot
-from tacit.privacy.errors import (
-    InvalidInput,
-    LedgerBusy,
-    LedgerCorrupt,
-    LedgerFull,
-    LedgerReadOnly,
-    LedgerUnavailable,
-    NameTaken,
-    NotALedger,
-    TacitError,
-    Unavailable,
-    UnknownName,
-)
+from tacit.privacy.errors import StorageBusy, TacitError, Unavailable, UnknownName
+from tacit.storage import migrations as numbered
+from tacit.storage.connections import ErrorProfile, Slot
+from tacit.storage.files import sync, touch_private
 
 Connect: TypeAlias = Callable[..., Any]
 Fetch: TypeAlias = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -51,30 +40,13 @@ VERSION_MIN: Final = (3, 37, 0)  # STRICT tables
 PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """How a failure of a file is told to those who use it."""
-
-    thing: str
-    """What the file is, with its article."""
-
-    undone: str
-    """What did not happen when a change was turned away before it began."""
-
-    closed: str
-    """What the place does as long as it cannot be written or trusted."""
-
-    doubt: str
-    """What is known when a change failed on its way."""
-
-
 class SqliteFile:
     """A database in one file; `description` is what errors call it."""
 
     def __init__(
         self,
         path: Path,
-        words: Words,
+        profile: ErrorProfile,
         application_id: int,
         migrations: Path,
         *,
@@ -84,7 +56,7 @@ class SqliteFile:
         connect: Connect = sqlite3.connect,
     ) -> None:
         self.path: Final = path
-        self._words = words
+        self._profile = profile
         self._application_id = application_id
         self._migrations = migrations
         self._description = description or str(path)
@@ -92,8 +64,8 @@ class SqliteFile:
         self._busy_timeout_s = busy_timeout_s
         self._connect = connect
         in_transaction = attrgetter("in_transaction")
-        self._writer = Slot(self._connected, busy_timeout_s, self._busy, in_transaction)
-        self._reader = Slot(self._connected, busy_timeout_s, self._busy, in_transaction)
+        self._writer = Slot(self._connected, busy_timeout_s, profile, self._busy, in_transaction)
+        self._reader = Slot(self._connected, busy_timeout_s, profile, self._busy, in_transaction)
 
     @property
     def description(self) -> str:
@@ -104,7 +76,7 @@ class SqliteFile:
         """Make the file if it is missing, and bring it to the newest version."""
         if sqlite3.sqlite_version_info < VERSION_MIN:
             raise Unavailable(
-                f"{self._words.thing} needs SQLite 3.37 or newer, and Python has {sqlite3.sqlite_version} here"
+                f"a {self._profile.noun} needs SQLite 3.37 or newer, and Python has {sqlite3.sqlite_version} here"
             )
         with self._writer.held(), self._translated():
             if not self.path.exists():
@@ -126,7 +98,7 @@ class SqliteFile:
     ) -> AbstractContextManager[Made]:
         """Begin a transaction and give what `make` makes of it; in the end execute its changes and commit them.
 
-        Every statement that fails raises an error of the ledger's, also in the block: nothing else is executed then.
+        Every statement that fails raises an error of the profile, also in the block: nothing else is executed then.
         """
 
         def fetch(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -143,7 +115,9 @@ class SqliteFile:
 
         def end(made: Made) -> None:
             if not slot.connection.in_transaction:  # some errors of SQLite end a transaction, and the lock with it
-                raise LedgerUnavailable(f"{self._description} gave up the transaction: {self._words.undone}; ask again")
+                raise self._profile.unavailable(
+                    f"{self._description} gave up the transaction: {self._profile.undone}; ask again"
+                )
             for change, values in changes(made):
                 fetch(change, values)
             fetch("COMMIT")
@@ -167,8 +141,7 @@ class SqliteFile:
     def _make(self) -> None:
         """Make a complete new file beside its place and move it there; whoever comes second uses the first one."""
         if not self._create:
-            thing = self._words.thing.partition(" ")[2]  # without its article
-            raise UnknownName(f"there is no {thing} at {self.path}", name="folder", value=str(self.path))
+            raise UnknownName(f"there is no {self._profile.noun} at {self.path}", name="folder", value=str(self.path))
         beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         with self._translated():
             try:
@@ -190,23 +163,25 @@ class SqliteFile:
     def _check(self, connection: Any) -> None:
         """Refuse a file that is something else, before anything is set or written in it."""
         if not self.path.stat().st_size:  # to SQLite a new database
-            raise NotALedger(f"{self._description} is empty, so what it held is lost; restore a backup")
+            raise self._profile.foreign(f"{self._description} is empty, so what it held is lost; restore a backup")
         ((application_id,),) = connection.execute("PRAGMA application_id").fetchall()
         if application_id != self._application_id:
-            raise NotALedger(f"{self.path} is the database of something else; name the folder of {self._words.thing}")
+            raise self._profile.foreign(
+                f"{self.path} is the database of something else; name the folder of a {self._profile.noun}"
+            )
 
     def _migrate(self, connection: Any) -> None:
-        known = migrate.load(self._migrations)
-        connection.execute(migrate.TABLE)
-        if not migrate.pending(known, _applied(connection), self.description):
+        known = numbered.load(self._migrations)
+        connection.execute(numbered.TABLE)
+        if not numbered.pending(known, _applied(connection), self.description, self._profile):
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for step in migrate.pending(known, _applied(connection), self.description):
+            for step in numbered.pending(known, _applied(connection), self.description, self._profile):
                 for statement in statements(step.sql):
                     connection.execute(statement)
                 note = (step.version, step.name, step.checksum, time.time_ns() // 1000)
-                connection.execute(migrate.NOTE, note)
+                connection.execute(numbered.NOTE, note)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(Exception):
@@ -222,30 +197,32 @@ class SqliteFile:
             raise self._translate(error) from error
 
     def _translate(self, error: Exception) -> TacitError:
-        words, place, said = self._words, self._description, " ".join(str(error).split())[:200]
+        profile, place, said = self._profile, self._description, " ".join(str(error).split())[:200]
         if isinstance(error, PermissionError):
-            return LedgerReadOnly(f"{self._denied() or place} cannot be used: {error.strerror}; check who owns it")
+            return profile.read_only(f"{self._denied() or place} cannot be used: {error.strerror}; check who owns it")
         if isinstance(error, OSError):
-            return LedgerUnavailable(f"{place} cannot be used: {error.strerror}")
+            return profile.unavailable(f"{place} cannot be used: {error.strerror}")
         if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged definition may be no text
-            return LedgerCorrupt(f"{place} is damaged; {words.closed} until a backup is restored")
+            return profile.corrupt(f"{place} is damaged; {profile.closed} until a backup is restored")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return self._busy()
         if code == sqlite3.SQLITE_FULL:
-            return LedgerFull(f"no space is left for {place}: {words.undone}; free some and ask again")
+            return profile.full(f"no space is left for {place}: {profile.undone}; free some and ask again")
         if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and self._denied()):
-            return LedgerReadOnly(f"{self._denied() or place} cannot be written, so {words.closed}; make it writable")
+            return profile.read_only(
+                f"{self._denied() or place} cannot be written, so {profile.closed}; make it writable"
+            )
         if code == sqlite3.SQLITE_NOTADB:
-            return NotALedger(
-                f"{self.path} is not {words.thing}, or its beginning is damaged; name the folder of one, or restore a "
-                "backup"
+            return profile.foreign(
+                f"{self.path} is not a {profile.noun}, or its beginning is damaged; name the folder of one, or restore "
+                "a backup"
             )
         if code == sqlite3.SQLITE_CORRUPT or "UTF-8" in said:
-            return LedgerCorrupt(f"{place} is damaged ({said}); {words.closed} until a backup is restored")
+            return profile.corrupt(f"{place} is damaged ({said}); {profile.closed} until a backup is restored")
         if code == sqlite3.SQLITE_CONSTRAINT:
-            return LedgerCorrupt(f"{place} contradicts itself ({said}); verify it", differs="rows")
-        return LedgerUnavailable(f"{place} cannot be used now ({said or 'out of memory'}): {words.doubt}")
+            return profile.corrupt(f"{place} contradicts itself ({said}); verify it", differs="rows")
+        return profile.unavailable(f"{place} cannot be used now ({said or 'out of memory'}): {profile.doubt}")
 
     def _denied(self) -> str | None:
         """Return what this account may not read and write: the folder, in which SQLite keeps its log, or the file."""
@@ -254,15 +231,15 @@ class SqliteFile:
                 return f"the folder {path}" if path == self.path.parent else str(path)
         return None
 
-    def _busy(self) -> LedgerBusy:
-        return LedgerBusy(
+    def _busy(self) -> StorageBusy:
+        return self._profile.busy(
             f"others used {self._description} for longer than {self._busy_timeout_s:g} s: "
-            f"{self._words.undone}; ask again"
+            f"{self._profile.undone}; ask again"
         )
 
 
 def _applied(connection: Any) -> dict[int, str]:
-    return dict(connection.execute(migrate.APPLIED).fetchall())
+    return dict(connection.execute(numbered.APPLIED).fetchall())
 
 
 def statements(script: str) -> Iterator[str]:
@@ -273,49 +250,3 @@ def statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def touch_private(path: Path) -> None:
-    """Make a new empty file that only its owner can read."""
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
-@contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """Yield an empty file that only its owner can read, and give it the name `path` when the block ends.
-
-    A name that is taken is refused before anything is written, and again by the file system when the name is given: no
-    file is ever replaced.
-    """
-    if os.path.lexists(path):
-        raise _taken(path)
-    if not path.parent.is_dir():
-        raise InvalidInput(
-            f"there is no folder {path.parent}; make it, or name a file elsewhere", name="path", value=str(path)
-        )
-    aside = path.with_name(f".tacit-{secrets.token_hex(8)}")
-    try:
-        touch_private(aside)
-        yield aside
-        sync(aside)
-        os.link(aside, path)
-        sync(path.parent)
-    except FileExistsError:
-        raise _taken(path) from None
-    except OSError as error:
-        raise LedgerUnavailable(f"{path} cannot be written: {error.strerror}; the ledger is as it was") from None
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _taken(path: Path) -> NameTaken:
-    return NameTaken(f"{path} exists, and nothing is overwritten; name a new file", name="path", value=str(path))
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,30 +1,174 @@
-"""Group commit: changes that threads ask for at the same time are written in one transaction.
+"""Transactions of the ledger, and group commit of those that threads request at the same time.
+
+One change of the ledger: a transaction, and the one way to write in it.
+
+Promise: before anything is written the end of the journal is read and checked against the head; what is written is
+checked to follow it; and every record does to the tables exactly what `replay` says. Every so many records one more is
+written, a checkpoint with all totals, so that opening a ledger reads only what came after it.
+
+Group commit: changes that threads ask for at the same time are written in one transaction.
 
 Waiting for the disk takes most of the time of a durable change. A thread that leads executes every change that waits,
 its own among them, and writes them together. Promise: each change sees those before it; one that is refused is undone
 alone and raises in its own thread; nobody is told that a change was made before it is on disk; whatever else is raised
 while a batch is executed or written ends its transaction, and all of its changes fail with it.
 
-A thread may be interrupted anywhere (see `stores.slots`), a second time as well. What others rely on is therefore one
-assignment, or one call of C in a `finally` clause: `is_left`, `is_over`, and the release of the lock that the leader
-has. A thread that nobody wakes up looks again after `WAIT_S`.
+A thread may be interrupted anywhere (see `storage.connections`), a second time as well. What others rely on is
+therefore one assignment, or one call of C in a `finally` clause: `is_left`, `is_over`, and the release of the lock that
+the leader has. A thread that nobody wakes up looks again after `WAIT_S`.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from itertools import count, islice
 from threading import Lock, get_ident
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from tacit.ledger.permits import Scope
+from tacit.ledger.journal import Head, Record, check_follows, check_record, next_record
+from tacit.ledger.permits import Scope, time_of
+from tacit.ledger.refusals import no_budget
+from tacit.ledger.replay import apply_new
+from tacit.ledger.rows import PermitRow, ScopeRow
 from tacit.ledger.stores.protocol import Store, Transaction
-from tacit.ledger.stores.slots import acquire, reset_in_children, run_in, used_again
-from tacit.privacy.errors import LedgerBusy, LedgerCorrupt, LedgerMoved, LedgerUnavailable, TacitError
+from tacit.ledger.stores.sql import PROFILE
+from tacit.privacy.errors import LedgerBusy, LedgerCorrupt, LedgerMoved, LedgerUnavailable, TacitError, UnknownName
+from tacit.storage.connections import acquire, reset_in_children, run_in
+
+Clock: TypeAlias = Callable[[], int]
+"""What tells the time, in microseconds since the beginning of 1970."""
+
+
+def system_clock() -> int:
+    """Return this machine's time."""
+    return time.time_ns() // 1000
+
+
+CHECKPOINT_EVERY: Final = 1_000
+CHECKPOINT_SCOPES_MAX: Final = 100_000
+"""A ledger with more scopes than this is opened by reading all of its journal."""
+
+
+class LedgerTransaction:
+    """A transaction with the end of the journal checked, ready to be written to."""
+
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self.rows: Final = transaction
+        self._clock = clock
+        check_end(transaction)
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next record will have."""
+        return self.rows.head().number + 1
+
+    def write(self, kind: str, contents: Mapping[str, Any]) -> Record:
+        """Append a record and do to the tables what it says."""
+        record = self._append(kind, contents)
+        apply_new(record, contents, self.rows)
+        since = record.number - self.rows.head().checkpoint
+        if since % CHECKPOINT_EVERY == 0:
+            self._write_checkpoint(since)
+        return record
+
+    def dataset(self, name: str) -> ScopeRow:
+        """Return a data set's row."""
+        row = self.rows.scope(Scope(name))
+        if row is None:
+            raise no_budget(Scope(name))
+        return row
+
+    def known(self, scopes: Sequence[Scope]) -> list[ScopeRow]:
+        """Return the rows of those scopes that exist, read at once."""
+        self.rows.prefetch(scopes)
+        return [row for scope in scopes if (row := self.rows.scope(scope)) is not None]
+
+    def permit(self, permit_id: str) -> tuple[PermitRow, Record]:
+        """Return where a permit stands, and the record that gave it."""
+        row = self.rows.permit(permit_id)
+        if row is None:
+            raise UnknownName(f"this ledger gave no permit {permit_id}", name="permit", value=permit_id)
+        return row, self.record(row.record, "reserved")
+
+    def record(self, number: int, kind: str) -> Record:
+        """Return one record of a kind, checked."""
+        for record in self.rows.records(number, 1):
+            check_record(record)
+            if record.number == number and record.kind != kind:
+                raise LedgerCorrupt(f"record {number} should be of the kind {kind}", record=number, differs="kind")
+            if record.number == number:
+                return record
+        raise LedgerCorrupt(f"record {number} is missing from the journal", record=number, differs="number")
+
+    def require_not_moved(self, way_out: str = "open it there") -> None:
+        """Refuse to change a ledger that goes on somewhere else."""
+        for last in self.rows.end():
+            if last.kind == "moved":
+                to, on = last.contents["to"], time_of(last.at_us)
+                raise LedgerMoved(f"this ledger was moved to {to} on {on:%Y-%m-%d}; {way_out}")
+
+    def _write_checkpoint(self, since: int) -> None:
+        """Write all totals, unless that would take more room than the records since the last time."""
+        scopes = self.rows.scopes()
+        if len(scopes) <= min(since, CHECKPOINT_SCOPES_MAX):
+            self._append("checkpoint", {"scopes": {row.scope.key: _scope_facts(row) for row in scopes}})
+
+    def _append(self, kind: str, contents: Mapping[str, Any]) -> Record:
+        head = self.rows.head()
+        self.require_not_moved()
+        record = next_record(head, kind, contents, self._clock())
+        check_record(record)
+        check_follows(record, head)
+        self.rows.append(record, is_checkpoint=kind == "checkpoint")
+        return record
+
+
+def check_end(rows: Transaction) -> Head:
+    """Assert that the journal ends where its head says, with a record that is whole."""
+    head = rows.head()
+    last = rows.end()
+    if [record.number for record in last] != ([head.number] if head.number else []):
+        found = last[-1].number if last else 0
+        raise LedgerCorrupt(
+            f"the journal is damaged: it should end with record {head.number} and ends with {found or 'nothing'}; "
+            "nothing is admitted until a backup is restored",
+            record=found if found > head.number + 1 else head.number,  # which one does not belong there
+            differs="end",
+        )
+    for record in last:
+        check_record(record)
+        if record.hash != head.hash or record.at_us != head.at_us:
+            raise LedgerCorrupt(
+                f"the journal is damaged: record {head.number} is not the one that was written last",
+                record=head.number,
+                differs="hash",
+            )
+    return head
+
+
+def scopes_at(checkpoint: Record) -> dict[Scope, ScopeRow]:
+    """Return the scopes as a checkpoint has them."""
+    try:
+        rows = [
+            ScopeRow.from_parts(key, facts["definition"], facts["totals"], facts["record"])
+            for key, facts in checkpoint.contents["scopes"].items()
+        ]
+    except (AttributeError, KeyError, TypeError):
+        raise LedgerCorrupt(
+            f"record {checkpoint.number} is not what a checkpoint record holds",
+            record=checkpoint.number,
+            differs="body",
+        ) from None
+    return {row.scope: row for row in rows}
+
+
+def _scope_facts(row: ScopeRow) -> dict[str, Any]:
+    return {"definition": row.definition, "totals": row.totals_text, "record": row.record}
+
 
 BATCH_MAX: Final = 64
 SCOPES_MAX: Final = 1_000
@@ -148,7 +292,7 @@ class Batches:
         """Execute an action, which asks for the rows of `scopes`, and return its result when that is on disk."""
         thread, inside, mine = get_ident(), self._inside, Change(action, scopes)
         if thread in inside:
-            raise used_again()
+            raise PROFILE.reentered()
         inside[thread] = mine
         try:
             self._waiting.append(mine)

@@ -1,12 +1,19 @@
-"""A place for one connection, used by one thread at a time.
+"""One connection with its lock, and how the failures of its database are recognised.
 
-A store has two: one for changes and one for reading, so that a long look at the journal keeps nobody from charging. A
-connection is made when it is first needed, and again when it was lost.
+Error types and phrases in which the failures of one database are reported.
+
+Whoever opens a database passes a profile: the ledger reports `LedgerCorrupt` and "nothing was charged" where the
+server's own database reports `StorageCorrupt` and "nothing was changed".
+
+One connection with its lock: one thread and one transaction at a time, safe across forks.
+
+A database has two slots: one for changes and one for reading, so that a long read does not delay changes. A connection
+is made when it is first needed, and again when it was lost.
 
 Promise: no connection outlives its slot, none crosses a fork, and no interrupt leaves a slot locked.
 
 - A slot that is collected, or alive when the interpreter exits, closes its connection and says nothing. Every
-  transaction that has ended is on disk, so somebody who forgets to close a ledger loses nothing, and a warning in the
+  transaction that has ended is on disk, so somebody who forgets to close a database loses nothing, and a warning in the
   collector would only appear in the middle of unrelated work.
 - Before a fork every connection of the process is closed, and parent and child open their own when they need one.
   SQLite counts the locks of a process in its memory; a child that inherits the count takes its parent's locks for its
@@ -16,7 +23,7 @@ Promise: no connection outlives its slot, none crosses a fork, and no interrupt 
   lock is acquired and the success noted in one call of C (`acquire`), and released in the first call of a `finally`
   clause. Leaving a `with` block calls Python code, before which a handler may raise: `run_in` ends such a block itself.
 - A thread that has a slot and asks for it again would wait for itself: a signal handler, a finalizer or a clock that
-  uses the ledger while its thread does is refused.
+  uses the database while its thread does is refused.
 """
 
 from __future__ import annotations
@@ -25,10 +32,53 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from threading import Lock, RLock, get_ident
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from tacit.privacy.errors import LedgerUnavailable, TacitError
+from tacit.privacy.errors import (
+    StorageBusy,
+    StorageCorrupt,
+    StorageFull,
+    StorageReadOnly,
+    StorageTooNew,
+    StorageUnavailable,
+    TacitError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorProfile:
+    """Phrases for messages, and the type of every kind of failure."""
+
+    noun: str
+    """What the database is, without an article."""
+
+    undone: str
+    """What did not happen when a change failed before it began."""
+
+    closed: str
+    """What is refused as long as the database cannot be written or trusted."""
+
+    doubt: str
+    """What is known when a change failed after it began."""
+
+    busy: type[StorageBusy] = StorageBusy
+    corrupt: type[StorageCorrupt] = StorageCorrupt
+    foreign: type[StorageCorrupt] = StorageCorrupt
+    """The file belongs to another program, or cannot be read as a database."""
+    full: type[StorageFull] = StorageFull
+    read_only: type[StorageReadOnly] = StorageReadOnly
+    too_new: type[StorageTooNew] = StorageTooNew
+    unavailable: type[StorageUnavailable] = StorageUnavailable
+
+    def reentered(self) -> StorageUnavailable:
+        """Return the error of a thread that uses what it is using already."""
+        return self.unavailable(
+            f"this thread is using the {self.noun} already, and would wait for itself: {self.undone}; a signal "
+            f"handler, a finalizer or a clock must leave the {self.noun} to another thread"
+        )
+
 
 Given = TypeVar("Given")
 Done = TypeVar("Done")
@@ -48,14 +98,6 @@ def run_in(block: AbstractContextManager[Given], action: Callable[[Given], Done]
         cast(Any, block).gen.close()
 
 
-def used_again() -> LedgerUnavailable:
-    """Return the refusal of a thread that uses what it is using already."""
-    return LedgerUnavailable(
-        "this thread is using the ledger already, and would wait for itself: nothing was charged; a signal handler, a "
-        "finalizer or a clock must leave the ledger to another thread"
-    )
-
-
 class Resettable(Protocol):
     """What knows threads that a forked child does not have."""
 
@@ -70,11 +112,13 @@ class Slot:
         self,
         connect: Callable[[], Any],
         timeout_s: float,
+        profile: ErrorProfile,
         busy: Callable[[], TacitError],
         in_transaction: Callable[[Any], bool],
     ) -> None:
         self._connect = connect
         self._timeout_s = timeout_s
+        self._profile = profile
         self._busy = busy
         self._in_transaction = in_transaction
         self._lock = Lock()
@@ -103,12 +147,12 @@ class Slot:
         """
         thread = get_ident()
         if _left_behind is not None:
-            raise LedgerUnavailable(
+            raise self._profile.unavailable(
                 "this process was forked in the middle of a transaction and would share its parent's locks; start it "
-                "with the multiprocessing method spawn, or fork when nothing is being charged"
+                "with the multiprocessing method spawn, or fork between transactions"
             )
         if thread in self._inside:
-            raise used_again()
+            raise self._profile.reentered()
         had: list[bool] = []
         self._inside[thread] = None
         try:

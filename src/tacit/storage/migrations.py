@@ -1,7 +1,7 @@
-"""Numbered migrations: what changes a store's tables from one version to the next.
+"""Numbered migrations: what changes a database's tables from one version to the next.
 
 A migration is a file NNNN_name.sql, applied in one transaction and noted with its checksum in the table `migrations`.
-Files that were applied never change. A store that has more of them than this program knows is refused, unread.
+Files that were applied never change. A database that has more of them than this program knows is refused, unread.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tacit.privacy.errors import LedgerCorrupt, LedgerTooNew
+from tacit.storage.connections import ErrorProfile
 
-FOLDER: Final = Path(__file__).parent / "migrations"
 TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS migrations "
     "(version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at_us BIGINT NOT NULL)"
@@ -50,16 +49,18 @@ def load(folder: Path) -> tuple[Migration, ...]:
     return tuple(found)
 
 
-def pending(known: tuple[Migration, ...], applied: Mapping[int, str], where: str) -> tuple[Migration, ...]:
-    """Return what has yet to be applied; refuse a store that is newer, or whose past is not ours."""
+def pending(
+    known: tuple[Migration, ...], applied: Mapping[int, str], where: str, profile: ErrorProfile
+) -> tuple[Migration, ...]:
+    """Return what has yet to be applied; refuse a database that is newer, or whose applied migrations differ."""
     newest = max(applied, default=0)
     if newest > len(known):
-        raise LedgerTooNew(
+        raise profile.too_new(
             f"{where} has version {newest} and this tacit knows versions up to {len(known)}; use a newer tacit"
         )
     for step in known[:newest]:
         if applied.get(step.version) != step.checksum:
-            raise LedgerCorrupt(
+            raise profile.corrupt(
                 f"{where} was made by another migration {step.version:04} than the one known here", differs="migrations"
             )
     return known[newest:]

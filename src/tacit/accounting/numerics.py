@@ -1,14 +1,29 @@
-"""The special functions that accountants need, loaded when the first of them is called.
+"""Numerical tools of the accountants: bisection, and special functions that are loaded when first called.
+
+Bisection that ends for every float, the smallest included.
+
+The special functions that accountants need, loaded when the first of them is called.
 
 Loading SciPy takes longer than pricing a question, and most questions need none of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+
+def narrowed(low: float, high: float, is_low: Callable[[float], bool], share: float) -> tuple[float, float]:
+    """Return numbers between `low` and `high`, on either side of where `is_low` ends, at most a share of them apart.
+
+    Neighbouring floats are as close as numbers get, whatever share was asked for.
+    """
+    while high - low > share * high and low < (middle := low + (high - low) / 2) < high:
+        low, high = (middle, high) if is_low(middle) else (low, middle)
+    return low, high
 
 
 def betainc(first: Any, second: Any, point: Any) -> Any:

@@ -1,0 +1,287 @@
+"""Administration: budgets of data sets, caps, epochs, and requests for more budget.
+
+What is set up once: a data set's budget, caps of analysts and groups on it, and epochs.
+
+A budget is never raised once anything was charged to it: what it promised it promised to the units. The same definition
+again changes nothing; another one replaces a budget, or an analyst's cap, to which nothing was charged, and is refused
+otherwise.
+
+Epochs. A data set may be cut by time, and a release names the epochs that it touches and is charged to each. With
+`per_epoch` the data set's cap holds for each epoch instead of for all time together: new data brings its own budget,
+spent stays spent, and nothing is refreshed by the calendar. What is then promised to a unit is the cap for what it
+contributed to any one epoch; a unit that returns in every epoch is told the sum, which stays counted.
+
+Requests for more budget: an analyst asks, somebody decides, and both are kept.
+
+A granted request raises the analyst's cap by what was asked, never above the data set's. Caps of analysts are a policy
+among people: what is promised to the units, whatever is granted to whom, is the cap of the data set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+from tacit.accounting.conversions import Cost
+from tacit.ledger.accounts import Measured
+from tacit.ledger.caps import Cap
+from tacit.ledger.filters import filter_of
+from tacit.ledger.journal import Record
+from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict, time_of
+from tacit.ledger.rows import RequestState, ScopeRow
+from tacit.ledger.transactions import LedgerTransaction
+from tacit.privacy.errors import (
+    AlreadySettled,
+    InvalidInput,
+    MixedRelations,
+    NameTaken,
+    NotPermitted,
+    OutOfRange,
+    TooLarge,
+    UnknownName,
+    WrongType,
+)
+from tacit.privacy.events import Event, exact_event, named_instead
+from tacit.privacy.numbers import exact, rounded_down
+
+
+def create_budget(work: LedgerTransaction, dataset: str, cap: Cap, *, per_epoch: bool, epsilon_min: float) -> None:
+    """Give a data set its cap, and its releases the least epsilon that each costs."""
+    scope = Scope(dataset)
+    known = work.rows.scope(scope)
+    facts = {"cap": cap.to_dict(), "epsilon_min": epsilon_min, "per_epoch": per_epoch, "scope": scope.key}
+    if known is None:
+        work.write("budget-created", facts)
+    elif not _is_same(known, cap, per_epoch=per_epoch, epsilon_least=epsilon_min):
+        _require_unspent(work, known)
+        for row in work.rows.scopes(dataset):
+            if row.scope.kind == "analyst":
+                _require_within(row.cap, cap, dataset, f"the cap of {row.scope.name}")
+        work.write("cap-replaced", facts)
+
+
+def create_cap(work: LedgerTransaction, dataset: str, analyst: str, cap: Cap) -> None:
+    """Give an analyst or a group a cap on a data set, within the data set's."""
+    _require_within(cap, work.dataset(dataset).cap, dataset)
+    scope = Scope(dataset, "analyst", analyst)
+    known = work.rows.scope(scope)
+    if known is None:
+        work.write("cap-created", {"cap": cap.to_dict(), "scope": scope.key})
+    elif not _is_same(known, cap):
+        _require_unspent(work, known)
+        work.write("cap-replaced", {"cap": cap.to_dict(), "scope": scope.key})
+
+
+def add_epoch(work: LedgerTransaction, dataset: str, name: str, cap: Cap, starts: str | None, ends: str | None) -> None:
+    """Add a stretch of time with a cap within the data set's."""
+    _require_within(cap, work.dataset(dataset).cap, dataset)
+    scope = Scope(dataset, "epoch", name)
+    if (known := work.rows.scope(scope)) is not None:
+        if not _is_same(known, cap, starts=starts, ends=ends):
+            raise _promised(known)
+        return
+    if starts is not None and ends is not None:
+        _require_apart(work, dataset, name, starts, ends)
+    work.write("epoch-added", {"cap": cap.to_dict(), "ends": ends, "scope": scope.key, "starts": starts})
+
+
+def stretch(starts: object, ends: object) -> tuple[str | None, str | None]:
+    """Return the two ends of an epoch in their written form; the first is in it, the last is not."""
+    if (starts is None) != (ends is None):
+        raise InvalidInput("an epoch has both ends or none", name="starts", value=starts)
+    if starts is None:
+        return None, None
+    first, last = _moment("starts", starts), _moment("ends", ends)
+    if not first < last:
+        raise OutOfRange(f"an epoch must start before it ends, and {first} is not before {last}", name="starts")
+    return first, last
+
+
+def _moment(name: str, value: object) -> str:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise WrongType(f"{name} must be a date, or a time with its time zone", name=name, value=value)
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC).isoformat()
+    raise WrongType(f"{name} must be a date or a time, not {type(value).__name__}", name=name, value=value)
+
+
+def _require_apart(work: LedgerTransaction, dataset: str, name: str, starts: str, ends: str) -> None:
+    for row in work.rows.scopes(dataset):
+        if row.starts is not None and row.ends is not None and starts < row.ends and row.starts < ends:
+            raise OutOfRange(
+                f"epoch {name} would overlap {row.scope}; epochs must not share time, or a unit's rows count in both",
+                name="starts",
+            )
+
+
+def _require_within(cap: Cap, whole: Cap, dataset: str, what: str = "a cap") -> None:
+    if cap.relation is not whole.relation:
+        raise MixedRelations(f"the budget of {dataset} counts {whole.relation} events; a cap on it must do so too")
+    if not cap.is_within(whole):
+        raise OutOfRange(
+            f"{what} on {dataset} must lie within its budget of epsilon {whole.epsilon:g} and delta {whole.delta:g}",
+            name="epsilon",
+        )
+
+
+def _is_same(known: ScopeRow, cap: Cap, **facts: Any) -> bool:
+    stored: Mapping[str, Any] = {name: getattr(known, name) for name in facts}
+    return known.cap == cap and stored == facts
+
+
+def _require_unspent(work: LedgerTransaction, known: ScopeRow) -> None:
+    """Raise NameTaken if a budget has made its promise: it was charged, or its time is cut into epochs.
+
+    Or records were lost in a restoration since it was set, which may have charged it.
+    """
+    lost = any(record.contents["lost"] for record in work.rows.restorations(known.record))
+    if lost or not known.is_unspent:
+        raise _promised(known)
+
+
+def _promised(known: ScopeRow) -> NameTaken:
+    return NameTaken(
+        f"{known.scope} has epsilon {known.cap.epsilon:g} and delta {known.cap.delta:g} ({known.cap.filter}) since "
+        f"record {known.record}; what was promised is not changed",
+        name="dataset",
+        value=str(known.scope),
+    )
+
+
+WAITING_MAX: Final = 100
+"""How many requests of one analyst on one data set can wait to be decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an analyst asked for and what became of it."""
+
+    id: str
+    dataset: str
+    analyst: str
+    cost: Cost
+    reason: str
+    filed_at: datetime
+    state: RequestState = "filed"
+    decided_by: str = ""
+    note: str = ""
+
+
+def wanted(what: object) -> Event | Cost:
+    """Return what a request is for, a cost in floats."""
+    if isinstance(what, Event):
+        return exact_event(what)
+    if not isinstance(what, Cost):
+        raise WrongType(f"a request is for an event or a cost, not {named_instead(what)}", name="what", value=what)
+    return Cost(_number("epsilon", what.epsilon), _number("delta", what.delta), _number("rho", what.rho))
+
+
+def _number(name: str, value: object) -> float:
+    return float.__add__(value, 0.0) if isinstance(value, float) else rounded_down(exact(name, value))
+
+
+def cost_of(what: Event | Cost, cap: Cap) -> Cost:
+    """Return what is asked for, of an event what it would cost under a cap."""
+    if not isinstance(what, Event):
+        return what
+    measured = Measured(what)
+    return filter_of(cap).cost(measured, filter_of(cap).price(measured))
+
+
+def file_request(
+    work: LedgerTransaction, analyst: str, dataset: str, cost: Cost, reason: str, token: Callable[[], str]
+) -> Request:
+    """Keep what an analyst asks for."""
+    cap_row(work, analyst, dataset)
+    waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in work.rows.requests(only_open=True))
+    if waiting >= WAITING_MAX:
+        raise TooLarge(
+            f"{waiting} requests of {analyst} on {dataset} wait to be decided; no more are taken", name="reason"
+        )
+    if not 0 < cost.epsilon < math.inf or not 0 <= cost.delta < 1 or not cost.rho >= 0:
+        raise OutOfRange(
+            "a request asks for an epsilon above 0, a delta from 0 to below 1, and no negative rho",
+            name="cost",
+            value=cost,
+        )
+    record = work.write(
+        "request-filed",
+        {
+            "analyst": analyst,
+            "cost": cost_to_dict(cost),
+            "dataset": dataset,
+            "reason": reason,
+            "request": f"{work.next_number}-{token()}",
+        },
+    )
+    return request_of(record)
+
+
+def decide(work: LedgerTransaction, request_id: str, granted: bool, by: str, note: str) -> Request:
+    """Grant or decline a request; granting raises the analyst's cap."""
+    row = work.rows.request(request_id)
+    if row is None:
+        raise UnknownName(f"no request is called {request_id}", name="request", value=request_id)
+    if row.state != "filed":
+        raise AlreadySettled(f"request {request_id} was {row.state} before", name="request", value=request_id)
+    filed = work.record(row.record, "request-filed")
+    body: dict[str, Any] = {"by": by, "granted": granted, "note": note, "request": request_id}
+    if granted:
+        capped = cap_row(work, row.analyst, row.dataset)
+        cap = _raised(capped, work.dataset(row.dataset).cap, request_of(filed).cost)
+        body |= {"cap": cap.to_dict(), "scope": capped.scope.key}
+    return request_of(filed, work.write("request-decided", body))
+
+
+def listed(work: LedgerTransaction, *, only_open: bool) -> list[Request]:
+    """Return requests, the oldest first."""
+    return [
+        request_of(
+            work.record(row.record, "request-filed"),
+            None if row.decision is None else work.record(row.decision, "request-decided"),
+        )
+        for row in work.rows.requests(only_open=only_open)
+    ]
+
+
+def request_of(filed: Record, decided: Record | None = None) -> Request:
+    """Return the request that a record filed, and what another decided about it."""
+    body = filed.contents
+    request = Request(
+        id=body["request"],
+        dataset=body["dataset"],
+        analyst=body["analyst"],
+        cost=cost_from_dict(body["cost"]),
+        reason=body["reason"],
+        filed_at=time_of(filed.at_us),
+    )
+    if decided is None:
+        return request
+    decision = decided.contents
+    state: RequestState = "granted" if decision["granted"] else "declined"
+    return replace(request, state=state, decided_by=decision["by"], note=decision["note"])
+
+
+def cap_row(work: LedgerTransaction, analyst: str, dataset: str) -> ScopeRow:
+    """Return the row of an analyst's cap, or refuse who has none."""
+    work.dataset(dataset)
+    row = work.rows.scope(Scope(dataset, "analyst", analyst))
+    if row is None:
+        raise NotPermitted(f"{analyst} has no cap on {dataset}; its owner can create one")
+    return row
+
+
+def _raised(row: ScopeRow, whole: Cap, cost: Cost) -> Cap:
+    """Return the cap with a cost added, as far as the data set's cap allows."""
+    cap = row.cap
+    epsilon, delta = min(cap.epsilon + cost.epsilon, whole.epsilon), min(cap.delta + cost.delta, whole.delta)
+    if cap.delta == 0 and cost.delta > 0:
+        raise OutOfRange(f"the cap of {row.scope} has delta 0 and cannot be given any; create another cap", name="cost")
+    if (epsilon, delta) == (cap.epsilon, cap.delta):
+        raise OutOfRange(f"the cap of {row.scope} is that of the data set already; it cannot be raised", name="cost")
+    return replace(cap, epsilon=epsilon, delta=delta)

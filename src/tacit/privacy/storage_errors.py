@@ -1,0 +1,111 @@
+"""The branch of storage and the ledger in the tree of `privacy.errors`, from which its errors are imported."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tacit.privacy.error_base import TacitError
+
+
+class StorageFailed(TacitError):
+    """A database of tacit's own cannot be used: the ledger's, or the server's."""
+
+    code = "T520"
+
+
+class StorageCorrupt(StorageFailed):
+    """The database is damaged, or the file is something else; `differs` says what, where that is known."""
+
+    code = "T521"
+
+    def __init__(self, message: str, *, differs: str | None = None) -> None:
+        super().__init__(message)
+        self.differs: Final = differs
+
+
+class StorageUnavailable(StorageFailed):
+    """The database cannot be read or written now; nothing that was recorded is lost."""
+
+    code = "T522"
+
+
+class StorageFull(StorageUnavailable):
+    """No space is left where the database lies."""
+
+    code = "T523"
+
+
+class StorageReadOnly(StorageUnavailable):
+    """The place where the database lies cannot be written."""
+
+    code = "T524"
+
+
+class StorageBusy(StorageUnavailable):
+    """Others held the write lock of the database for longer than the time limit."""
+
+    code = "T525"
+
+
+class StorageTooNew(StorageUnavailable):
+    """The database was written by a newer tacit."""
+
+    code = "T526"
+
+
+class LedgerCorrupt(StorageCorrupt):
+    """The journal does not verify; nothing is admitted until it is settled."""
+
+    code = "T500"
+
+    def __init__(self, message: str, *, record: int | None = None, differs: str | None = None) -> None:
+        super().__init__(message, differs=differs)
+        self.record: Final = record
+
+
+class NotALedger(LedgerCorrupt):
+    """The file is something else, or too damaged to be read as a ledger."""
+
+    code = "T501"
+
+
+class LedgerRolledBack(LedgerCorrupt):
+    """The ledger is missing, or is older than or another than the one whose head was noted beside it."""
+
+    code = "T502"
+
+
+class LedgerUnavailable(StorageUnavailable):
+    """The ledger cannot be read or written now; nothing that was recorded is lost."""
+
+    code = "T510"
+
+
+class LedgerFull(LedgerUnavailable, StorageFull):
+    """No space is left where the ledger lies."""
+
+    code = "T511"
+
+
+class LedgerReadOnly(LedgerUnavailable, StorageReadOnly):
+    """The place where the ledger lies cannot be written."""
+
+    code = "T512"
+
+
+class LedgerBusy(LedgerUnavailable, StorageBusy):
+    """Others held the write lock for longer than the time limit."""
+
+    code = "T513"
+
+
+class LedgerTooNew(LedgerUnavailable, StorageTooNew):
+    """The ledger was written by a newer tacit."""
+
+    code = "T514"
+
+
+class LedgerMoved(LedgerUnavailable):
+    """The ledger was moved to another place; here it can only be read."""
+
+    code = "T515"
