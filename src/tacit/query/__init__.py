@@ -8,19 +8,26 @@ The passes are one file each, in the order that `plan` names. Not here: who pays
 rows are (engines).
 """
 
-from tacit.query.plan import Plan, Settings, compile_, plan_of
-from tacit.query.price import Target, Tariff
+from tacit.query.allocation import Target, Tariff
+from tacit.query.options import PlanOptions, QueryOptions, QuerySpec, RunOptions
+from tacit.query.plan import Plan, PlanSettings, compile_, plan_of
 from tacit.query.question import Question, ask
 from tacit.query.release import Preview, Release
+from tacit.query.release_plan import QueryRelease
 from tacit.query.run import Noisy, run
 
 __all__ = [
     "Noisy",
     "Plan",
+    "PlanOptions",
+    "PlanSettings",
     "Preview",
+    "QueryOptions",
+    "QueryRelease",
+    "QuerySpec",
     "Question",
     "Release",
-    "Settings",
+    "RunOptions",
     "Target",
     "Tariff",
     "ask",

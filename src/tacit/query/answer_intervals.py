@@ -8,7 +8,10 @@ range        A function of one measure: the least and the greatest value over th
              function, it holds the truth whenever the measure's interval does.
 draws        A function of several measures without folds (sums, ratios, roundings, running sums, means, variances):
              the middle part of what it gives when the noise is drawn again and taken off. Of n draws the ends are order
-             statistics, one standard error further out than the wanted share.
+             statistics, one standard error further out than the wanted share. Draws of a mean, variance or
+             correlation over fewer rows than one are counted at both of its limits, and those of variances are made
+             around fixed places (`measuring.moments` says why): for each combination of these, the least and the
+             greatest.
 joint range  Any other function of several measures (ABS, CASE, products), and levels too high for draws: the least and
              the greatest value over the intervals of all m measures, each of probability 1 - (1 - level) / m
              (Bonferroni), computed at their corners and at draws between them.
@@ -28,7 +31,7 @@ sums, totals of grouping sets) it is 1 - (1 - level) / G, which holds for all gr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, Final
@@ -37,16 +40,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from tacit.measuring.moments import PLACES, SPREADS
+from tacit.measuring.moments import draws as draws_of
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.numbers import LEVEL_MAX
-from tacit.query.estimates import estimated
-from tacit.query.finish import Groups, groups_of
+from tacit.query.estimates import AnswerGroups, estimated, groups_of, is_ratio, summed
+from tacit.query.measures import Estimate
 from tacit.query.plan import Plan
 from tacit.query.postprocess import ROW, source
 from tacit.query.question import Output, reads_noise
 from tacit.query.run import Noisy
-from tacit.query.scratch import array_of, evaluate
+from tacit.query.scratch_database import array_of, evaluate
 from tacit.query.whole_numbers import SATURATION, axis_sums, scaled
 
 DRAWS: Final = 4_000
@@ -63,7 +68,11 @@ CORNERS_MAX: Final = 2**10
 NOISE_MAX: Final = 2**24
 """How many numbers of noise are drawn at most for one measure of one column."""
 
+OPEN_MAX: Final = 4
+"""Of how many columns both limits are combined, where draws have no rows."""
+
 DRAW: Final = "draw_"
+OPEN: Final = "open_"
 
 _SMOOTH: Final = (
     exp.Column, exp.Literal, exp.Null, exp.DataType, exp.Identifier, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Div,
@@ -149,7 +158,7 @@ class _Column:
     """One noisy column of an answer, and the groups of the rows that are shown."""
 
     plan: Plan
-    groups: Groups
+    groups: AnswerGroups
     at: NDArray[np.int64]
     output: Output
     level: float
@@ -216,13 +225,13 @@ class _Column:
 
     def _points(self) -> NDArray[np.int64]:
         """Return values of the noise of the one measure, from end to end of its interval."""
-        reach, room = self._half_width(self.measures[0]), SIMULATED_MAX // len(self.at)
+        reach, room = self._half_width(self.measures[0]), self._room // len(self.at)
         count = max(3, min(POINTS, room, 2 * reach + 1))
         return np.unique(np.rint(np.linspace(-reach, reach, count)).astype(np.int64))
 
     def _box(self) -> dict[int, NDArray[np.int64]]:
         """Return noise within the intervals of all measures at once: draws, and the corners."""
-        room = SIMULATED_MAX // len(self.at)
+        room = self._room // len(self.at)
         reaches = {index: self._half_width(index, len(self.measures)) for index in self.measures}
         drawn = self._drawn(min(DRAWS, room))
         inside = np.all([np.abs(drawn[index][:, 0]) <= reach for index, reach in reaches.items()], axis=0)
@@ -235,8 +244,16 @@ class _Column:
     def _draws(self) -> int:
         """Return how many draws there is room for; a window is computed over all groups, also those not shown."""
         rows = len(self.groups.added) if self._is_window else len(self.at)
-        room = min(SIMULATED_MAX // rows, NOISE_MAX // int(self.groups.added[self.at].sum()))
+        room = min(self._room // rows, NOISE_MAX // int(self.groups.added[self.at].sum()))
         return min(max(DRAWS, math.ceil(TAIL_DRAWS / self.tail)), room)
+
+    @property
+    def _room(self) -> int:
+        """How many rows are computed under each of the assumptions, of which there are so many at most."""
+        estimates = [self.plan.answers[index].estimate for index in _aggregates(self.output.value.tree)]
+        ratios = [one for one in estimates if one is not None and is_ratio(one)]
+        places = len(PLACES) if any(one.function in SPREADS for one in ratios) else 1
+        return SIMULATED_MAX // (places << min(len(ratios), OPEN_MAX))
 
     def _drawn(self, count: int) -> dict[int, NDArray[np.int64]]:
         """Return draws of the noise of each measure: (draws, rows); (draws, 1) where all rows can have the same."""
@@ -263,39 +280,110 @@ class _Column:
         """Return, over the draws, the least and the greatest value of each row but for `outside` on either side."""
         at = np.arange(len(self.groups.added)) if self._is_window else self.at
         draws = len(next(iter(offsets.values())))
+        measures: list[Any] = [None] * len(self.groups.measures)
+        for index, noise in offsets.items():
+            measures[index] = np.broadcast_to(without_noise(self.groups.measures[index][at], noise), (draws, len(at)))
+        tree = self._tree
+        found = [self._under(one, tree, at, measures, outside) for one in self._assumptions(tree, measures)]
+        return [_hull(spans) for spans in zip(*found, strict=True)]
+
+    @property
+    def _tree(self) -> exp.Expr:
+        """The value over draws: windows stay within a draw, and their ratios are columns of their own, named w0, w1."""
         tree = self.output.value.tree.copy()
         for window in tree.find_all(exp.Window):
+            for column in window.this.find_all(exp.Column):
+                if (one := self._estimate(column.name)) is not None and is_ratio(one):
+                    column.set("this", exp.to_identifier(f"w{column.name[1:]}"))
             window.set("partition_by", [*(window.args.get("partition_by") or ()), exp.column(DRAW)])
-        table = self._table(tree, at, draws, offsets)
+        return tree
+
+    def _estimate(self, name: str) -> Estimate | None:
+        """Return how the aggregate of a column is computed from measures, None if the column is none."""
+        return self.plan.answers[int(name[1:])].estimate if name.startswith(("a", "w")) else None
+
+    def _assumptions(self, tree: exp.Expr, measures: Sequence[Any]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Yield draws of ratios, by column: for each place of means, all combinations of limits of draws without rows.
+
+        Columns of which all draws have rows, and those beyond `OPEN_MAX`, stand at their greatest value.
+        """
+        names = sorted({column.name for column in tree.find_all(exp.Column)})
+        columns = {name: one for name in names if (one := self._estimate(name)) is not None and is_ratio(one)}
+        is_open = [name for name, one in columns.items() if (measures[one.measures[0]] < 1).any()][:OPEN_MAX]
+        drawn = {
+            name: draws_of(one.function, one.grids, summed(one, measures), self.tail) for name, one in columns.items()
+        }
+        found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+        for _ in PLACES if any(one.function in SPREADS for one in columns.values()) else PLACES[:1]:
+            found |= {name: ends for name, one in drawn.items() if (ends := next(one, None)) is not None}
+            for corner in product((0, 1), repeat=len(is_open)):
+                end = dict(zip(is_open, corner, strict=True))
+                yield {name: ends[end.get(name, 1)] for name, ends in found.items()}
+
+    def _under(
+        self,
+        assumed: dict[str, NDArray[Any]],
+        tree: exp.Expr,
+        at: NDArray[np.int64],
+        measures: Sequence[Any],
+        outside: int,
+    ) -> list[tuple[float, float] | None]:
+        """Return the ends of each row over the draws, under what is assumed of them."""
+        draws = len(next(one for one in measures if one is not None))
+        table = self._table(tree, at, draws, measures, assumed)
         if self.output.column is not None:  # no expression that a database would have to compute
             values = table[self.output.column].astype(np.float64).reshape(draws, -1)
             ends = np.partition(values, [outside, draws - 1 - outside], axis=0)[[outside, draws - 1 - outside]]
-            return [Interval(*pair) for pair in ends.T.tolist()]
-        inner = source(self.plan.question, list(table)).select(ROW, exp.alias_(exp.cast(tree, "DOUBLE"), "o"))
-        shares = f"[{(outside + 0.5) / draws!r}, {1 - (outside + 0.5) / draws!r}]"
-        sql = f"SELECT {ROW}, quantile_disc(o, {shares}) FROM ({inner.sql(dialect='duckdb')}) AS s GROUP BY {ROW}"
-        found = dict(evaluate(sql, table))
+            return [(low, high) for low, high in ends.T.tolist()]
+        inner = source(self.plan.question, list(table)).select(ROW, OPEN, exp.alias_(exp.cast(tree, "DOUBLE"), "o"))
+        share = (outside + 0.5) / draws
+        shown = ", ".join(
+            f"quantile_disc(CASE WHEN o IS NULL AND {OPEN} THEN DOUBLE '{sign}inf' ELSE o END, {at_share!r})"
+            for sign, at_share in (("-", share), ("", 1 - share))
+        )
+        sql = f"SELECT {ROW}, {shown} FROM ({inner.sql(dialect='duckdb')}) AS s GROUP BY {ROW}"
+        found = {row: (low, high) for row, low, high in evaluate(sql, table)}
         rows = self.at.tolist() if self._is_window else range(len(self.at))
-        return [Interval(*pair) if (pair := found[row]) is not None else None for row in rows]
+        return [pair if (pair := found[row])[0] is not None else None for row in rows]
 
     def _table(
-        self, tree: exp.Expr, at: NDArray[np.int64], draws: int, offsets: dict[int, NDArray[np.int64]]
+        self,
+        tree: exp.Expr,
+        at: NDArray[np.int64],
+        draws: int,
+        measures: Sequence[Any],
+        assumed: dict[str, NDArray[Any]],
     ) -> dict[str, NDArray[Any]]:
         """Return the columns that a value is computed from, for each draw and each of some groups."""
-        measures: list[Any] = [None] * len(self.groups.measures)
-        for index, noise in offsets.items():
-            values = without_noise(self.groups.measures[index][at], noise)
-            measures[index] = np.broadcast_to(values, (draws, len(at))).ravel()
         table: dict[str, NDArray[Any]] = {}
+        is_open = np.zeros((draws, len(at)), dtype=bool)
         for name in sorted({column.name for column in tree.find_all(exp.Column)} - {DRAW}):
-            place = int(name[1:])
-            if name.startswith("a"):
-                estimate, kind = self.plan.answers[place].estimate, self.plan.question.aggregates[place].kind
+            place, estimate = int(name[1:]), self._estimate(name)
+            if name in assumed:
+                assert estimate is not None
+                table[name] = assumed[name].ravel()
+                is_open |= measures[estimate.measures[0]] < 1
+            elif name.startswith("a"):
                 assert estimate is not None  # private choices have no interval
-                table[name] = array_of(estimated(estimate, measures, kind))
+                kind = self.plan.question.aggregates[place].kind
+                flat: list[Any] = [one.ravel() if one is not None else None for one in measures]
+                table[name] = array_of(estimated(estimate, flat, kind))
             else:
                 column = self.groups.keys[place] if name.startswith("k") else self.groups.totals[place]
                 table[name] = np.tile(array_of(column)[at], draws)
         table[ROW] = np.tile(np.arange(len(at)), draws)
         table[DRAW] = np.repeat(np.arange(draws), len(at))
+        if self._is_window:  # a window reads other groups of its draw
+            is_open[:] = is_open.any(axis=1, keepdims=True)
+        # NULL is then what was divided by 0, otherwise what a guard leaves out
+        table[OPEN] = is_open.ravel() & (tree.find(exp.Div) is not None)
         return table
+
+
+def _hull(spans: Sequence[tuple[float, float] | None]) -> Interval | None:
+    """Return the interval of all spans, None where there is none or it has no end."""
+    known = [span for span in spans if span is not None]
+    if not known:
+        return None
+    low, high = min(low for low, _ in known), max(high for _, high in known)
+    return Interval(low, high) if math.isfinite(low) and math.isfinite(high) else None

@@ -1,6 +1,6 @@
 """The size of an answer to SQL in its written form, from public facts: groups, keys, measures and choices.
 
-Not here: the limit itself and what it is for (`ledger.answer_size`).
+Not here: the limit itself and what it is for (`ledger.permits`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, Final
 
-from tacit.ledger.answer_size import INTEGER_BYTES, written_bytes
+from tacit.ledger.permits import INTEGER_BYTES, written_bytes
 from tacit.query.keys import Domain
 from tacit.query.ranked import Ranked
 

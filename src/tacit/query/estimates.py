@@ -1,38 +1,60 @@
-"""From noisy measures to the aggregates that were asked for; post-processing, so nothing here costs or protects.
+"""From noisy measures to the rows that were asked for; post-processing, so nothing here costs privacy.
 
-A mean divides a noisy sum around the middle of the interval by a noisy count of at least 1, and is put back into the
-interval; variances are kept between 0 and the greatest possible, correlations between -1 and 1. Counts and sums are
-shown as they come, also below 0: they are unbiased, and so are their totals.
+Counts and sums are shown as they come, also below 0: they are unbiased, and so are their totals. All others are
+functions of noisy sums (`measuring.moments`).
+
+From what was released to the answer that was asked for: arithmetic, HAVING, ORDER BY, LIMIT, windows, totals.
+
+All of it is post-processing: it reads released numbers alone, and repeating it costs nothing. Expressions over
+aggregates are evaluated by a database of its own that holds nothing but the noisy columns.
+Not here: how far the numbers may lie from those without noise (`answer_intervals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.measuring.moments import FUNCTIONS
 from tacit.privacy.tables import Kind
-from tacit.query.measures import Estimate, Steps
-from tacit.query.whole_numbers import added, scaled
+from tacit.query.grouping_sets import sizes
+from tacit.query.measures import Estimate
+from tacit.query.plan import Plan
+from tacit.query.postprocess import selected
+from tacit.query.run import Noisy
+from tacit.query.scratch_database import array_of, evaluate
+from tacit.query.whole_numbers import added, axis_sums, scaled
 
 Numbers = NDArray[Any]
 
 
 def estimated(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Numbers:
     """Return an aggregate for each group (or for each simulated draw), from arrays of its measures."""
+    if is_ratio(estimate):
+        return FUNCTIONS[estimate.function](estimate.grids, summed(estimate, measures))
     chosen = [measures[place] for place in estimate.measures]
-    if estimate.function in ("count", "units", "distinct"):
+    if estimate.function != "sum":
         return chosen[0]
-    if estimate.function == "sum":
-        grid, total = estimate.grids[0], chosen[-1]
-        if len(chosen) == 2:  # shared with a mean: the sum around the centre, and the rows, each of them a centre more
-            total = added(total, scaled(chosen[0], grid.shift))
-        if kind is Kind.INTEGER:
-            return scaled(total, int(grid.step)) if grid.step >= 1 else _halved(total)
-        return np.asarray(total * float(grid.step), dtype=np.float64)
-    return _MOMENTS[estimate.function](estimate, [one.astype(np.float64) for one in chosen])
+    grid, total = estimate.grids[0], chosen[-1]
+    if len(chosen) == 2:  # shared with a mean: the sum around the centre, and the rows, each of them a centre more
+        total = added(total, scaled(chosen[0], grid.shift))
+    if kind is Kind.INTEGER:
+        return scaled(total, int(grid.step)) if grid.step >= 1 else _halved(total)
+    return np.asarray(total * float(grid.step), dtype=np.float64)
+
+
+def is_ratio(estimate: Estimate) -> bool:
+    """Whether an aggregate is divided by a noisy count."""
+    return estimate.function in FUNCTIONS
+
+
+def summed(estimate: Estimate, measures: Sequence[Numbers]) -> list[NDArray[np.float64]]:
+    """Return the sums of a ratio, from arrays of all measures."""
+    return [measures[place].astype(np.float64) for place in estimate.measures]
 
 
 def _halved(total: Numbers) -> Numbers:
@@ -41,56 +63,79 @@ def _halved(total: Numbers) -> Numbers:
     return np.asarray(half + (total & half & 1))
 
 
-def _mean(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:
-    count, total = measures
-    grid = estimate.grids[0]
-    mean = float(grid.centre) + float(grid.step) * total / np.maximum(count, 1.0)
-    return _inside(mean, grid)
+@dataclass(frozen=True, slots=True)
+class AnswerGroups:
+    """The groups of an answer, with those of grouping sets: keys, noisy measures, and how many were added up."""
+
+    keys: tuple[list[Any], ...]
+    measures: tuple[NDArray[np.int64], ...]
+    choices: tuple[list[Any], ...]
+    added: NDArray[np.int64]
+    totals: tuple[NDArray[np.int64], ...] = ()
+    """For each key, 1 where the group is a total over it, as GROUPING says; only where there are grouping sets."""
 
 
-def _variance(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:
-    """The population's variance in the units of the value."""
-    rows, total, squares = np.maximum(measures[0], 1.0), measures[1], measures[2]
-    grid, shift = estimate.grids[0], estimate.square[0]
-    in_steps = squares / rows + shift - (total / rows) ** 2
-    return np.asarray(np.clip(in_steps, 0.0, float(grid.reach) ** 2) * float(grid.step) ** 2)
+def groups_of(plan: Plan, noisy: Noisy) -> AnswerGroups:
+    """Return the groups of the answer; totals of grouping sets are sums of what was released, or released as such."""
+    sets = plan.question.sets
+    if not sets:
+        return AnswerGroups(noisy.keys, noisy.measures, noisy.choices, np.ones(noisy.groups, dtype=np.int64))
+    if plan.sets_apart:
+        cells = sizes(plan.domains or (), sets)
+        totals_of = tuple(
+            np.repeat(np.array([axis not in kept for kept in sets], dtype=np.int64), cells)
+            for axis in range(len(plan.question.keys))
+        )
+        return AnswerGroups(noisy.keys, noisy.measures, (), np.ones(noisy.groups, dtype=np.int64), totals_of)
+    shape = tuple(len(domain.values) for domain in plan.domains or ())
+    keys: list[list[Any]] = [[] for _ in shape]
+    measures: list[list[NDArray[np.int64]]] = [[] for _ in noisy.measures]
+    added, totals = [], [list[NDArray[np.int64]]() for _ in shape]
+    for kept in sets:
+        dropped = tuple(axis for axis in range(len(shape)) if axis not in kept)
+        for index, column in enumerate(noisy.measures):
+            measures[index].append(axis_sums(column.reshape(shape), dropped).ravel())
+        size = int(np.prod([shape[axis] for axis in kept], dtype=np.int64))
+        places = np.indices([shape[axis] if axis in kept else 1 for axis in range(len(shape))]).reshape(len(shape), -1)
+        for axis, domain in enumerate(plan.domains or ()):
+            keys[axis] += [domain.values[at] if axis in kept else None for at in places[axis]]
+            totals[axis].append(np.full(size, int(axis not in kept), dtype=np.int64))
+        added.append(np.full(size, int(np.prod(shape, dtype=np.int64)) // size, dtype=np.int64))
+    joined = tuple(np.concatenate(column) for column in measures)
+    return AnswerGroups(tuple(keys), joined, (), np.concatenate(added), tuple(map(np.concatenate, totals)))
 
 
-def _sample(count: Numbers) -> Numbers:
-    """n / (n - 1), for at least two rows."""
-    rows: Numbers = np.maximum(count, 2.0)
-    return np.asarray(rows / (rows - 1))
+def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the rows of the answer, and from which group each was made (none, where several were merged)."""
+    rows, places = _of_groups(plan, noisy)
+    fields = [output.name for output in plan.question.outputs]
+    for step in plan.question.after:
+        columns = {f"o{index}": array_of([row[name] for row in rows]) for index, name in enumerate(fields)}
+        fields, places = [field.name for field in step.fields], []
+        rows = [dict(zip(fields, row, strict=True)) for row in evaluate(step.sql, columns)]
+    return rows, places
 
 
-def _covariance(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:
-    rows, one, other, product = np.maximum(measures[0], 1.0), *measures[1:4]
-    first, second = estimate.grids
-    reach = float(first.reach * second.reach)
-    in_steps = np.clip(product / rows - (one / rows) * (other / rows), -reach, reach)
-    return in_steps * float(first.step * second.step)
+def _of_groups(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the rows of the question itself, one a group, before any SELECT over them."""
+    groups = groups_of(plan, noisy)
+    question = plan.question
+    columns = _columns(plan, groups)
+    if question.shows_all:
+        shown = [columns[output.column or ""] for output in question.outputs]
+        names = [output.name for output in question.outputs]
+        lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in shown]
+        rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
+        return rows, list(range(len(rows)))
+    return selected(question, columns, len(groups.added))
 
 
-def _correlation(estimate: Estimate, measures: Sequence[Numbers]) -> Numbers:
-    rows = np.maximum(measures[0], 1.0)
-    spreads = []
-    for total, squares, shift, grid in zip(measures[1:3], measures[4:6], estimate.square, estimate.grids, strict=True):
-        in_steps = squares / rows + shift - (total / rows) ** 2
-        spreads.append(np.sqrt(np.maximum(in_steps, 1.0)) * float(grid.step))
-    return np.clip(_covariance(estimate, measures[:4]) / (spreads[0] * spreads[1]), -1.0, 1.0)
-
-
-def _inside(values: Numbers, grid: Steps) -> Numbers:
-    range_ = grid.value.range
-    return np.clip(values, float(range_.lower), float(range_.upper)) if range_ is not None else values
-
-
-_MOMENTS: Final[Mapping[str, Callable[[Estimate, Sequence[Numbers]], Numbers]]] = {
-    "avg": _mean,
-    "var_pop": _variance,
-    "var_samp": lambda estimate, measures: _variance(estimate, measures) * _sample(measures[0]),
-    "stddev_pop": lambda estimate, measures: np.sqrt(_variance(estimate, measures)),
-    "stddev_samp": lambda estimate, measures: np.sqrt(_variance(estimate, measures) * _sample(measures[0])),
-    "covar_pop": _covariance,
-    "covar_samp": lambda estimate, measures: _covariance(estimate, measures) * _sample(measures[0]),
-    "corr": _correlation,
-}
+def _columns(plan: Plan, groups: AnswerGroups) -> dict[str, Any]:
+    columns: dict[str, Any] = {f"k{index}": column for index, column in enumerate(groups.keys)}
+    columns |= {f"g{index}": column for index, column in enumerate(groups.totals)}
+    for index, (answer, aggregate) in enumerate(zip(plan.answers, plan.question.aggregates, strict=True)):
+        if answer.choice is not None:
+            columns[f"a{index}"] = groups.choices[answer.choice]
+        elif answer.estimate is not None:
+            columns[f"a{index}"] = estimated(answer.estimate, groups.measures, aggregate.kind)
+    return columns

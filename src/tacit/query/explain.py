@@ -10,9 +10,9 @@ from tacit.engines.dialects import duckdb
 from tacit.mechanisms import Exponential, Laplace
 from tacit.privacy import notation
 from tacit.privacy.figures import at_most
+from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.query.answer_intervals import without_interval
 from tacit.query.plan import Plan, Write
-from tacit.query.price import LEVEL
 from tacit.query.ranked import CELLS_MAX, Ranked
 
 
@@ -71,12 +71,12 @@ def noise_in_words(plan: Plan, index: int, *, is_waiting: bool = False) -> str:
         return f"{law} noise of scale {factor} times its sensitivity, which depends on the bounds"
     scale = at_most(float(f"{float(noise.scale) * float(step):.9g}"))  # without what shares are rounded by
     width = at_most(plan.price.half_width(index) * float(step))
-    return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {LEVEL:.0%}"
+    return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {DEFAULT_LEVEL:.0%}"
 
 
 def choice_in_words(plan: Plan, choice: Ranked, mechanism: Exponential) -> str:
     """Return how far a private choice may lie from what it stands for, in rows, which does not depend on the data."""
-    missed = choice.rows_missed(mechanism, LEVEL, None if plan.is_ranged else CELLS_MAX)
+    missed = choice.rows_missed(mechanism, DEFAULT_LEVEL, None if plan.is_ranged else CELLS_MAX)
     rows, side = f"{missed:,} row{'s' if missed != 1 else ''}", "above" if choice.function == "max" else "below"
     half = choice.cells.half_width if plan.is_ranged else f"half of a {CELLS_MAX:,}th of the bounds that are learnt"
     if choice.function == "mode":
@@ -87,7 +87,7 @@ def choice_in_words(plan: Plan, choice: Ranked, mechanism: Exponential) -> str:
         found = f"at most {rows} lie {f'more than {half} ' if half else ''}{side} it"
     tail = min(choice.share, 1 - choice.share) if choice.function == "quantile" else 1  # of the rows lie beyond it
     least = math.ceil(missed / tail) if tail else missed
-    return f"{found} (at {LEVEL:.0%}); a group with fewer than {least:,} rows, or none, gets any value"
+    return f"{found} (at {DEFAULT_LEVEL:.0%}); a group with fewer than {least:,} rows, or none, gets any value"
 
 
 def about_intervals(plan: Plan) -> list[str]:

@@ -24,12 +24,12 @@ from tacit.privacy.tables import Kind
 from tacit.query.conditions import condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, conjuncts
-from tacit.query.relations import Scope, Source
+from tacit.query.relations import FromItem, FromScope
 from tacit.query.row_limits import named_fields, require_few_joined, require_room
 from tacit.query.scalars import Bind
 
-BinderOf = Callable[[Scope], Bind]
-Limit = Callable[[Scope], Scope]
+BinderOf = Callable[[FromScope], Bind]
+Limit = Callable[[FromScope], FromScope]
 Pairs = Sequence[tuple[Expression, Expression]]
 
 
@@ -67,7 +67,7 @@ class Joining:
         return [one.name for one in self.node.args.get("using") or ()]
 
 
-def joined(left: Scope, right: Scope, joining: Joining) -> Scope:
+def joined(left: FromScope, right: FromScope, joining: Joining) -> FromScope:
     """Return the scope of two joined ones."""
     side, place = joining.side, joining.place
     for one in (left, right):  # engines choose which of them they hold
@@ -95,7 +95,7 @@ def joined(left: Scope, right: Scope, joining: Joining) -> Scope:
     tree = left.tree.copy()
     tree.append("joins", _engine_join(right, trees, side))
     kept, merged = _merged(left, right, joining)
-    scope = Scope(
+    scope = FromScope(
         _sources(kept, merged, side),
         tree,
         _rows(left, right, multiplies),
@@ -107,7 +107,7 @@ def joined(left: Scope, right: Scope, joining: Joining) -> Scope:
     return _counted_public(scope, left, right, pairs)
 
 
-def _compared(left: Scope, right: Scope, joining: Joining) -> list[tuple[Expression, Expression]]:
+def _compared(left: FromScope, right: FromScope, joining: Joining) -> list[tuple[Expression, Expression]]:
     """Return the columns that a join sets equal."""
     bind = joining.binder(_both(left, right, joining))
     pairs = [*_pairs(joining.parts, bind), *_equals(left, right, joining)]
@@ -116,7 +116,7 @@ def _compared(left: Scope, right: Scope, joining: Joining) -> list[tuple[Express
     return pairs
 
 
-def _conditions(left: Scope, right: Scope, joining: Joining) -> list[exp.Expression]:
+def _conditions(left: FromScope, right: FromScope, joining: Joining) -> list[exp.Expression]:
     """Return what ON and USING demand, as trees."""
     bind = joining.binder(_both(left, right, joining))
     trees = [condition(part, bind, joining.text, "a join's condition").tree for part in joining.parts]
@@ -124,17 +124,17 @@ def _conditions(left: Scope, right: Scope, joining: Joining) -> list[exp.Express
     return [*trees, *(exp.EQ(this=one.tree.copy(), expression=other.tree.copy()) for one, other in equal)]
 
 
-def _both(left: Scope, right: Scope, joining: Joining) -> Scope:
+def _both(left: FromScope, right: FromScope, joining: Joining) -> FromScope:
     kept, merged = _merged(left, right, joining)
     return replace(left, sources=(*kept.sources, *merged.sources))
 
 
-def _equals(left: Scope, right: Scope, joining: Joining) -> list[tuple[Expression, Expression]]:
+def _equals(left: FromScope, right: FromScope, joining: Joining) -> list[tuple[Expression, Expression]]:
     names = joining.node.args.get("using") or ()
     return [_equal(left, right, name, joining.binder, joining.text) for name in names]
 
 
-def _limited(left: Scope, right: Scope, joining: Joining) -> tuple[Scope, Scope]:
+def _limited(left: FromScope, right: FromScope, joining: Joining) -> tuple[FromScope, FromScope]:
     """Limit the rows of a unit on each side that has no limit, unless one side has a single row of each.
 
     What the query demands of one side alone is demanded before, so that the rows which are kept are among those.
@@ -149,7 +149,7 @@ def _limited(left: Scope, right: Scope, joining: Joining) -> tuple[Scope, Scope]
     return left, right
 
 
-def _filtered(scope: Scope, parts: Sequence[exp.Expression], joining: Joining) -> Scope:
+def _filtered(scope: FromScope, parts: Sequence[exp.Expression], joining: Joining) -> FromScope:
     """Return a scope with those conditions applied that are about its own rows alone."""
     bind = joining.binder(scope)
     for part in parts:
@@ -162,19 +162,21 @@ def _filtered(scope: Scope, parts: Sequence[exp.Expression], joining: Joining) -
     return scope
 
 
-def _meets_one(scope: Scope, other: Scope, pairs: Pairs) -> bool:
+def _meets_one(scope: FromScope, other: FromScope, pairs: Pairs) -> bool:
     """Whether a row of the one meets at most one row of the other: the columns that identify those are compared."""
     own = {source.fields[name].text for source in other.sources for name in source.units}
     equal = {two.text for pair in pairs for one, two in (pair, pair[::-1]) if _is_pair(scope, one, other, two)}
     return any(key <= equal | own for key in other.unique)
 
 
-def _is_pair(scope: Scope, one: Expression, other: Scope, two: Expression) -> bool:
+def _is_pair(scope: FromScope, one: Expression, other: FromScope, two: Expression) -> bool:
     same = one.kind is two.kind  # as doubles, different integers can be equal
     return same and _owner(scope, one) is not None and _owner(other, two) is not None
 
 
-def _counted_private(scope: Scope, left: Scope, right: Scope, pairs: Pairs, side: str, place: Place | None) -> Scope:
+def _counted_private(
+    scope: FromScope, left: FromScope, right: FromScope, pairs: Pairs, side: str, place: Place | None
+) -> FromScope:
     """Return a join of private rows with the limit on those of one unit."""
     kept = side == "LEFT"
     if _meets_one(left, right, pairs):
@@ -196,7 +198,7 @@ def _counted_private(scope: Scope, left: Scope, right: Scope, pairs: Pairs, side
     return require_few_joined(found, place)
 
 
-def _counted_public(scope: Scope, left: Scope, right: Scope, pairs: Pairs) -> Scope:
+def _counted_public(scope: FromScope, left: FromScope, right: FromScope, pairs: Pairs) -> FromScope:
     """Return a join with public rows with the limit on those of one unit; of public rows alone, on all of them."""
     if right.unit is not None:
         left, right = right, left  # the private side first
@@ -209,7 +211,7 @@ def _counted_public(scope: Scope, left: Scope, right: Scope, pairs: Pairs) -> Sc
     return replace(scope, fan_out=left.fan_out * times, most=most, unique=_together(left, right))
 
 
-def _together(left: Scope, right: Scope) -> frozenset[frozenset[str]]:
+def _together(left: FromScope, right: FromScope) -> frozenset[frozenset[str]]:
     """Return what identifies a pair of rows: what identifies both of them."""
     return frozenset(one | other for one in left.unique for other in right.unique)
 
@@ -226,7 +228,7 @@ def _side(join: exp.Join, text: Text) -> str:
 
 
 def _equal(
-    left: Scope, right: Scope, name: exp.Identifier, binder: BinderOf, text: Text
+    left: FromScope, right: FromScope, name: exp.Identifier, binder: BinderOf, text: Text
 ) -> tuple[Expression, Expression]:
     one, other = (binder(scope)(exp.Column(this=name.copy())) for scope in (left, right))
     if one.kind is not other.kind:
@@ -236,13 +238,13 @@ def _equal(
     return one, other
 
 
-def _merged(left: Scope, right: Scope, joining: Joining) -> tuple[Scope, Scope]:
+def _merged(left: FromScope, right: FromScope, joining: Joining) -> tuple[FromScope, FromScope]:
     if joining.side == "RIGHT":
         return _without(left, joining.using), right
     return left, _without(right, joining.using)
 
 
-def _without(scope: Scope, using: Sequence[str]) -> Scope:
+def _without(scope: FromScope, using: Sequence[str]) -> FromScope:
     """Hide the columns that USING merges into those of the other side, which is the one whose rows are kept."""
     hidden = frozenset(name.lower() for name in using)
     sources = tuple(replace(source, hidden=source.hidden | hidden) for source in scope.sources)
@@ -268,14 +270,14 @@ def _only_bound(bind: Bind) -> Bind:
     return bound
 
 
-def _owner(scope: Scope, value: Expression) -> Source | None:
+def _owner(scope: FromScope, value: Expression) -> FromItem | None:
     names = {one.table for one in value.tree.find_all(exp.Column)}
     return next((source for source in scope.sources if names == {source.alias}), None)
 
 
 def _require_unit(
-    left: Scope,
-    right: Scope,
+    left: FromScope,
+    right: FromScope,
     pairs: Sequence[tuple[Expression, Expression]],
     side: str,
     place: Place | None,
@@ -297,7 +299,7 @@ def _require_unit(
     )
 
 
-def _rows(left: Scope, right: Scope, multiplies: bool) -> int | None:
+def _rows(left: FromScope, right: FromScope, multiplies: bool) -> int | None:
     """Return the greatest number of joined rows of a unit, where that is known."""
     if left.unit is not None and right.unit is not None:
         known = left.rows_per_unit is not None and right.rows_per_unit is not None
@@ -306,7 +308,7 @@ def _rows(left: Scope, right: Scope, multiplies: bool) -> int | None:
     return None if multiplies else private.rows_per_unit
 
 
-def _keeps_rows(left: Scope, right: Scope, pairs: Sequence[tuple[Expression, Expression]]) -> bool:
+def _keeps_rows(left: FromScope, right: FromScope, pairs: Sequence[tuple[Expression, Expression]]) -> bool:
     """Whether a private row meets at most one public row: the columns that identify those are all compared."""
     if (left.unit is None) == (right.unit is None):
         return False
@@ -323,7 +325,7 @@ def _keeps_rows(left: Scope, right: Scope, pairs: Sequence[tuple[Expression, Exp
     return bool(table.identified_by) and all(fields[name.lower()] in own for name in table.identified_by)
 
 
-def _as_stored(public: Scope) -> Iterator[exp.Expression]:
+def _as_stored(public: FromScope) -> Iterator[exp.Expression]:
     """Yield conditions by which rows that clamping made alike do not match: what identifies is as it is stored."""
     source = public.sources[0]
     for name in source.table.identified_by if source.table is not None else ():
@@ -333,13 +335,13 @@ def _as_stored(public: Scope) -> Iterator[exp.Expression]:
             yield exp.EQ(this=stored.copy(), expression=read.tree.copy())
 
 
-def _engine_join(right: Scope, trees: Sequence[exp.Expression], side: str) -> exp.Join:
+def _engine_join(right: FromScope, trees: Sequence[exp.Expression], side: str) -> exp.Join:
     clause = right.tree.args["from_"].this.copy()
     on = exp.and_(*trees) if trees else None
     return exp.Join(this=clause, side=side or None, kind=None if on is not None else "CROSS", on=on)
 
 
-def _sources(left: Scope, right: Scope, side: str) -> tuple[Source, ...]:
+def _sources(left: FromScope, right: FromScope, side: str) -> tuple[FromItem, ...]:
     """Return the items of a join; what a side has no partner for is NULL there, and its unit is the other side's."""
     if side == "LEFT":
         return (*left.sources, *map(_nullable, right.sources))
@@ -348,6 +350,6 @@ def _sources(left: Scope, right: Scope, side: str) -> tuple[Source, ...]:
     return (*left.sources, *right.sources)
 
 
-def _nullable(source: Source) -> Source:
+def _nullable(source: FromItem) -> FromItem:
     fields = {name: replace(value, nullable=True, makes_null=True) for name, value in source.fields.items()}
     return replace(source, fields=fields, unit=None)

@@ -22,14 +22,14 @@ from typing import Final
 import numpy as np
 from sqlglot import exp
 
-from tacit.engines.declared import TYPES
+from tacit.engines.relations import TYPES
 from tacit.privacy.bounds import Categories, Category
 from tacit.privacy.errors import NotInCatalog
-from tacit.privacy.tables import Kind
+from tacit.privacy.tables import Kind, listed
 from tacit.query.expressions import Constant, Expression
 from tacit.query.question import Question
-from tacit.query.relations import Scope
-from tacit.query.scratch import TABLE, evaluate
+from tacit.query.relations import FromScope
+from tacit.query.scratch_database import TABLE, evaluate
 
 RANGE_MAX: Final = 10_000
 """How long a range of whole numbers or days may be to count as a list of public values."""
@@ -57,14 +57,15 @@ def _digest(values: tuple[Constant, ...], kind: Kind) -> str:
 
 def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:
     """Return the public values of every key, or None if one of them has none."""
-    stated = {name.lower(): Categories(values).values for name, values in given.items()}
+    stated = {name.lower(): Categories(values) for name, values in given.items()}
     used: set[str] = set()
     found: list[Domain | None] = []
     for index, key in enumerate(question.keys):
         names = {key.tree.name.lower(), key.text.lower(), *question.names_of_key(index)} & set(stated)
         if names:
             used |= names
-            found.append(Domain(stated[names.pop()], restricts=True))
+            name = names.pop()
+            found.append(Domain(listed(name, key.kind, stated[name]).values, restricts=True))
         else:
             computed = None if _is_plain(key) else image(key, question.scope)
             values = computed or public_values(key)
@@ -96,7 +97,7 @@ def public_values(key: Expression) -> tuple[Constant, ...] | None:
     return None
 
 
-def image(key: Expression, scope: Scope) -> tuple[Constant, ...] | None:
+def image(key: Expression, scope: FromScope) -> tuple[Constant, ...] | None:
     """Return what an expression of columns with public values can give, by evaluating it on all of them."""
     columns = sorted({(one.table, one.name) for one in key.tree.find_all(exp.Column)})
     fields = [_field(scope, alias, name) for alias, name in columns]
@@ -117,11 +118,12 @@ def image(key: Expression, scope: Scope) -> tuple[Constant, ...] | None:
         return exp.cast(exp.column(f"x{index}"), TYPES[fields[index].kind])  # type: ignore[union-attr]
 
     tree = exp.select(exp.alias_(key.tree.transform(replaced), "v")).distinct().from_(TABLE)
-    found = [row[0] for row in evaluate(tree.sql(dialect="duckdb"), table)]
+    rows = evaluate(tree.sql(dialect="duckdb"), table)
+    found = [value + 0.0 if isinstance(value, float) else value for (value,) in rows]  # of the two zeros one
     return tuple(sorted(value for value in found if value is not None)) or (None,)
 
 
-def _field(scope: Scope, alias: str, name: str) -> Expression | None:
+def _field(scope: FromScope, alias: str, name: str) -> Expression | None:
     """Return the field that a column of the engine's tree belongs to."""
     for source in scope.sources:
         if source.alias == alias:
@@ -131,7 +133,7 @@ def _field(scope: Scope, alias: str, name: str) -> Expression | None:
     return None
 
 
-def _reads_categories(key: Expression, scope: Scope) -> bool:
+def _reads_categories(key: Expression, scope: FromScope) -> bool:
     """Whether a key is computed from a column with declared categories."""
     fields = [_field(scope, one.table, one.name) for one in key.tree.find_all(exp.Column)]
     return any(field is not None and field.listed is not None for field in fields)

@@ -18,6 +18,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.measuring.moments import square_offset
 from tacit.mechanisms.grid import Grid
 from tacit.privacy.errors import NotBounded
 from tacit.privacy.tables import Kind
@@ -81,6 +82,16 @@ class Steps:
         return self.shift * self.step
 
     @property
+    def lower(self) -> float:
+        """The lower end of the value's range."""
+        return float(require_range(self.value).lower)
+
+    @property
+    def upper(self) -> float:
+        """The upper end of the value's range."""
+        return float(require_range(self.value).upper)
+
+    @property
     def shifted(self) -> exp.Expression:
         """The engine's tree of the whole number."""
         return exp.paren(exp.Sub(this=self.tree.copy(), expression=_whole(self.shift)) if self.shift else self.tree)
@@ -129,8 +140,6 @@ class Estimate:
     weights: tuple[float, ...]
     """How much each measure's noise matters to the answer, the most important one counted 1."""
     grids: tuple[Steps, ...] = ()
-    square: tuple[int, ...] = ()
-    """What was taken off each square of steps to centre it."""
 
 
 class Measures:
@@ -180,9 +189,9 @@ class Measures:
         if aggregate.function in ("covar_pop", "covar_samp", "corr"):
             return self._second_of_two(aggregate, count)
         grid = _grid(aggregate.arguments[0], SQUARE_STEPS)
-        square, shift = self._square(grid, aggregate)
+        square = self._square(grid, aggregate)
         places = (count, self._first(grid, aggregate), square)
-        return Estimate(aggregate.function, places, (0.5, 0.7, 1.0), (grid,), (shift,))
+        return Estimate(aggregate.function, places, (0.5, 0.7, 1.0), (grid,))
 
     def _second_of_two(self, aggregate: Aggregate, count: int) -> Estimate:
         condition = aggregate.condition
@@ -192,14 +201,11 @@ class Measures:
         label = f"products of {aggregate.label}"
         cross = self.add(Measure(How.MEAN, label, condition, tree, -reach, reach, step=one.step * other.step))
         places = [count, self._first(one, aggregate), self._first(other, aggregate), cross]
-        weights, shifts = [0.5, 0.7, 0.7, 1.0], []
+        weights = [0.5, 0.7, 0.7, 1.0]
         if aggregate.function == "corr":
-            for grid in (one, other):
-                place, shift = self._square(grid, aggregate)
-                places.append(place)
-                weights.append(1.0)
-                shifts.append(shift)
-        return Estimate(aggregate.function, tuple(places), tuple(weights), (one, other), tuple(shifts))
+            places += [self._square(grid, aggregate) for grid in (one, other)]
+            weights += [1.0, 1.0]
+        return Estimate(aggregate.function, tuple(places), tuple(weights), (one, other))
 
     def _first(self, grid: Steps, aggregate: Aggregate) -> int:
         label = f"sum of {aggregate.label} around {_shown(grid.centre)}"
@@ -207,14 +213,13 @@ class Measures:
             Measure(How.MEAN, label, aggregate.condition, grid.tree, grid.low, grid.high, grid.shift, grid.step)
         )
 
-    def _square(self, grid: Steps, aggregate: Aggregate) -> tuple[int, int]:
-        top = grid.reach**2
-        shift = top // 2
+    def _square(self, grid: Steps, aggregate: Aggregate) -> int:
+        top, shift = grid.reach**2, square_offset(grid)
         squared = exp.Mul(this=grid.shifted, expression=grid.shifted)
         tree = exp.Sub(this=squared, expression=exp.Literal.number(shift))
         label = f"squares of {aggregate.label} around {_shown(grid.centre)}"
         measure = Measure(How.MEAN, label, aggregate.condition, tree, -shift, top - shift, step=grid.step**2)
-        return self.add(measure), shift
+        return self.add(measure)
 
 
 def _subject(aggregate: Aggregate) -> tuple[str, str]:

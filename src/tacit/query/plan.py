@@ -1,10 +1,10 @@
 """A priced plan: everything that is decided about a question before any data is touched.
 
 The passes, in their order, each one file: `parse` and `resolve` (names, units, allowed functions), `question` (keys,
-aggregates), `measures` (whole numbers with known ranges), `bound` (contributions), `price` (shares, noise, event),
-`rewrite` (the engine's statements); then the plan is proven to run for any data (`whole_numbers`, `postprocess`,
-`answer_size`, `row_limits`). `compile_` is their composition; what a preview shows is read off a plan, and so is
-public.
+aggregates), `measures` (whole numbers with known ranges), `contribution` (how far one unit moves them), `allocation`
+(shares, noise, event), `rewrite` (the engine's statements); then the plan is proven to run for any data
+(`whole_numbers`, `postprocess`, `answer_size`, `row_limits`). `compile_` is their composition; what a preview shows is
+read off a plan, and so is public.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.engines.dialects import duckdb
-from tacit.ledger.answer_size import ANSWER_BYTES_MAX, require_keepable
+from tacit.ledger.permits import require_keepable
 from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import truth_value
+from tacit.privacy.numbers import DEFAULT_LEVEL, truth_value
 from tacit.privacy.tables import Limits, Schema
-from tacit.query import postprocess, rewrite, sets
+from tacit.query import grouping_sets, postprocess, rewrite
 from tacit.query.aggregates import RANKED
+from tacit.query.allocation import Choice, Items, QueryPrice, Target, Tariff, priced
 from tacit.query.answer_size import answer_bytes, group_bytes
-from tacit.query.bound import Bounding, bound
+from tacit.query.contribution import Bounding, bound
 from tacit.query.expressions import Expression, Range
 from tacit.query.keys import Domain, domains
-from tacit.query.learn import UNKNOWN, WIDEST, Learnt, unbounded, with_ranges
+from tacit.query.learned_bounds import UNKNOWN, WIDEST, UnboundedValue, unbounded, with_ranges
 from tacit.query.measures import Estimate, How, Measure, Measures
 from tacit.query.parse import guarded
-from tacit.query.price import LEVEL, Choice, Items, Price, Target, Tariff, priced
 from tacit.query.question import Question, ask
 from tacit.query.ranked import Ranked, ranked
 from tacit.query.rewrite import Grouping
@@ -53,7 +53,7 @@ DEPTH_MAX: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PlanSettings:
     """What the caller may say beside the question: limits on contributions, public values of keys by column, and
     whether the groups that are not shown are added up in one more row."""
 
@@ -75,7 +75,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerSource:
     """Where an aggregate's answer comes from: an estimate from measures, or a private choice by its place."""
 
     estimate: Estimate | None = None
@@ -117,13 +117,13 @@ class Plan:
     """Every value of every key, if all are public; otherwise groups are selected."""
     measures: tuple[Measure, ...]
     choices: tuple[Ranked, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[AnswerSource, ...]
     bounding: Bounding
-    price: Price
+    price: QueryPrice
     statements: tuple[Statement, ...]
     learning: tuple[Statement, ...]
     """What is run first, to learn the bounds of the values in `missing`; the statements then have to wait for them."""
-    missing: tuple[Learnt, ...]
+    missing: tuple[UnboundedValue, ...]
     asked: Question
     """The question before bounds were put in the place of missing ones."""
     sets_apart: bool = False
@@ -173,7 +173,7 @@ class Plan:
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables that are read, in order."""
-        return tuple(sorted(self.question.tables))
+        return tuple(table.name for table in self.question.records)
 
     @property
     def left_out(self) -> list[str]:
@@ -193,7 +193,7 @@ class Plan:
         if self.domains is None:
             return None
         if self.sets_apart:
-            return sum(sets.sizes(self.domains, self.question.sets))
+            return sum(grouping_sets.sizes(self.domains, self.question.sets))
         return math.prod(len(domain.values) for domain in self.domains)
 
     @property
@@ -207,10 +207,10 @@ class Plan:
         return sum(trees.work(statement.tree) for statement in (*self.learning, *self.statements))
 
     @property
-    def answer_bytes(self) -> int:
-        """How many bytes the answer takes at most beside its frame; all there may be, where keys are selected."""
+    def answer_bytes(self) -> int | None:
+        """How many bytes the answer takes at most beside its frame; None where keys are selected."""
         sets = self.question.sets if self.sets_apart else [range(len(self.domains or ()))]
-        return ANSWER_BYTES_MAX if self.domains is None else answer_bytes(self.domains, sets, self.group_bytes)
+        return None if self.domains is None else answer_bytes(self.domains, sets, self.group_bytes)
 
     @property
     def group_bytes(self) -> int:
@@ -240,13 +240,13 @@ class Plan:
         return f"plan {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: Settings | None = None) -> Plan:
+def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings | None = None) -> Plan:
     """Turn SQL into a priced plan, without touching data."""
-    return plan_of(ask(sql, schema), schema, target, tariff, settings or Settings())
+    return plan_of(ask(sql, schema), schema, target, tariff, settings or PlanSettings())
 
 
 @guarded
-def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
+def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings) -> Plan:
     """Turn a question into a priced plan that can be run: whatever would fail later for any data is refused here."""
     having = [question.having.tree] if question.having is not None else []
     shown: list[exp.Expr] = [*(one.value.tree for one in question.outputs), *having, *question.order]
@@ -263,12 +263,11 @@ def _require_runnable(plan: Plan) -> None:
     """Raise unless the statements are exact and can be written, the noise can be drawn, and the answer be kept."""
     require_exact(plan.measures, plan.bounding)
     require_little_work(plan.work, plan.steps, plan.question.unit_rows)
-    if plan.domains is not None:
-        require_keepable(plan.answer_bytes)
+    require_keepable(plan.answer_bytes)
     _require_shallow([statement.tree for statement in (*plan.learning, *plan.statements)])
     try:
         for noise in (*plan.price.noises, *(one.noise for one in plan.price.bounds)):
-            noise.interval(LEVEL, np.zeros(1, dtype=np.int64))  # prepares the sampler
+            noise.interval(DEFAULT_LEVEL, np.zeros(1, dtype=np.int64))  # prepares the sampler
         _ = plan.price.selection and plan.price.selection.threshold
     except TooLarge as error:
         raise TooWide(
@@ -283,7 +282,7 @@ def _require_shallow(found: Sequence[exp.Expr]) -> None:
         raise NotSQL("the query is nested too deeply; give its parts names with WITH, or ask for less")
 
 
-def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
+def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings) -> Plan:
     """Measure the groups by all keys; totals of grouping sets, if there are any, are sums of them."""
     known = domains(question, settings.keys or {})
     groups = math.prod(len(domain.values) for domain in known) if known is not None else None
@@ -309,7 +308,7 @@ def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tarif
         raise NotAllowed(
             "this shows public keys alone and asks nothing of the data", accepted="add an aggregate such as COUNT(*)"
         )
-    level = question.row_level(groups, LEVEL) or LEVEL
+    level = question.row_level(groups, DEFAULT_LEVEL) or DEFAULT_LEVEL
     price = priced(items, target, tariff, lambda one: _width(one, answers, missing, level))
     statements = tuple(_statements(ranged, known, measures, choices, bounding))
     first = tuple(_learning(question, known, missing, bounding))
@@ -329,7 +328,7 @@ def _of_groups(question: Question, schema: Schema, target: Target, tariff: Tarif
     )
 
 
-def _of_sets(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: Settings) -> Plan:
+def _of_sets(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings) -> Plan:
     """Measure the finest groups and add them up, or each grouping set by itself: whichever has the lower error.
 
     Both are priced, and no data are touched. The error is the mean variance over all numbers that are shown, relative
@@ -342,7 +341,7 @@ def _of_sets(question: Question, schema: Schema, target: Target, tariff: Tariff,
         together = _of_groups(question, schema, target, tariff, settings)
     except TooWide as error:
         wide = error
-    cells = sets.sizes(known, question.sets) if known is not None and not unbounded(question) else []
+    cells = grouping_sets.sizes(known, question.sets) if known is not None and not unbounded(question) else []
     if not cells or sum(cells) > GROUPS_MAX or (together is not None and target.error is not None):
         if together is None:
             raise wide  # type: ignore[misc]  # one of the two is there
@@ -353,12 +352,12 @@ def _of_sets(question: Question, schema: Schema, target: Target, tariff: Tariff,
     _require_additive(known, measures, choices)
     items = Items(measures, weights, (), False, bounding, times=len(question.sets))
     price = priced(items, target, tariff, lambda one: _width(one, answers, ()))
-    if together is not None and not sets.is_better(price, together.price, known, question.sets):
+    if together is not None and not grouping_sets.is_better(price, together.price, known, question.sets):
         return together
     grouping = _grouping(question, known, bounding)
     every = tuple(range(len(measures)))
     statements = tuple(
-        Statement("sums", rewrite.additive(sets.part(grouping, kept), measures, units=False), every, kept=kept)
+        Statement("sums", rewrite.additive(grouping_sets.part(grouping, kept), measures, units=False), every, kept=kept)
         for kept in question.sets
     )
     return Plan(
@@ -396,16 +395,16 @@ def _owners(question: Question, schema: Schema) -> Limits:
 
 def _answers(
     question: Question,
-) -> tuple[tuple[Measure, ...], tuple[Ranked, ...], tuple[Answer, ...], tuple[float, ...]]:
+) -> tuple[tuple[Measure, ...], tuple[Ranked, ...], tuple[AnswerSource, ...], tuple[float, ...]]:
     """Return what is measured and chosen, how each aggregate follows from it, and the weights of the measures."""
     collected, choices, answers = Measures(question.aggregates), dict[str, Ranked](), []
     for aggregate in question.aggregates:
         if aggregate.function in RANKED or aggregate.function == "mode":
             choice = ranked(aggregate)
             choices.setdefault(choice.key, choice)
-            answers.append(Answer(choice=list(choices).index(choice.key)))
+            answers.append(AnswerSource(choice=list(choices).index(choice.key)))
         else:
-            answers.append(Answer(collected.estimate(aggregate)))
+            answers.append(AnswerSource(collected.estimate(aggregate)))
     weights = [0.0] * len(collected.list)
     for answer in answers:
         if answer.estimate is not None:
@@ -430,7 +429,9 @@ def _require_sums(measures: Sequence[Measure], choices: Sequence[Ranked]) -> Non
         )
 
 
-def _width(price: Price, answers: Sequence[Answer], missing: Sequence[Learnt], level: float = LEVEL) -> float:
+def _width(
+    price: QueryPrice, answers: Sequence[AnswerSource], missing: Sequence[UnboundedValue], level: float = DEFAULT_LEVEL
+) -> float:
     """Return the half-width of the first answer that is a measure by itself."""
     if missing:
         raise NotAllowed("error= needs declared bounds, and those of this question are learnt", accepted="use epsilon=")
@@ -466,7 +467,7 @@ def _statements(
 
 
 def _learning(
-    question: Question, known: tuple[Domain, ...] | None, missing: Sequence[Learnt], bounding: Bounding
+    question: Question, known: tuple[Domain, ...] | None, missing: Sequence[UnboundedValue], bounding: Bounding
 ) -> Iterator[Statement]:
     if missing:
         grouping = _grouping(question, known, bounding)

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotSQL
 from tacit.query.question import Question
-from tacit.query.scratch import TABLE, TYPES, array_of, evaluate
+from tacit.query.scratch_database import TABLE, TYPES, array_of, evaluate
 
 ROW: Final = "row_number_"
 

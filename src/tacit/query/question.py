@@ -15,15 +15,14 @@ from sqlglot import exp
 
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, ShowsUnits, TooWide
-from tacit.privacy.tables import Kind, Schema
-from tacit.query import within
-from tacit.query.after import Field, Outer, outer
+from tacit.privacy.tables import Kind, Schema, Table
+from tacit.query import per_unit
 from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
-from tacit.query.answer_windows import ordered, over_answer
 from tacit.query.conditions import condition, no_value, without_window
 from tacit.query.expressions import Expression, Range
+from tacit.query.outer_select import Field, Outer, ordered, outer, over_answer
 from tacit.query.parse import Text, guarded, only, parse, rows_named, written
-from tacit.query.relations import Aliases, Scope
+from tacit.query.relations import Aliases, FromScope
 from tacit.query.resolve import NO_CTES, Resolver
 from tacit.query.row_limits import require_short, require_small
 from tacit.query.scalars import Bind, literal, scalar
@@ -54,7 +53,7 @@ class Output:
 class Question:
     """What is asked, with nothing decided yet about bounds and noise."""
 
-    scope: Scope
+    scope: FromScope
     keys: tuple[Expression, ...]
     aggregates: tuple[Aggregate, ...]
     outputs: tuple[Output, ...]
@@ -67,8 +66,8 @@ class Question:
     """Which keys each grouping set keeps; empty for a plain GROUP BY."""
     after: tuple[Outer, ...] = ()
     """SELECTs over the answer, from the innermost outwards."""
-    tables: frozenset[str] = frozenset()
-    """Every table that is read, also by a subquery in a condition."""
+    records: tuple[Table, ...] = ()
+    """Every table that is read, also by a subquery in a condition, as it was registered when the question was asked."""
     datasets: frozenset[str] = frozenset()
     """The data sets of the private ones among them; a question about several is refused, and the one pays."""
     cuts: tuple[str, ...] = ()
@@ -161,7 +160,7 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
         raise _about_nobody()
     if len(set(query.find_all(exp.AggFunc))) > AGGREGATES_MAX:  # before each of them is looked at
         raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates")
-    resolver = Resolver(schema, text, Aliases(), within.grouped, within.window, names=_names(query))
+    resolver = Resolver(schema, text, Aliases(), per_unit.grouped, per_unit.window, names=_names(query))
     ctes = resolver.ctes(query, NO_CTES)
     scope = resolver.scope(query, ctes)
     if scope.unit is None:
@@ -174,7 +173,7 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
         question,
-        tables=frozenset(table.name for table in tables),
+        records=tuple(tables),
         datasets=frozenset(table.dataset for table in tables if table.is_private),
         cuts=tuple(resolver.cuts),
         unit_rows=max(resolver.unit_rows),
@@ -248,7 +247,7 @@ def _only_source(query: exp.Select) -> exp.Select | None:
 class _Reader:
     """Reads the SELECT list and what follows it, collecting aggregates on the way."""
 
-    def __init__(self, text: Text, scope: Scope, bind: Bind, query: exp.Select) -> None:
+    def __init__(self, text: Text, scope: FromScope, bind: Bind, query: exp.Select) -> None:
         self.text, self.scope, self.bind, self.query = text, scope, bind, query
         self.aggregates: list[Aggregate] = []
         self.nodes, self.sets = self._grouping()
@@ -407,7 +406,7 @@ class _Reader:
             return [], ()
         special = (exp.Rollup, exp.Cube, exp.GroupingSets)
         if not any(isinstance(one, special) for one in group.expressions):
-            return within.group_nodes(self.query, self.scope, self.text), ()
+            return per_unit.group_nodes(self.query, self.scope, self.text), ()
         nodes: list[exp.Expression] = []
         factors = [self._sets_of(one, nodes) for one in group.expressions]
         sets = [tuple(sorted({index for part in choice for index in part})) for choice in product(*factors)]
@@ -433,7 +432,7 @@ class _Reader:
         )
         found = []
         for item in inner:
-            one = within.meant(item, self.query, self.scope, self.text)
+            one = per_unit.meant(item, self.query, self.scope, self.text)
             texts = [known.sql() for known in nodes]
             if one.sql() not in texts:
                 nodes.append(one)

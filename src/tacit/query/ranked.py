@@ -60,7 +60,7 @@ SHARE_STEPS: Final = 2**12
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class Candidates:
     """The candidates: `count` cells of `width` from `lower` on, or the values of a list."""
 
     lower: Fraction
@@ -101,7 +101,7 @@ class Ranked:
     value: Expression
     condition: Expression | None
     share: Fraction
-    cells: Cells
+    cells: Candidates
     label: str
 
     @property
@@ -190,15 +190,15 @@ def ranked(aggregate: Aggregate) -> Ranked:
                 f"{aggregate.label} chooses among listed values",
                 accepted=f"declare up to {CELLS_MAX:,} categories, or bounds of a short range",
             )
-        cells = Cells(Fraction(0), Fraction(1), len(values), value.kind, values)
+        cells = Candidates(Fraction(0), Fraction(1), len(values), value.kind, values)
     else:
         range_ = require_range(value, aggregate.label)
         whole = value.kind in (Kind.INTEGER, Kind.DATE)
         if whole and range_.upper - range_.lower < CELLS_MAX:
-            cells = Cells(range_.lower, Fraction(1), int(range_.upper - range_.lower) + 1, value.kind)
+            cells = Candidates(range_.lower, Fraction(1), int(range_.upper - range_.lower) + 1, value.kind)
         else:
             width = Fraction(float((range_.upper - range_.lower) / CELLS_MAX)) or Fraction(1, 2**20)
-            cells = Cells(range_.lower, width, CELLS_MAX, value.kind)
+            cells = Candidates(range_.lower, width, CELLS_MAX, value.kind)
     share = aggregate.share if aggregate.share is not None else Fraction(0)
     return Ranked(aggregate.function, value, aggregate.condition, share, cells, aggregate.label)
 

@@ -19,7 +19,7 @@ from tacit.query.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FromItem:
     """One item of a FROM clause: the analyst's name for it, and its fields by name in lower case."""
 
     name: str
@@ -39,10 +39,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class FromScope:
     """What a FROM clause offers, with its WHERE."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[FromItem, ...]
     tree: exp.Select
     """SELECT (nothing yet) FROM ... WHERE ... for the engine."""
     rows_per_unit: int | None = None
@@ -51,7 +51,7 @@ class Scope:
     them; present only where a unit has no more rows here than there."""
     tables: frozenset[str] = frozenset()
     """Every table whose rows are offered, public ones too."""
-    outer: tuple[Source, ...] = ()
+    outer: tuple[FromItem, ...] = ()
     """In a subquery that is about a row outside, what that row offers: looked at for names that are not found here."""
     fan_out: int = 1
     """How many rows there are here at most for each row that a unit has in storage; of public rows, how many at all."""
@@ -77,7 +77,7 @@ class Scope:
             for name in source.units
         )
 
-    def where(self, condition: Expression) -> Scope:
+    def where(self, condition: Expression) -> FromScope:
         """Keep the rows for which a condition is true."""
         if condition.tree == exp.true():
             return self
@@ -85,7 +85,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class UnitRows:
     """A query whose result has rows that belong to units: columns `c0`, `c1`, ... and `_unit`."""
 
     tree: exp.Query
@@ -95,16 +95,16 @@ class Relation:
     is_private: bool
     rows_per_unit: int | None = None
     has_stored: bool = False
-    """Whether there is a column `_rows`, as `Scope.stored`."""
+    """Whether there is a column `_rows`, as `FromScope.stored`."""
     tables: frozenset[str] = frozenset()
     units: frozenset[int] = frozenset()
     """The columns that are the unit itself."""
     fan_out: int = 1
-    """As `Scope.fan_out`."""
+    """As `FromScope.fan_out`."""
     most: int | None = None
-    """As `Scope.most`."""
+    """As `FromScope.most`."""
     unique: frozenset[frozenset[int]] = frozenset()
-    """As `Scope.unique`, by columns."""
+    """As `FromScope.unique`, by columns."""
 
 
 class Aliases:
@@ -146,7 +146,7 @@ def selected_from(tree: exp.Query, alias: str) -> exp.Select:
     return exp.select().from_(item, copy=False)
 
 
-def project(scope: Scope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:
+def project(scope: FromScope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:
     """Return SELECT values AS c0, c1, ..., unit AS _unit of a scope."""
     items = [exp.alias_(value.copy(), f"c{index}") for index, value in enumerate(values)]
     if scope.unit is not None:

@@ -10,18 +10,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.engines.dialects import duckdb
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
+from tacit.pipeline import Quote
 from tacit.privacy.errors import Unavailable
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import level_of
+from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
 from tacit.query.answer_intervals import intervals
+from tacit.query.estimates import finished, groups_of
 from tacit.query.explain import Line, about_intervals, choice_in_words, explain, noise_in_words
-from tacit.query.finish import finished, groups_of
 from tacit.query.plan import Plan, Write
-from tacit.query.price import LEVEL
 from tacit.query.run import Noisy
 
 ROWS_SHOWN: Final = 50
@@ -34,36 +34,23 @@ GUESSED: Final = "no range of {label} holds enough rows to stand out from the no
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Preview(Cost):
-    """What a question would be charged, exactly, and how wide its intervals would be; a Cost, and nothing is spent.
-
-    It equals the Cost that is then charged.
-    """
+class Preview(Quote):
+    """What a question would be charged, exactly, and how wide its intervals would be; a Cost, and nothing is spent."""
 
     widths: Mapping[str, float | None] = field(default_factory=dict)
     """For each noisy column the half-width of its 95 % interval, None where it depends on the data or there is none."""
-    is_released: bool = False
-    """Whether the same question was answered before, so that asking again costs nothing."""
     lines: tuple[Line, ...] = ()
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Cost):
-            return NotImplemented
-        return (self.epsilon, self.delta, self.rho) == (other.epsilon, other.delta, other.rho)
-
-    def __hash__(self) -> int:
-        return hash((self.epsilon, self.delta, self.rho))
-
     @classmethod
-    def of(cls, plan: Plan, cost: Cost, write: Write, *, is_released: bool) -> Preview:
+    def of(cls, plan: Plan, quote: Quote, write: Write) -> Preview:
         """Return the preview of a plan."""
-        return cls(cost.epsilon, cost.delta, cost.rho, widths_of(plan), is_released, tuple(explain(plan, write)))
+        return cls(**quote.facts, widths=widths_of(plan), lines=tuple(explain(plan, write)))
 
 
 def widths_of(plan: Plan) -> dict[str, float | None]:
     """Return the half-width of each noisy column that does not depend on the data."""
     found: dict[str, float | None] = {}
-    level = plan.question.row_level(plan.groups, LEVEL)
+    level = plan.question.row_level(plan.groups, DEFAULT_LEVEL)
     if plan.question.after:
         return dict.fromkeys(plan.question.columns)
     for output in plan.question.outputs:
@@ -117,7 +104,7 @@ class Release:
 
     @property
     def counted(self) -> str:
-        """How much of each unit is counted, in words; what a unit has beyond that is left out."""
+        """How much of each unit is counted, in words; further rows are left out."""
         return self._plan.bounding.in_words
 
     @property
@@ -125,7 +112,7 @@ class Release:
         """The names of the columns."""
         return self._plan.question.columns
 
-    def intervals(self, level: float = LEVEL) -> list[dict[str, Interval | None]]:
+    def intervals(self, level: float = DEFAULT_LEVEL) -> list[dict[str, Interval | None]]:
         """Return, for each row and each noisy number, where the number without noise lies with probability `level`.
 
         Without noise, but with each unit bounded as the card says. None where no interval is known.
@@ -226,9 +213,9 @@ def _few_rows(plan: Plan, noisy: Noisy) -> list[str]:
 def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: bool = False, is_cut: bool = False) -> str:
     """Return in plain language what an answer protects, how, and what it cost."""
     sentences = [
-        f"Protected is each unit of {' and '.join(plan.datasets)} with everything it contributed; between "
+        f"Each unit of {' and '.join(plan.datasets)} is protected with everything it contributed; between "
         f"neighbouring data sets {plan.bounding.relation.in_words}.",
-        f"Counted are at most {plan.bounding.in_words}; what a unit has beyond that is left out.",
+        f"Counted are at most {plan.bounding.in_words}; further rows are left out.",
         *(f"{cut[0].upper()}{cut[1:]}; the rest is left out." for cut in plan.question.cuts),
     ]
     for index, measure in enumerate(plan.measures):

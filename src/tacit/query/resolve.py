@@ -14,21 +14,32 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.declared import ends
 from tacit.engines.protocol import ROWS
+from tacit.engines.relations import ends
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
+from tacit.privacy.near_names import did_you_mean
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import joins, members, row_limits
+from tacit.query import joins, row_limits, semi_joins
 from tacit.query.conditions import condition, no_value
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, called, conjuncts, only
-from tacit.query.relations import Aliases, Relation, Scope, Source, column, project, registered, stored_of, unit_of
+from tacit.query.relations import (
+    Aliases,
+    FromItem,
+    FromScope,
+    UnitRows,
+    column,
+    project,
+    registered,
+    stored_of,
+    unit_of,
+)
 from tacit.query.scalars import Bind, scalar
 from tacit.query.scalars.trees import CHARACTERS_READ, standing_for, weighed
 
-Ctes = Mapping[str, Relation]
+Ctes = Mapping[str, UnitRows]
 NO_CTES: Final[Ctes] = MappingProxyType({})
 
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "distinct", "order")
@@ -41,8 +52,8 @@ class Resolver:
     schema: Schema
     text: Text
     aliases: Aliases
-    grouped: Callable[[Resolver, exp.Select, Ctes], Relation]
-    window: Callable[[exp.Window, Scope, Bind, Text], Expression]
+    grouped: Callable[[Resolver, exp.Select, Ctes], UnitRows]
+    window: Callable[[exp.Window, FromScope, Bind, Text], Expression]
     orders: dict[tuple[str, ...], str] = field(default_factory=dict)
     """For the rows of each SELECT, by the aliases of its tables, the one order in which windows number them."""
     names: frozenset[str] | None = None
@@ -71,7 +82,7 @@ class Resolver:
             known[cte.alias.lower()] = replace(relation, names=tuple(names)) if names else relation
         return known
 
-    def scope(self, select: exp.Select, ctes: Ctes) -> Scope:
+    def scope(self, select: exp.Select, ctes: Ctes) -> FromScope:
         """Return what the FROM clause of a SELECT offers, with its WHERE applied."""
         where = select.args.get("where")
         scope = self.offered(select, list(conjuncts(where.this)) if where is not None else [], ctes)
@@ -79,7 +90,7 @@ class Resolver:
             scope = scope.where(self.condition(where.this, self.binder(scope, ctes)))
         return scope
 
-    def offered(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Ctes) -> Scope:
+    def offered(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Ctes) -> FromScope:
         """Return what the FROM clause of a SELECT offers; the parts of its WHERE are not applied, but tie tables."""
         clause = select.args.get("from_")
         if clause is None:
@@ -94,11 +105,11 @@ class Resolver:
         self.unit_rows.append(row_limits.unit_rows(scope))
         return row_limits.require_few(scope, self.text.place(clause))  # engines reorder joins, so at the end
 
-    def hold(self, scope: Scope, values: Iterable[Expression], node: exp.Expr) -> None:
+    def hold(self, scope: FromScope, values: Iterable[Expression], node: exp.Expr) -> None:
         """Note that an engine holds values of all rows of a scope, or raise TooWide if they are too long."""
         self.held.append(row_limits.require_room(scope, values, self.text.place(node)))
 
-    def limited(self, scope: Scope, what: str = "joined", keys: Sequence[Expression] = ()) -> Scope:
+    def limited(self, scope: FromScope, what: str = "joined", keys: Sequence[Expression] = ()) -> FromScope:
         """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
         names = [source.table.name if source.table else source.name for source in scope.sources if source.unit]
         alike = f" with equal {' and '.join(one.tree.name for one in keys)}" if keys else ""
@@ -106,7 +117,7 @@ class Resolver:
         self.cuts[f"{most} of {' and '.join(names)}{alike} are {what}"] = None
         return row_limits.limited(scope, self.aliases.next(), self.names, keys)
 
-    def binder(self, scope: Scope, ctes: Ctes = NO_CTES) -> Bind:
+    def binder(self, scope: FromScope, ctes: Ctes = NO_CTES) -> Bind:
         """Return what turns a node into the value of a row of the scope."""
 
         def bind(node: exp.Expression) -> Expression:
@@ -115,12 +126,12 @@ class Resolver:
             if isinstance(node, exp.Paren):
                 return bind(node.this)
             if isinstance(node, exp.In) and node.args.get("query") is not None:
-                return members.member(self, node, scope, bind, ctes)
+                return semi_joins.member(self, node, scope, bind, ctes)
             if isinstance(node, exp.Window):
                 self.hold(scope, row_limits.named_fields(scope, None), node)
                 return self._numbered(node, self.window(node, scope, bind, self.text), scope)
             if isinstance(node, exp.Exists):
-                return members.exists(self, node, scope, ctes)
+                return semi_joins.exists(self, node, scope, ctes)
             if isinstance(node, exp.Subquery | exp.Query):
                 raise no_value(node, self.text)
             if isinstance(node, exp.AggFunc):
@@ -137,7 +148,7 @@ class Resolver:
         """Return a condition; anything that is not true or false is refused."""
         return condition(node, bind, self.text)
 
-    def field(self, scope: Scope, node: exp.Column) -> Expression:
+    def field(self, scope: FromScope, node: exp.Column) -> Expression:
         """Return the value of a column, by its name and the name of its table if that is said."""
         only(node, ("this", "table"), self.text)
         if isinstance(node.this, exp.Star):
@@ -157,11 +168,10 @@ class Resolver:
                 f"{self._at(node)}{node.name} is in several tables; write the table before it", name=node.name
             )
         known = sorted({name for source in (*scope.sources, *scope.outer) for name in source.names})
-        raise NotInCatalog(
-            f"{self._at(node)}no column is called {node.sql()}; there is {', '.join(known)}", name=node.name
-        )
+        instead = did_you_mean(node.name, known, f"there is {', '.join(known)}")
+        raise NotInCatalog(f"{self._at(node)}no column is called {node.sql()}; {instead}", name=node.name)
 
-    def relation(self, query: exp.Expression, ctes: Ctes) -> Relation:
+    def relation(self, query: exp.Expression, ctes: Ctes) -> UnitRows:
         """Return a subquery as rows that belong to units."""
         if isinstance(query, exp.Subquery):
             only(query, ("this", "alias"), self.text)
@@ -197,7 +207,7 @@ class Resolver:
                     place=self.text.place(query),
                 )
         tree = project(scope, [field.tree for field in fields], distinct=distinct is not None)
-        return Relation(
+        return UnitRows(
             tree,
             names,
             fields,
@@ -212,7 +222,7 @@ class Resolver:
         )
 
     def projections(
-        self, query: exp.Select, scope: Scope, bind: Bind
+        self, query: exp.Select, scope: FromScope, bind: Bind
     ) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
         """Return the names and values of a SELECT list over rows, with stars spelled out."""
         pairs: list[tuple[str, Expression]] = []
@@ -225,7 +235,7 @@ class Resolver:
                 pairs.append((item.alias_or_name or f"column{len(pairs)}", bind(inner)))
         return tuple(name for name, _ in pairs), tuple(value for _, value in pairs)
 
-    def _starred(self, item: exp.Expression, scope: Scope) -> Iterator[tuple[str, Expression]]:
+    def _starred(self, item: exp.Expression, scope: FromScope) -> Iterator[tuple[str, Expression]]:
         table = item.table.lower() if isinstance(item, exp.Column) else ""
         for source in scope.sources:
             if not table or source.name.lower() == table:
@@ -233,7 +243,7 @@ class Resolver:
                     if table or name.lower() not in source.hidden:
                         yield name, source.fields[name.lower()]
 
-    def _item(self, item: exp.Expression, ctes: Ctes) -> Scope:
+    def _item(self, item: exp.Expression, ctes: Ctes) -> FromScope:
         """Return one item of a FROM clause as a scope of its own."""
         if isinstance(item, exp.Subquery):
             only(item, ("this", "alias", "joins"), self.text)
@@ -263,7 +273,7 @@ class Resolver:
             raise NotInCatalog(f"{self._at(item)}{error.message}", name="table", value=item.name) from None
         return base(table, item.alias_or_name, alias, self.schema)
 
-    def _numbered(self, node: exp.Window, value: Expression, scope: Scope) -> Expression:
+    def _numbered(self, node: exp.Window, value: Expression, scope: FromScope) -> Expression:
         """Refuse a second order in which rows are numbered.
 
         Rows that are alike in all columns stand in any order in each window, so that two windows could pair their
@@ -285,7 +295,7 @@ class Resolver:
         place = self.text.place(node)
         return f"at {place.line}:{place.column}: " if place else ""
 
-    def _union(self, query: exp.Union, ctes: Ctes) -> Relation:
+    def _union(self, query: exp.Union, ctes: Ctes) -> UnitRows:
         if query.args.get("distinct"):
             raise MixesUnits(
                 "UNION removes duplicates across units", accepted="write UNION ALL", place=self.text.place(query)
@@ -313,7 +323,7 @@ class Resolver:
         fan_out = left.fan_out + right.fan_out
         if left.is_private and fan_out > row_limits.AMPLIFICATION_MAX:
             raise TooWide(f"UNION ALL puts {fan_out:,} rows together for each row", place=self.text.place(query))
-        return Relation(
+        return UnitRows(
             tree,
             left.names,
             tuple(fields),
@@ -327,7 +337,7 @@ class Resolver:
         )
 
 
-def base(table: Table, name: str, alias: str, schema: Schema) -> Scope:
+def base(table: Table, name: str, alias: str, schema: Schema) -> FromScope:
     """Return a registered table as a scope."""
     fields, units, linked = {}, set(), links(table, schema)
     for one in table.columns:
@@ -343,7 +353,7 @@ def base(table: Table, name: str, alias: str, schema: Schema) -> Scope:
         fields[one.name.lower()] = replace(value, link=linked.get(one.name.lower()))
     unit = unit_of(alias) if table.is_private else None
     names = tuple(one.name for one in table.columns)
-    source = Source(name, fields, names, unit, table, alias, units=frozenset(units))
+    source = FromItem(name, fields, names, unit, table, alias, units=frozenset(units))
     tree = exp.select().from_(registered(table, alias))
     stored = stored_of(alias) if table.is_private else None
     most, tables = table.limits.rows_per_unit, frozenset({table.name})
@@ -351,7 +361,7 @@ def base(table: Table, name: str, alias: str, schema: Schema) -> Scope:
         rows = row_limits.PUBLIC_ROWS if table.rows is None else table.rows
         most = None
     unique = _identifying(table, fields, schema)
-    found = Scope((source,), tree, table.limits.rows_per_unit, stored, tables, unique=unique)
+    found = FromScope((source,), tree, table.limits.rows_per_unit, stored, tables, unique=unique)
     return replace(found, most=most, fan_out=1 if table.is_private else rows)
 
 
@@ -377,7 +387,7 @@ def _identifying(table: Table, fields: Mapping[str, Expression], schema: Schema)
     return frozenset(map(frozenset, found))
 
 
-def unique_columns(scope: Scope, fields: Sequence[Expression]) -> frozenset[frozenset[int]]:
+def unique_columns(scope: FromScope, fields: Sequence[Expression]) -> frozenset[frozenset[int]]:
     """Return which columns of a SELECT list identify rows of a unit, the unit's own column aside."""
     places = {field.text: index for index, field in reversed(list(enumerate(fields)))}
     own = {source.fields[name].text for source in scope.sources for name in source.units}
@@ -415,7 +425,7 @@ def declared_value(column: Column, reference: exp.Column) -> Expression:
     return Expression(tree, column.kind, range_, nullable=column.nullable, listed=listed)
 
 
-def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -> Scope:
+def derived(relation: UnitRows, name: str, alias: str, names: tuple[str, ...]) -> FromScope:
     """Return a subquery as a scope: its columns keep their facts and get new trees."""
     row_limits.require_small(name, relation.tree)
     row_limits.require_short(name, relation.fields)
@@ -427,21 +437,21 @@ def derived(relation: Relation, name: str, alias: str, names: tuple[str, ...]) -
     unit = unit_of(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
     units = frozenset(names[index].lower() for index in relation.units)
-    source = Source(name, fields, names, unit, None, alias, units=units)
+    source = FromItem(name, fields, names, unit, None, alias, units=units)
     stored = stored_of(alias) if relation.has_stored else None
     texts = [fields[shown.lower()].text for shown in names]
     unique = frozenset(frozenset(texts[index] for index in key) for key in relation.unique)
-    found = Scope((source,), tree, relation.rows_per_unit, stored, relation.tables)
+    found = FromScope((source,), tree, relation.rows_per_unit, stored, relation.tables)
     return replace(found, fan_out=relation.fan_out, most=relation.most, unique=unique)
 
 
-def _column_names(item: exp.Expression, relation: Relation) -> tuple[str, ...]:
+def _column_names(item: exp.Expression, relation: UnitRows) -> tuple[str, ...]:
     alias = item.args.get("alias")
     names = tuple(one.name for one in alias.columns) if alias is not None else ()
     return names if len(names) == len(relation.names) else relation.names
 
 
-def _without_stored(relation: Relation) -> exp.Query:
+def _without_stored(relation: UnitRows) -> exp.Query:
     """Return a relation's query without the column `_rows`, which says nothing about the rows of two together."""
     tree = relation.tree.copy()
     if relation.has_stored:

@@ -14,12 +14,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.query.bound import Bounding
+from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
-from tacit.query.learn import Learnt
+from tacit.query.learned_bounds import UnboundedValue
 from tacit.query.measures import How, Measure
 from tacit.query.ranked import WEIGHT, Ranked
-from tacit.query.relations import Scope, selected_from
+from tacit.query.relations import FromScope, selected_from
 from tacit.query.row_limits import ranked as _ranked
 from tacit.query.whole_numbers import SATURATION
 
@@ -30,7 +30,7 @@ UNITS: Final = "units"
 class Grouping:
     """The rows that a question is about, its keys, and the limits on each unit."""
 
-    scope: Scope
+    scope: FromScope
     keys: tuple[Expression, ...]
     bounding: Bounding
     listed: tuple[int, ...] = ()
@@ -150,7 +150,7 @@ def cells(grouping: Grouping, ranked: Ranked) -> exp.Select:
     return _weighed(grouping.where(ranked.condition), ranked.cell_tree)
 
 
-def bins(grouping: Grouping, value: Learnt) -> exp.Select:
+def bins(grouping: Grouping, value: UnboundedValue) -> exp.Select:
     """Return the statement that weighs the bins of a value over all rows, every unit with a weight of 1 in all."""
     alone = Bounding(1, 1, relation=grouping.bounding.relation, chooses_groups=False)
     return _weighed(Grouping(grouping.scope, (), alone), value.bin_tree)

@@ -2,8 +2,8 @@
 
 Joins multiply the rows of a unit by one another, and whoever asks may choose the unit: with n rows, a join of four
 tables on the unit has n^4, and the time that it takes is an exact answer. So every scope knows two public limits: how
-many rows there are for each row that a unit has in storage (`Scope.fan_out`), and how many it has in all, where that is
-limited (`Scope.most`). Both are worked out here and in `joins`:
+many rows there are for each row that a unit has in storage (`FromScope.fan_out`), and how many it has in all, where
+that is limited (`FromScope.most`). Both are worked out here and in `joins`:
 
                                         fan_out                             most
     a table                             1                                   its rows_per_unit, if declared
@@ -39,10 +39,10 @@ from sqlglot import exp
 
 from tacit.engines.protocol import ROWS, SALT, UNIT
 from tacit.privacy.errors import Place, TooWide
-from tacit.privacy.tables import Kind
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind, Table
 from tacit.query.expressions import Expression
-from tacit.query.relations import Scope, project, selected_from, unit_of
-from tacit.query.scalars.trees import COLUMN_SIZE, expanded, standing_for
+from tacit.query.relations import FromScope, project, selected_from, unit_of
+from tacit.query.scalars.trees import CHARACTERS_READ, COLUMN_SIZE, expanded, standing_for
 
 JOINED_ROWS_PER_UNIT: int = 64
 """How many rows of a unit are joined at most, of a side for which no limit was declared."""
@@ -61,7 +61,7 @@ HELD_STEPS: Final = 2
 """How many steps a character takes that is grouped, sorted or told apart: it is hashed, copied and compared."""
 
 WORK_MAX: Final = 2**30
-"""How many steps a question takes at most for one unit. `server.timing` says how long a step takes."""
+"""How many steps a question takes at most for one unit. `server.response_padding` says how long a step takes."""
 
 HELD_CHARACTERS_MAX: Final = 2**26
 """How many characters of one unit are grouped, sorted or told apart at most: 64 to 256 megabytes."""
@@ -80,7 +80,7 @@ PUBLIC_ROWS: Final = 10_000
 """How many rows a public table is taken to have whose number is not stated."""
 
 
-def require_few(scope: Scope, place: Place | None) -> Scope:
+def require_few(scope: FromScope, place: Place | None) -> FromScope:
     """Return a scope, or raise TooWide if too many rows could become of one stored row of a unit."""
     if scope.unit is not None and scope.fan_out > AMPLIFICATION_MAX:
         raise TooWide(
@@ -92,7 +92,7 @@ def require_few(scope: Scope, place: Place | None) -> Scope:
     return scope
 
 
-def require_few_joined(scope: Scope, place: Place | None) -> Scope:
+def require_few_joined(scope: FromScope, place: Place | None) -> FromScope:
     """Return a join of private rows, or raise TooWide if one unit could have too many of them."""
     if scope.most is not None and scope.most > JOINED_ROWS_MAX:
         raise TooWide(
@@ -104,10 +104,18 @@ def require_few_joined(scope: Scope, place: Place | None) -> Scope:
     return scope
 
 
-def unit_rows(scope: Scope) -> int:
+def unit_rows(scope: FromScope) -> int:
     """Return how many rows a unit has in a scope at most, if it has no more than STORED_ROWS in storage."""
     rows = scope.fan_out * STORED_ROWS
     return rows if scope.most is None else min(rows, scope.most)
+
+
+def limiting_steps(table: Table) -> int:
+    """Return the steps that one unit takes where its rows are chosen by a hash of all columns (`rows_per_unit`)."""
+    if table.limits.rows_per_unit is None:
+        return 0
+    texts = sum(1 for column in table.columns if column.kind is Kind.TEXT)
+    return STORED_ROWS * (len(table.columns) + texts * TEXT_LENGTH_MAX // CHARACTERS_READ)
 
 
 def require_little_work(work: int, steps: int, rows: int) -> None:
@@ -120,7 +128,7 @@ def require_little_work(work: int, steps: int, rows: int) -> None:
         )
 
 
-def require_room(scope: Scope, values: Iterable[Expression], place: Place | None = None) -> int:
+def require_room(scope: FromScope, values: Iterable[Expression], place: Place | None = None) -> int:
     """Return how many characters of one unit's texts are held, or raise TooWide if they could take too much memory."""
     characters = unit_rows(scope) * sum(_characters(scope, one) for one in values if one.kind is Kind.TEXT)
     if scope.unit is not None and characters > HELD_CHARACTERS_MAX:
@@ -153,7 +161,7 @@ def require_short(name: str, values: Iterable[Expression]) -> None:
         )
 
 
-def named_fields(scope: Scope, names: frozenset[str] | None) -> list[Expression]:
+def named_fields(scope: FromScope, names: frozenset[str] | None) -> list[Expression]:
     """Return the fields of a scope that a query names (None: all), and its units."""
     return [
         value
@@ -163,14 +171,14 @@ def named_fields(scope: Scope, names: frozenset[str] | None) -> list[Expression]
     ]
 
 
-def _characters(scope: Scope, value: Expression) -> int:
+def _characters(scope: FromScope, value: Expression) -> int:
     """Return how many characters are counted for a text; a column of a public table is taken to hold short ones."""
     public = {one.alias for one in scope.sources if one.table is not None and not one.table.is_private}
     is_public = isinstance(value.tree, exp.Column) and value.tree.table in public  # computed texts are as long as asked
     return min(value.length, PUBLIC_CHARACTERS) if is_public else value.length
 
 
-def _instead(scope: Scope | None = None) -> str:
+def _instead(scope: FromScope | None = None) -> str:
     """Return the ways out, the one that costs no noise first."""
     ways = ["add up each table by unit in a subquery first", "join on a foreign key", "state a smaller rows_per_unit"]
     for one in () if scope is None else scope.sources:
@@ -182,11 +190,11 @@ def _instead(scope: Scope | None = None) -> str:
     return f"{', '.join(ways[:-1])}, or {ways[-1]}"
 
 
-def _named(scope: Scope) -> str:
+def _named(scope: FromScope) -> str:
     return " and ".join(sorted(scope.tables))
 
 
-def require_few_pairs(scope: Scope, inner: Scope, place: Place | None) -> None:
+def require_few_pairs(scope: FromScope, inner: FromScope, place: Place | None) -> None:
     """Raise TooWide if a row would be compared with too many rows of a subquery, one by one."""
     rows = compared_rows(inner)
     if scope.fan_out * rows > AMPLIFICATION_MAX:
@@ -198,12 +206,12 @@ def require_few_pairs(scope: Scope, inner: Scope, place: Place | None) -> None:
         )
 
 
-def compared_rows(inner: Scope) -> int:
+def compared_rows(inner: FromScope) -> int:
     """Return with how many rows of a subquery one row is compared at most, one by one."""
     return max(inner.fan_out if inner.unit is None else inner.most or JOINED_ROWS_PER_UNIT, 1)
 
 
-def limited(scope: Scope, alias: str, names: frozenset[str] | None, keys: Sequence[Expression] = ()) -> Scope:
+def limited(scope: FromScope, alias: str, names: frozenset[str] | None, keys: Sequence[Expression] = ()) -> FromScope:
     """Return at most JOINED_ROWS_PER_UNIT rows of each unit (with equal keys), with the named columns (None: all)."""
     kept = [
         [(name, value) for name, value in source.fields.items() if names is None or name in names | source.units]
@@ -231,7 +239,7 @@ def limited(scope: Scope, alias: str, names: frozenset[str] | None, keys: Sequen
     )
     item = exp.alias_(exp.Subquery(this=tree), alias, table=True)
     most = None if keys else JOINED_ROWS_PER_UNIT
-    return Scope(
+    return FromScope(
         sources,
         exp.select().from_(item),
         scope.rows_per_unit,
@@ -243,7 +251,7 @@ def limited(scope: Scope, alias: str, names: frozenset[str] | None, keys: Sequen
     )
 
 
-def _first_rows(scope: Scope, values: Sequence[exp.Expression], keys: Sequence[exp.Column]) -> exp.Query:
+def _first_rows(scope: FromScope, values: Sequence[exp.Expression], keys: Sequence[exp.Column]) -> exp.Query:
     """Return SELECT c0, c1, ..., _unit of so many rows of each unit; units that have no more are not looked at."""
     columns = [exp.column(f"c{index}") for index in range(len(values))]
     shown = [*columns, exp.column(UNIT)]

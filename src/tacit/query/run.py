@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.protocol import SALT, Columns, Engine, Progress
-from tacit.ledger.answer_size import fitting
+from tacit.ledger.permits import fitting
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.tables import Kind
 from tacit.query.answer_size import key_bytes, written
 from tacit.query.expressions import Range
-from tacit.query.learn import learnt
+from tacit.query.learned_bounds import learnt
 from tacit.query.plan import Plan, Statement
 from tacit.query.rewrite import UNITS
 from tacit.query.whole_numbers import group_sums

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.errors import TooWide
-from tacit.query.bound import Bounding
+from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure
 
 SATURATION: Final = 2**62

@@ -9,15 +9,14 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import level_of
-from tacit.stats.funds import LEVEL
-from tacit.stats.plan import Noisy, Plan
+from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
 from tacit.stats.plots import Plot, plot_of
+from tacit.stats.statistic import Noisy, StatisticPlan
 
 ROWS_SHOWN: Final = 50
 NUMBERS: Final = ("value", "low", "high")
@@ -27,7 +26,7 @@ NUMBERS: Final = ("value", "low", "high")
 class Answer:
     """What was released of a statistic, and what it cost."""
 
-    def __init__(self, plan: Plan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str) -> None:
+    def __init__(self, plan: StatisticPlan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str) -> None:
         self.plan: Final = plan.known(noisy)
         self.noisy: Final = tuple(np.asarray(one) for one in noisy)
         """The released numbers from which value and interval are computed."""
@@ -65,7 +64,7 @@ class Answer:
         """What the parts of a key are called in `rows`, each differently and none like what is said of a number."""
         return distinct_names(self.plan.key_names)
 
-    def interval(self, level: float = LEVEL) -> Interval | None:
+    def interval(self, level: float = DEFAULT_LEVEL) -> Interval | None:
         """Return where the value without noise lies with probability `level`, each number of an array by itself.
 
         It covers the noise, not the chance by which people came to be in the data, nor rows that were left out because
@@ -95,12 +94,27 @@ class Answer:
         return self.plan.warnings(self.noisy)
 
     @property
+    def coverage(self) -> tuple[str, ...]:
+        """Which rows are in no cell or group, and where values beyond the outer edges are counted."""
+        return self.plan.coverage
+
+    @property
+    def hypothesis(self) -> str | None:
+        """The null hypothesis of a test, in words; None for other statistics."""
+        return self.plan.hypothesis
+
+    @property
+    def learnt_bounds(self) -> dict[str, list[float]]:
+        """The bounds that were learnt along with the answer, by column."""
+        return self.plan.learnt_bounds
+
+    @property
     def card(self) -> str:
         """What was released, in plain language."""
         sentences = [
             f"The {self.label}.",
             self._protected,
-            *(f"{line[0].upper()}{line[1:]}." for line in self.plan.lines),
+            *(f"{line[0].upper()}{line[1:]}." for line in (*self.plan.lines, *self.coverage)),
             *(f"Warning: {one}." for one in self.warnings),
             f"It cost {self.cost.in_words}."
             if self.cost.epsilon

@@ -1,6 +1,6 @@
 """Bounds for values of which nothing is known: `bounds(values)`, or `bounds="learn"` in any statistic that needs some.
 
-Promise and mechanism: `learnt`. Here bounds are the answer, for all of the funds.
+Promise and mechanism: `learned_bounds`. Here bounds are the answer, for all of the budget.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tacit.privacy.errors import WrongKind
 from tacit.privacy.events import Event
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
-from tacit.stats.asking import Asked, Survey
-from tacit.stats.learnt import Learning
-from tacit.stats.plan import Noisy, Plan
+from tacit.stats.learned_bounds import Learning
+from tacit.stats.preparation import Asked, Survey
 from tacit.stats.rows import Rows
+from tacit.stats.statistic import Noisy, StatisticPlan
 
 
 @dataclass(frozen=True)
-class LearntBounds(Plan):
+class BoundsAnswer(StatisticPlan):
     """A range in which most values lie, between powers of two."""
 
     learning: Learning
@@ -71,5 +71,5 @@ def bounds(values: Any, **asked: Unpack[Asked]) -> Answer:
     kind = survey.kind("value")
     if not kind.is_number:
         raise WrongKind(f"bounds are learnt for numbers, and {survey.name('value')} holds {kind} values")
-    learning = Learning.of(survey.column("value"), kind, survey.funds, survey.per_unit)
-    return survey.answered(LearntBounds(f"bounds of {survey.name('value')}", learning))
+    learning = Learning.of(survey.column("value"), kind, survey.allocation)
+    return survey.answered(BoundsAnswer(f"bounds of {survey.name('value')}", learning))

@@ -1,8 +1,14 @@
-"""Columns of arrays and frames as numpy arrays: the kind that their type declares, and where a value is missing.
+"""Columns of arrays and frames as numpy arrays, in the kind that is declared for them.
+
+Kinds of columns from what is stated about them: bounds, edges and keys are public, values are not.
+
+Numbers as bounds or edges state REAL, also if they are whole: bounds=(0, 10) is written for 2.5 as well as for 2, and
+no row may be lost for that. Who wants lists to be whole numbers says kind="integer", or gives an array of that type.
+Keys state the kind that all of them have.
 
 Promise: the kind of a column never depends on its values. A type of numpy, pandas, polars or Arrow declares it; Python
 lists, arrays of objects and pandas categories (whose type follows from the values in them) declare none, and get theirs
-from a stated fact (`column_kinds`). Each value is read by itself: one that does not fit the kind is missing, whatever
+from a stated fact (`kind_of_bounds`). Each value is read by itself: one that does not fit the kind is missing, whatever
 the other rows hold, so that no row changes how another one is read.
 
 Values of each kind: BOOLEAN bool; INTEGER int64 (beyond 64 bits: missing); REAL float64 (NaN: missing); TEXT objects
@@ -13,7 +19,7 @@ in engines).
 from __future__ import annotations
 
 import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,9 +30,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.values import refuse_masked
-from tacit.privacy.errors import WrongKind, WrongType
-from tacit.privacy.facts import INTEGER_MAX, INTEGER_MIN
-from tacit.privacy.tables import Kind
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import InvalidInput, TacitError, WrongKind, WrongType
+from tacit.privacy.tables import INTEGER_MAX, INTEGER_MIN, Kind
+
+LEARN: Final = "learn"
+_KEYS: Final = {"b": Kind.BOOLEAN, "i": Kind.INTEGER, "u": Kind.INTEGER, "U": Kind.TEXT, "T": Kind.TEXT}
+
+
+def kind_of_bounds(stated: Any) -> Kind | None:
+    """Return the kind that bounds state; None if they are none (and are refused where they are used)."""
+    if isinstance(stated, str) and stated == LEARN:
+        return Kind.REAL
+    if isinstance(stated, Bounds):
+        return _kind_of_end(stated.lower)
+    if isinstance(stated, str) or not isinstance(stated, Sequence) or len(stated) != 2:
+        return None
+    return kind_of_edges(stated)
+
+
+def kind_of_edges(stated: Any) -> Kind | None:
+    """Return the kind that edges state."""
+    if isinstance(stated, np.ndarray):
+        if stated.dtype.kind == "M":
+            return Kind.DATE if np.datetime_data(stated.dtype)[0] in ("Y", "M", "W", "D") else Kind.TIME
+        return Kind.REAL if stated.dtype.kind in "iuf" else None
+    if isinstance(stated, str | Mapping | Iterator) or not isinstance(stated, Iterable):
+        return None
+    try:
+        found = {_kind_of_end(Bounds(one, one).lower) for one in stated}
+    except TacitError:
+        return None
+    return Kind.TIME if found == {Kind.DATE, Kind.TIME} else found.pop() if len(found) == 1 else None
+
+
+def kind_of_keys(stated: Any) -> Kind | None:
+    """Return the kind that all of some keys have."""
+    if isinstance(stated, np.ndarray):
+        return kind_of_edges(stated) if stated.dtype.kind == "M" else _KEYS.get(stated.dtype.kind)
+    listed = stated.values if isinstance(stated, Categories) else stated
+    if isinstance(listed, str | Mapping | Iterator) or not isinstance(listed, Iterable):
+        return None
+    found = {_kind_of_key(one) for one in listed if one is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def kinds_of_groups(by: Mapping[str, Any], keys: Any) -> dict[str, Kind | None]:
+    """Return the kinds of columns to group by: `keys` is a list for one column, a list each for several."""
+    names = list(by)
+    if len(names) == 1:
+        return {names[0]: kind_of_keys(keys)}
+    listed = list(keys) if isinstance(keys, Iterable) and not isinstance(keys, str | Mapping | Iterator) else []
+    return {name: kind_of_keys(one) for name, one in zip(names, listed, strict=False)}
+
+
+def declared_kind(stated: object) -> Kind:
+    """Return a kind by its name."""
+    try:
+        return Kind(stated)  # type: ignore[arg-type]
+    except ValueError:
+        names = ", ".join(kind.value for kind in Kind)
+        raise InvalidInput(f"kind is one of {names}", name="kind", value=stated) from None
+
+
+def _kind_of_end(end: object) -> Kind:
+    if isinstance(end, datetime):
+        return Kind.TIME
+    return Kind.DATE if isinstance(end, date) else Kind.REAL
+
+
+def _kind_of_key(key: object) -> Kind | None:
+    match key:
+        case bool():
+            return Kind.BOOLEAN
+        case int():
+            return Kind.INTEGER
+        case str():
+            return Kind.TEXT
+        case datetime():
+            return Kind.TIME
+        case date():
+            return Kind.DATE
+    return None
+
 
 MODULES: Final = ("pandas", "polars", "pyarrow")
 """Whose columns have types of their own."""

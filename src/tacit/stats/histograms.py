@@ -24,13 +24,12 @@ from tacit.privacy.events import Event
 from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
-from tacit.stats.asking import Asked, Survey, grouped
-from tacit.stats.cells import CELLS_MAX, DATES_MAX, Cells, edges_of
-from tacit.stats.column_kinds import kind_of_bounds, kind_of_edges, kind_of_keys, kinds_of_groups
-from tacit.stats.plan import Measured, Noisy, Plan, measured
-from tacit.stats.ranks import rising
+from tacit.stats.cells import CELLS_MAX, DATES_MAX, Partition, edges_of, rising
+from tacit.stats.column_reader import kind_of_bounds, kind_of_edges, kind_of_keys, kinds_of_groups
+from tacit.stats.preparation import Asked, Survey, grouped
 from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.trees import Tree
+from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, measured
+from tacit.stats.trees import NoisyTree
 
 BINS: Final = 10
 CDF_BINS: Final = 64
@@ -38,10 +37,10 @@ CELLS_IN_ALL_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True)
-class Counts(Plan):
+class Counts(StatisticPlan):
     """Rows in the cells of one or several columns; the last axes are those of what is counted, the first of groups."""
 
-    part: Measured
+    part: NoisySums
     needs: tuple[str, ...]
     nonnegative: bool
     drawn_as: str
@@ -84,10 +83,10 @@ class Counts(Plan):
 
 
 @dataclass(frozen=True)
-class Distribution(Plan):
+class Distribution(StatisticPlan):
     """The share of values up to each edge of a ruler, in each of the groups."""
 
-    tree: Tree
+    tree: NoisyTree
 
     @property
     def event(self) -> Event:
@@ -162,7 +161,7 @@ def histogram(
     if sum(one is not None for one in (bins, edges, keys)) > 1:
         raise InvalidInput("a histogram has bins, edges or keys: one of them", name="bins")
 
-    def plan(survey: Survey) -> Plan:
+    def plan(survey: Survey) -> StatisticPlan:
         cut = _cut(survey, bins, edges, bounds, keys)
         groups = survey.cuts(grouped(by), by_keys) if by is not None else ()
         return _counts(f"histogram of {survey.name('value')}", survey, (*groups, cut), nonnegative, "bars")
@@ -205,12 +204,12 @@ def cdf(
     """
     count = _bins(bins)
 
-    def plan(survey: Survey) -> Plan:
+    def plan(survey: Survey) -> StatisticPlan:
         limits, name = survey.bounds("value", bounds), survey.column("value")
-        cells = Cells.of(name, survey.kind("value"), limits, count, even=survey.learns("value"))
+        cells = Partition.of(name, survey.kind("value"), limits, count, even=survey.learns("value"))
         groups = survey.cuts(grouped(by), keys) if by is not None else ()
         _fits((*groups, cells.cut))
-        tree = Tree.of(cells, survey.funds, survey.per_unit, groups)
+        tree = NoisyTree.of(cells, survey.allocation, groups)
         return Distribution(f"distribution of {survey.name('value')}", tree)
 
     kinds = {"value": kind_of_bounds(bounds), **kinds_of_groups(grouped(by), keys)}
@@ -225,7 +224,9 @@ def _cut(survey: Survey, bins: int | None, edges: Any, bounds: Any, keys: Any) -
     is_listed = keys is not None or kind in (Kind.TEXT, Kind.BOOLEAN) or survey.is_listed("value")
     if is_listed and bins is None and bounds is None:
         return survey.cut("value", keys)
-    return Cells.of(name, kind, survey.bounds("value", bounds), _bins(BINS if bins is None else bins), even=True).cut
+    return Partition.of(
+        name, kind, survey.bounds("value", bounds), _bins(BINS if bins is None else bins), even=True
+    ).cut
 
 
 def _bins(bins: object) -> int:
@@ -235,11 +236,11 @@ def _bins(bins: object) -> int:
     return count
 
 
-def _counts(label: str, survey: Survey, cuts: tuple[Cut, ...], nonnegative: bool, picture: str) -> Plan:
+def _counts(label: str, survey: Survey, cuts: tuple[Cut, ...], nonnegative: bool, picture: str) -> StatisticPlan:
     _fits(cuts)
-    (noise,) = survey.funds.noises([survey.per_unit])
+    (noise,) = survey.allocation.noises([1])
     needs = tuple(cut.column for cut in cuts if None not in cut.values)
-    part = Measured(Term(), noise, cuts)
+    part = NoisySums(Term(), noise, cuts)
     return Counts(label, part, needs, truth_value("nonnegative", nonnegative), picture)
 
 

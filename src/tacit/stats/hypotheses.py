@@ -5,7 +5,7 @@
 
 If the null hypothesis is true, a p-value of at most 0.05 comes up in about one of twenty releases, or more seldom. The
 interval is that of the estimate, and counts chance as well as noise: it is about the population, not about the data.
-What is computed of the noisy sums stands in `nulls`.
+What is computed of the noisy sums stands in `null_distributions`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import InvalidInput, OutOfRange, TooWide, WrongKind
-from tacit.privacy.numbers import exact
+from tacit.privacy.numbers import DEFAULT_LEVEL, exact
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
-from tacit.stats.arrays import Array
-from tacit.stats.asking import Asked, Column, Survey
-from tacit.stats.column_kinds import declared_kind, kind_of_bounds, kind_of_keys
-from tacit.stats.funds import LEVEL
+from tacit.stats.array_sums import Array
+from tacit.stats.column_reader import declared_kind, kind_of_bounds, kind_of_keys
 from tacit.stats.moments import label_of, second_moments, square
-from tacit.stats.nulls import DifferenceTest, Hypothesis, MeanTest, Outcome, RelationTest, TableTest
-from tacit.stats.plan import Measured
+from tacit.stats.null_distributions import DifferenceTest, Hypothesis, MeanTest, Outcome, RelationTest, TableTest
 from tacit.stats.plots import Plot, plot_of
-from tacit.stats.rows import Cut, Scale, Term
+from tacit.stats.preparation import Asked, Survey, TableColumn
+from tacit.stats.rows import ColumnSteps, Cut, Term
+from tacit.stats.statistic import NoisySums
 
-STEPS: Final = 2**16
+STEPS: Final = 2**11
+"""Into how many steps half the width of the bounds is divided at least: sums of cubes fit into 63 bits."""
 CELLS_MAX: Final = 4_000
 """How many cells a table may have, so that it can be drawn often enough."""
 
-MEAN_WEIGHTS: Final = (0.3, 1.0, 0.5)
-DIFFERENCE_WEIGHTS: Final = (0.5, 1.0, 0.5)
-RELATION_WEIGHTS: Final = (0.5, 0.7, 0.7, 1.0, 0.6, 0.6)
-"""How the funds are shared: variances need not be known as well as what is tested."""
+MEAN_WEIGHTS: Final = (0.3, 1.0, 0.5, 0.5)
+DIFFERENCE_WEIGHTS: Final = (0.5, 1.0, 0.4, 0.5)
+RELATION_WEIGHTS: Final = (0.5, 0.7, 0.7, 1.0, 0.6, 0.6, 0.15, 0.15)
+"""How the budget is divided: variances need not be known as well as what is tested."""
+CUBES_EPSILON: Final = 5.0
+"""Below this epsilon sums of cubes weigh in proportion to it: where noise is large, nothing can be read off them."""
 
 
 class TestAnswer(Answer):
@@ -71,7 +73,7 @@ class TestAnswer(Answer):
         """The mean, the difference of means, the correlation or the slope; None for tables."""
         return self._outcome.estimate
 
-    def interval(self, level: float = LEVEL) -> Interval | None:
+    def interval(self, level: float = DEFAULT_LEVEL) -> Interval | None:
         """Return where the estimated number lies in the population, with probability `level`.
 
         Unlike the intervals of other statistics it covers the chance by which people came to be in the data as well as
@@ -124,7 +126,7 @@ def t_test(
     cut = survey.cut("group", keys)
     if cut.cells != 2:
         raise InvalidInput(f"a t-test compares two groups, not {cut.cells}; list two keys", name="keys")
-    terms = [Term(), Term((scale,)), square(scale)]
+    terms = [Term(), Term((scale,)), square(scale), _cube(scale)]
     parts = _parts(survey, terms, DIFFERENCE_WEIGHTS, (cut,))
     one, other = cut.values
     name, group = survey.name("value"), survey.name("group")
@@ -183,8 +185,8 @@ def trend_test(
     return _relation("trend", survey, scales)
 
 
-def _relation(function: str, survey: Survey, scales: tuple[Scale, Scale]) -> TestAnswer:
-    parts = _parts(survey, second_moments(scales), RELATION_WEIGHTS)
+def _relation(function: str, survey: Survey, scales: tuple[ColumnSteps, ColumnSteps]) -> TestAnswer:
+    parts = _parts(survey, [*second_moments(scales), *map(_cube, scales)], RELATION_WEIGHTS)
     one, other = survey.name("value"), survey.name("other")
     needs = (scales[0].column, scales[1].column)
     label, claim = f"{function} test of {one} and {other}", f"{one} and {other} are independent"
@@ -198,7 +200,7 @@ def _mean_test(values: Any, bounds: Any, popmean: object, asked: Asked) -> TestA
     if not around.lower <= stated <= around.upper:
         raise OutOfRange("no mean of clamped values lies beyond their bounds", name="popmean", value=popmean)
     scale = replace(around, shift=round(stated / around.step))
-    terms = [Term(), Term((scale,)), Term((scale, scale))]
+    terms = [Term(), Term((scale,)), Term((scale, scale)), _cube(scale)]
     name = survey.name("value")
     return _answered(
         survey,
@@ -217,7 +219,7 @@ def _stacked(values: Any, others: Any, by: Any, keys: Any, asked: Asked) -> tupl
     """Return two arrays as one with a column of groups, and what is asked without a kind that is then settled."""
     if by is not None or keys is not None:
         raise InvalidInput("groups are two arrays, or the two values of by=; leave one of them out", name="by")
-    if isinstance(values, Column) or isinstance(others, Column) or "unit" in asked:
+    if isinstance(values, TableColumn) or isinstance(others, TableColumn) or "unit" in asked:
         raise InvalidInput(
             "two arrays are rows of different people; with units, give one column and by=", name="others"
         )
@@ -247,13 +249,17 @@ def _shares(cut: Cut, expected: Sequence[float] | Mapping[Any, float] | None) ->
     return tuple(float(one / sum(shares)) for one in shares)
 
 
-def _scale(survey: Survey, column: str, bounds: Any) -> Scale:
+def _scale(survey: Survey, column: str, bounds: Any) -> ColumnSteps:
     """Return a column as whole numbers; what is tested must be known before anything is learnt of the data."""
     if isinstance(bounds, str):
         raise InvalidInput(
             "a test is about values within stated bounds; learn them first: tacit.stats.bounds", name="bounds"
         )
     return survey.scale(column, bounds, STEPS)
+
+
+def _cube(scale: ColumnSteps) -> Term:
+    return Term((scale, scale, scale))
 
 
 def _present(*cuts: Cut) -> tuple[str, ...]:
@@ -263,7 +269,7 @@ def _present(*cuts: Cut) -> tuple[str, ...]:
 
 def _parts(
     survey: Survey, terms: Sequence[Term], weights: Sequence[float], cuts: tuple[Cut, ...] = ()
-) -> tuple[Measured, ...]:
+) -> tuple[NoisySums, ...]:
     """Give each sum its noise."""
     if survey.per_unit != 1:
         raise OutOfRange(
@@ -272,8 +278,10 @@ def _parts(
             name="rows_per_unit",
             value=survey.per_unit,
         )
-    noises = survey.funds.noises([term.reach for term in terms], weights)
-    return tuple(Measured(term, noise, cuts, label_of(term)) for term, noise in zip(terms, noises, strict=True))
+    of_cubes = min(1.0, float(survey.allocation.choice_epsilon) / CUBES_EPSILON)
+    shared = [one * of_cubes if len(term.factors) == 3 else one for one, term in zip(weights, terms, strict=True)]
+    noises = survey.allocation.noises([term.reach for term in terms], shared)
+    return tuple(NoisySums(term, noise, cuts, label_of(term)) for term, noise in zip(terms, noises, strict=True))
 
 
 def _answered(survey: Survey, plan: Hypothesis) -> TestAnswer:

@@ -2,7 +2,7 @@
 
 Every statistic is made of sums: of ones (a count), of values in whole steps, of products of those, over all rows or
 over the rows in each cell of a public partition. `Rows` is where such sums come from: arrays in this process
-(`arrays`) or a registered table in its engine (`tables`).
+(`array_sums`) or a registered table in its engine (`table_sums`).
 
 Promise: at most `per_unit` rows of each unit are added up, chosen by nothing but that unit's own rows and fresh or
 secret randomness, so that adding or removing a unit moves a sum by at most `per_unit` times the greatest term. What the
@@ -40,7 +40,7 @@ _HALVES_BELOW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ColumnSteps:
     """A column as whole numbers: value / step, rounded, less `shift`; beyond the ends it is clamped.
 
     The step is a power of two, so that dividing by it is exact and the ends are those of the bounds.
@@ -73,7 +73,7 @@ class Scale:
         return float(self.shift * self.step)
 
     @classmethod
-    def of(cls, column: str, bounds: Bounds, kind: Kind, steps: int, *, centred: bool = True) -> Scale:
+    def of(cls, column: str, bounds: Bounds, kind: Kind, steps: int, *, centred: bool = True) -> ColumnSteps:
         """Choose the step from the bounds alone, so that half their width has about `steps` of them.
 
         Around 0 for sums; around the middle of the bounds otherwise, which halves the noise.
@@ -99,7 +99,7 @@ class Scale:
 class Term:
     """What a row adds: the product of its columns in steps, less `offset`; without columns every row adds 1."""
 
-    factors: tuple[Scale, ...] = ()
+    factors: tuple[ColumnSteps, ...] = ()
     offset: int = 0
 
     def __post_init__(self) -> None:
@@ -162,6 +162,25 @@ class Cut:
     def cells(self) -> int:
         """How many cells there are."""
         return len(self.values) or len(self.edges) - 1
+
+    @property
+    def coverage(self) -> str:
+        """Which rows are in no cell, and which in one whose edges they lie beyond, in words."""
+        name = self.column
+        if self.edges:
+            first, last = (edge.isoformat() if isinstance(edge, date) else f"{edge:g}" for edge in self._outer)
+            return (
+                f"values of {name} below {first} are counted in the first cell and those above {last} in the last one; "
+                f"rows without a value of {name} are in no cell"
+            )
+        is_all = {False, True} <= {one for one in self.values if isinstance(one, bool)}
+        left_out = [] if is_all else [f"with another {name} than the listed ones"]
+        left_out += [] if None in self.values else [f"without a value of {name}"]
+        return f"rows {' or '.join(left_out)} are in no cell" if left_out else ""
+
+    @property
+    def _outer(self) -> tuple[float | date, float | date]:
+        return self.edges[0], self.edges[-1]
 
 
 class Rows(Protocol):

@@ -2,7 +2,7 @@
 
 A state is a header, all noise that will ever be used, and one record a step. Noise is drawn and stored before the first
 step, so that a step that is told again gets the very same noise, whatever happened in between. The header names the
-permit that paid, and has a secret, so that a digest of the state tells nothing of it (`stream_anchor`). The file is
+permit that paid, and has a secret, so that a digest of the state tells nothing of it (`pipeline.steps`). The file is
 made in one piece (written beside its place, synced, linked), and grows by a record that is synced before the total is
 released. A record that was cut off by a crash was never released; it is dropped when the file is read.
 """

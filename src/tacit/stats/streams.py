@@ -12,15 +12,15 @@ beyond that: whoever adds up the steps must see to it, for here they are numbers
 released before (Denisov, McMahan, Rush, Smith, Thakurta 2022 for Gaussian noise and a triangular matrix; for Laplace
 noise each node of a tree is a mechanism by itself, and the sum of what a unit moves them is bounded on every path).
 
-Which mechanism: the one with the lower mean variance of a total, `roots` or `trees` (`running`), Gaussian noise where
-the budget has a delta or rho is paid, Laplace noise otherwise. The noise is whole and exact.
+Which mechanism: the one with the lower mean variance of a total, `roots` or `trees` (`prefix_sums`), Gaussian noise
+where the budget has a delta or rho is paid, Laplace noise otherwise. The noise is whole and exact.
 
 Promise about crashes: all noise is drawn and stored before the first total is released, and with `path` each step is
 stored before its total is. A process that is killed at any moment and started again goes on with the same noise and
 pays nothing; where it had not stored a step, telling that step again releases what it would have released before.
 
 Promise about copies: each step is noted with the permit at the budget that paid before its total leaves
-(`stream_anchor`), so that a state that was copied or restored, which would use the same noise again, is refused
+(`pipeline.steps`), so that a state that was copied or restored, which would use the same noise again, is refused
 (AlreadySettled). A state in a file outlives the process, and so must its budget: it is one of a ledger. Threads may
 share a running total. The state holds the steps and the noise as they are: it is as private as the data.
 """
@@ -38,26 +38,26 @@ from typing import Any, Final, Self, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
+from tacit.measuring.allocation import Allocation, Law, Noise
+from tacit.measuring.intervals import DISCRETE_BELOW, Summand, discrete_half_width, half_widths, variance
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
+from tacit.pipeline import Order, begin
+from tacit.pipeline.steps import StepAnchor, digest_after, digest_of
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import level_of, whole
+from tacit.privacy.numbers import DEFAULT_LEVEL, level_of, whole
 from tacit.privacy.tables import Kind
-from tacit.stats.arrays import Array
-from tacit.stats.funds import LEVEL, Funds, Noise
-from tacit.stats.rows import Scale
-from tacit.stats.running import Counter, Roots, Trees, best_tree, root_error, root_length
-from tacit.stats.stream_anchor import StreamAnchor, digest_after, digest_of
+from tacit.stats.array_sums import Array
+from tacit.stats.prefix_sums import Counter, Roots, Trees, best_tree, root_error, root_length
+from tacit.stats.rows import ColumnSteps
 from tacit.stats.stream_files import StateFile, read, record, taken, written
-from tacit.stats.workloads.purse import Law, Purse, cheapest, variance
-from tacit.stats.workloads.quantiles import DISCRETE_BELOW, Summand, discrete_half_width, half_widths
 
 HORIZON_MAX: Final = 2**20
 SECRET_BYTES: Final = 32
@@ -68,7 +68,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningTotal:
     """A running total: after which step, the number, its estimate before rounding, and its variance."""
 
     step: int
@@ -80,7 +80,7 @@ class Running:
     summands: tuple[Summand, ...] = ()
     """The noises that the estimate is off by, where they are known one by one."""
 
-    def interval(self, level: float = LEVEL) -> Interval:
+    def interval(self, level: float = DEFAULT_LEVEL) -> Interval:
         """Return where the total without noise lies with probability `level`."""
         if self.summands and self.variance < DISCRETE_BELOW:
             width = discrete_half_width(self.summands, level_of(level))
@@ -142,14 +142,14 @@ class RunningCount:
             )
         if place is not None and place.exists():
             raise taken(place)
-        chosen = _Choice.of(Funds.of(budget, epsilon, rho), steps, in_steps, int(header["per_step"]))
-        chosen.rehearse()
-        permit = budget.reserve(chosen.event, purpose or f"running {self.kind} over {steps} steps")
-        full = {**header, **chosen.header, "horizon": steps, "steps_per_unit": in_steps, "simulated": source.simulated}
+        label = f"running {self.kind} over {steps} steps"
+        plan = _RunningPlan.of(label, Allocation.of(budget, epsilon, rho), steps, in_steps, int(header["per_step"]))
+        permit = begin(plan, budget, Order(purpose, source=source))
+        full = {**header, **plan.header, "horizon": steps, "steps_per_unit": in_steps, "simulated": source.simulated}
         full |= {"epsilon": permit.cost.epsilon, "delta": permit.cost.delta, "rho": permit.cost.rho}
         full |= {"permit": permit.id, "secret": source.read(SECRET_BYTES).hex()}
-        start = written(full, chosen.drawn(source))
-        StreamAnchor(budget, permit.id, steps).begin(digest_of(start))
+        start = written(full, plan.drawn(source))
+        StepAnchor(budget, permit.id, steps).begin(digest_of(start))
         self.permit: Permit | None = permit
         self._set(start, None if place is None else StateFile.create(place, start), budget)
 
@@ -184,7 +184,7 @@ class RunningCount:
         self._process = os.getpid()
         self._is_lost = False
         before = self._load(state, file)
-        self._anchor = StreamAnchor(budget, str(self._header["permit"]), self.horizon)
+        self._anchor = StepAnchor(budget, str(self._header["permit"]), self.horizon)
         self._anchor.require(self.steps, self._digest, before)
 
     def _load(self, state: bytes | None, file: StateFile | None) -> str:
@@ -204,7 +204,7 @@ class RunningCount:
             before, self._digest = self._digest, digest_after(self._digest, self._records[-1])
         return before
 
-    def add(self, count: int, *, step: int | None = None) -> Running:
+    def add(self, count: int, *, step: int | None = None) -> RunningTotal:
         """Tell the next step and return the total so far.
 
         `step` (from 0 on) says which step it is: one that was told before is not counted again, and gives what was
@@ -212,7 +212,7 @@ class RunningCount:
         """
         return self._add(whole("count", count, at_least=0), step)
 
-    def _add(self, value: int, step: int | None) -> Running:
+    def _add(self, value: int, step: int | None) -> RunningTotal:
         if os.getpid() != self._process:
             raise InvalidInput("a forked process cannot go on with a running total; open it there")
         with self._lock:  # two threads at one step would both be answered with its noise
@@ -260,10 +260,10 @@ class RunningCount:
             self._load(None if self._file is not None else self.to_bytes(), self._file)
         self._is_lost = not self._anchor.is_at(self.steps, self._digest)
 
-    def _running(self, steps: int) -> Running:
+    def _running(self, steps: int) -> RunningTotal:
         estimate, spread, kurtosis = self._counter.total(steps)
         noises = self._counter.summands(steps)
-        return Running(steps, max(0, round(estimate)), estimate, spread, kurtosis, at_least=0.0, summands=noises)
+        return RunningTotal(steps, max(0, round(estimate)), estimate, spread, kurtosis, at_least=0.0, summands=noises)
 
     @property
     def horizon(self) -> int:
@@ -276,7 +276,7 @@ class RunningCount:
         return self._counter.done
 
     @property
-    def last(self) -> Running:
+    def last(self) -> RunningTotal:
         """The total that was released last."""
         with self._lock:
             if not self.steps:
@@ -315,7 +315,7 @@ class RunningCount:
         steps = int(self._header["steps_per_unit"])
         whom = "one step" if steps == 1 else f"{steps} steps"
         return (
-            f"Running {self.kind} over {self.horizon} steps. Protected is whoever is in at most {whom}, with at most "
+            f"Running {self.kind} over {self.horizon} steps. Protected are people in at most {whom}, with at most "
             f"{self._per_step} in each. Measured by {self._header['how']}, with {self._header['law']} noise. "
             f"All totals together, charged at the start, cost {self.cost.in_words}."
         ) + (" The noise can be replayed: this is a simulation and protects nobody." if self.simulated else "")
@@ -378,7 +378,7 @@ class RunningSum(RunningCount):
         }
         self._begin(horizon, epsilon, rho, budget, steps_per_unit, path, purpose, source, header)
 
-    def add(self, values: Any, *, step: int | None = None) -> Running:
+    def add(self, values: Any, *, step: int | None = None) -> RunningTotal:
         """Tell the values of the next step, and return the total so far; missing ones add nothing."""
         array = Array("values", values, default=Kind.REAL)
         if not len(array):
@@ -386,7 +386,7 @@ class RunningSum(RunningCount):
         return self._add(int(array.steps(self._scale)[~array.missing].sum()), step)
 
     @property
-    def _scale(self) -> Scale:
+    def _scale(self) -> ColumnSteps:
         return _scale(self._header["bounds"])
 
     @property
@@ -394,10 +394,10 @@ class RunningSum(RunningCount):
         low, high = self._header["bounds"]
         return f"{self._header['values']} values between {low:g} and {high:g}"
 
-    def _running(self, steps: int) -> Running:
+    def _running(self, steps: int) -> RunningTotal:
         estimate, spread, kurtosis = self._counter.total(steps)
         worth = float(self._scale.step)
-        return Running(steps, estimate * worth, estimate * worth, spread * worth**2, kurtosis)
+        return RunningTotal(steps, estimate * worth, estimate * worth, spread * worth**2, kurtosis)
 
     @property
     def expected_error(self) -> float:
@@ -406,15 +406,16 @@ class RunningSum(RunningCount):
 
 
 @dataclass(frozen=True)
-class _Choice:
-    """The mechanism of least mean variance."""
+class _RunningPlan:
+    """The mechanism of least mean variance, as the pipeline charges it."""
 
+    label: str
     noises: tuple[Noise, ...]
     sizes: tuple[int, ...]
     header: dict[str, Any]
 
     @classmethod
-    def of(cls, funds: Funds, horizon: int, steps: int, per_step: int) -> _Choice:
+    def of(cls, label: str, allocation: Allocation, horizon: int, steps: int, per_step: int) -> _RunningPlan:
         """Choose by expected error, and give every measured vector its noise."""
 
         def error(law: Law) -> float:
@@ -422,16 +423,16 @@ class _Choice:
                 return root_error(horizon, steps) * per_step**2
             return best_tree(horizon)[2] * (steps * per_step) ** 2
 
-        purse = cheapest(Purse.ways(funds, 1), error)
-        header: dict[str, Any] = {"law": purse.law, "error": error(purse.law) * purse.unit}
-        if purse.law == "Gaussian":
-            noise = purse.noise(root_length(horizon, steps) * per_step)
+        spent = allocation.least_error(error)
+        header: dict[str, Any] = {"law": spent.law, "error": error(spent.law) * spent.variance}
+        if spent.law == "Gaussian":
+            noise = spent.noise(root_length(horizon, steps) * per_step)
             header |= {"how": "square roots", "variances": [variance(noise)]}
-            return cls((noise,), (horizon,), header)
+            return cls(label, (noise,), (horizon,), header)
         branch, shares, _ = best_tree(horizon)
-        noises = tuple(part.noise(Fraction(steps * per_step)) for part in purse.parted(shares))
+        noises = tuple(part.noise(Fraction(steps * per_step)) for part in spent.divided(*shares))
         header |= {"how": f"a tree with {branch} branches", "branch": branch, "variances": [*map(variance, noises)]}
-        return cls(noises, tuple(horizon // branch**level for level in range(len(shares))), header)
+        return cls(label, noises, tuple(horizon // branch**level for level in range(len(shares))), header)
 
     @property
     def event(self) -> Event:
@@ -439,7 +440,7 @@ class _Choice:
         events = tuple(noise.event for noise in self.noises)
         return events[0] if len(events) == 1 else Composed(events)
 
-    def rehearse(self) -> None:
+    def check(self) -> None:
         """Raise for noise that is not sampled, before anything is charged."""
         for noise in self.noises:
             noise.release(np.zeros(1, dtype=np.int64), source=SeededSource(0))
@@ -460,11 +461,11 @@ def _counter(header: Any, noises: tuple[Whole, ...]) -> Counter:
     return Trees(int(header["branch"]), noises, variances)
 
 
-def _scale(bounds: Any) -> Scale:
+def _scale(bounds: Any) -> ColumnSteps:
     if isinstance(bounds, Bounds):
         stated = bounds
     elif isinstance(bounds, list | tuple) and len(bounds) == 2:
         stated = Bounds(*bounds)
     else:
         raise WrongType("bounds are two numbers: bounds=(0, 120)", name="bounds", value=bounds)
-    return Scale.of("values", stated, Kind.REAL, SUM_STEPS, centred=False)
+    return ColumnSteps.of("values", stated, Kind.REAL, SUM_STEPS, centred=False)

@@ -2,7 +2,7 @@
 
 Promise: each row is counted in one node of every level. A unit with at most `per_unit` rows moves each level by
 `per_unit` in L1 and in L2, so each level is released with noise for that (twice it where a unit is replaced), and the
-funds are shared evenly by the levels (hierarchical counts: Hay, Rastogi, Miklau, Suciu 2010; runs of 16: Qardaji,
+budget is divided evenly over the levels (hierarchical counts: Hay, Rastogi, Miklau, Suciu 2010; runs of 16: Qardaji,
 Yang, Li 2013).
 
 What is computed afterwards: the counts of cells that fit all levels best by least squares (Hay et al., section 4; here
@@ -21,14 +21,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.measuring.allocation import Allocation, Noise
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.events import Composed, Event
-from tacit.stats.cells import Cells
-from tacit.stats.funds import LEVEL, Funds, Noise
-from tacit.stats.plan import Noisy, few_rows, noise_line
-from tacit.stats.ranks import widths
+from tacit.privacy.numbers import DEFAULT_LEVEL
+from tacit.stats.cells import Partition, widths
 from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.statistic import Noisy, few_rows, noise_line
 
 FAN: Final = 16
 TOP_MAX: Final = 64
@@ -41,17 +41,17 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Tree:
+class NoisyTree:
     """Noisy counts of all levels, in each of the groups `by`."""
 
-    cells: Cells
+    cells: Partition
     noises: tuple[Noise, ...]
     by: tuple[Cut, ...] = ()
 
     @classmethod
-    def of(cls, cells: Cells, funds: Funds, per_unit: int, by: tuple[Cut, ...] = ()) -> Tree:
+    def of(cls, cells: Partition, allocation: Allocation, by: tuple[Cut, ...] = ()) -> NoisyTree:
         """Give each level its noise."""
-        return cls(cells, funds.noises([per_unit] * len(sizes(cells.count))), by)
+        return cls(cells, allocation.noises([1] * len(sizes(cells.count))), by)
 
     @property
     def event(self) -> Event:
@@ -96,7 +96,7 @@ class Tree:
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         """Return a warning for groups of which the noisy number of rows may be 0."""
-        width = float(np.quantile(np.abs(self.drawn[:, -1]), LEVEL))
+        width = float(np.quantile(np.abs(self.drawn[:, -1]), DEFAULT_LEVEL))
         keys = list(product(*(cut.values for cut in self.by))) if self.by else None
         return few_rows(self.below(noisy)[:, -1], width, keys)
 

@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.measuring.allocation import Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import Source, words
-from tacit.stats.funds import Noise
 
 LEAST: Final = 1e-300
 _BITS: Final = 53

@@ -6,11 +6,9 @@ Not here: names of columns and tables (the caller's `bind`), aggregates, and lim
 """
 
 from tacit.query.scalars.casts import converted
-from tacit.query.scalars.columns import clamp, steps
-from tacit.query.scalars.constants import literal
 from tacit.query.scalars.dispatch import FUNCTION_NAMES, SCALARS, scalar
+from tacit.query.scalars.facts import Bind, Locate, Rule, clamp, literal, steps
 from tacit.query.scalars.logic import conjunction, disjunction, negate
-from tacit.query.scalars.rule import Bind, Locate, Rule
 
 __all__ = [
     "FUNCTION_NAMES",

@@ -17,10 +17,20 @@ from sqlglot import exp
 from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression, Range
-from tacit.query.scalars import durations, intervals, trees
-from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import is_exact, made, number, real
-from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars import dates, trees, value_ranges
+from tacit.query.scalars.facts import (
+    Bind,
+    Rule,
+    is_exact,
+    is_known,
+    is_null,
+    literal,
+    made,
+    null,
+    number,
+    real,
+    value_of,
+)
 from tacit.query.scalars.trees import Tree
 
 REMAINDER_STEPS: Final = 128
@@ -34,12 +44,12 @@ def add(node: Tree, bind: Bind) -> Expression:
     if isinstance(left, exp.Interval):
         left, right = right, left
     if isinstance(right, exp.Interval):
-        return durations.shifted(bind(left), right, sign=1)
+        return dates.shifted(bind(left), right, sign=1)
     a, b = bind(left), bind(right)
     if b.kind in (Kind.DATE, Kind.TIME) and a.kind is Kind.INTEGER:
         a, b = b, a
     if a.kind in (Kind.DATE, Kind.TIME):
-        return durations.days_later(a, b, sign=1)
+        return dates.days_later(a, b, sign=1)
     return plus(number(a, "+"), number(b, "+"))
 
 
@@ -47,12 +57,12 @@ def subtract(node: Tree, bind: Bind) -> Expression:
     """a - b, the days between two dates, or a date before a duration."""
     left, right = trees.bare(node.this), trees.bare(node.expression)
     if isinstance(right, exp.Interval):
-        return durations.shifted(bind(left), right, sign=-1)
+        return dates.shifted(bind(left), right, sign=-1)
     a, b = bind(left), bind(right)
     if a.kind in (Kind.DATE, Kind.TIME) and b.kind.is_number:
-        return durations.days_later(a, b, sign=-1)
+        return dates.days_later(a, b, sign=-1)
     if {a.kind, b.kind} & {Kind.DATE, Kind.TIME}:
-        return durations.days_between(a, b)
+        return dates.days_between(a, b)
     a, b = number(a, "-"), number(b, "-")
     if is_known(b):
         return plus(a, negative(b))
@@ -62,7 +72,7 @@ def subtract(node: Tree, bind: Bind) -> Expression:
 def multiply(node: Tree, bind: Bind) -> Expression:
     """a * b."""
     a, b = number(bind(node.this), "*"), number(bind(node.expression), "*")
-    return _combined(exp.Mul, *_ordered(a, b), intervals.multiplied, lambda x, y: x * y)
+    return _combined(exp.Mul, *_ordered(a, b), value_ranges.multiplied, lambda x, y: x * y)
 
 
 def divide(node: Tree, bind: Bind) -> Expression:
@@ -74,8 +84,8 @@ def divide(node: Tree, bind: Bind) -> Expression:
         x, y = float(value_of(a)), float(value_of(b))  # type: ignore[arg-type]
         return literal(x / y)
     away = _away_from_zero(b)
-    exact = None if a.range is None or b.range is None else intervals.divided(a.range, b.range)
-    range_ = None if exact is None else intervals.outward(exact.lower, exact.upper)
+    exact = None if a.range is None or b.range is None else value_ranges.divided(a.range, b.range)
+    range_ = None if exact is None else value_ranges.outward(exact.lower, exact.upper)
     finite = a.range is not None and b.range is not None
     nullable = a.nullable or b.nullable or not away or not finite
     tree = trees.between(exp.Div, a.tree, b.tree, finite=finite, away_from_zero=away)
@@ -89,7 +99,7 @@ def divide_whole(node: Tree, bind: Bind) -> Expression:
         return null(Kind.INTEGER)
     if is_known(a) and is_known(b):
         return literal(_cut_off(*_integers(a, b)))
-    exact = intervals.truncated_quotient(a.range, b.range) if a.range is not None and b.range is not None else None
+    exact = value_ranges.truncated_quotient(a.range, b.range) if a.range is not None and b.range is not None else None
     range_ = exact if is_exact(exact) else None
     return _whole_division(exp.IntDiv, a, b, range_)
 
@@ -105,12 +115,12 @@ def modulo(node: Tree, bind: Bind) -> Expression:
         x, y = float(value_of(a)), float(value_of(b))  # type: ignore[arg-type]
         return null(Kind.REAL) if math.isinf(x) else literal(math.fmod(x, y))
     if a.kind is Kind.INTEGER and b.kind is Kind.INTEGER:
-        return _whole_division(exp.Mod, a, b, intervals.remainder(a.range, b.range, whole=True))
+        return _whole_division(exp.Mod, a, b, value_ranges.remainder(a.range, b.range, whole=True))
     a, b = real(a), real(b)
     away = _away_from_zero(b)
     finite = a.range is not None and b.range is not None
     nullable = a.nullable or b.nullable or not away or not finite
-    range_ = intervals.remainder(a.range, b.range, whole=False)
+    range_ = value_ranges.remainder(a.range, b.range, whole=False)
     tree = trees.between(exp.Mod, a.tree, b.tree, finite=finite, away_from_zero=away)
     for node in tree.find_all(exp.Mod):
         trees.weighed(node, REMAINDER_STEPS)
@@ -127,7 +137,7 @@ def plus(a: Expression, b: Expression) -> Expression:
     a, b = _ordered(a, b)
     if is_known(b) and not is_known(a) and value_of(b) < 0:  # type: ignore[operator]
         return _combined(exp.Sub, a, negative(b), _subtracted, lambda x, y: x - y)
-    return _combined(exp.Add, a, b, intervals.added, lambda x, y: x + y)
+    return _combined(exp.Add, a, b, value_ranges.added, lambda x, y: x + y)
 
 
 def negative(a: Expression) -> Expression:
@@ -137,7 +147,7 @@ def negative(a: Expression) -> Expression:
     if is_null(a):
         return a
     held = a if a.kind is Kind.INTEGER and is_exact(a.range) else real(a)
-    range_ = None if held.range is None else intervals.negated(held.range)
+    range_ = None if held.range is None else value_ranges.negated(held.range)
     return made(trees.through(held.tree, trees.negative), held.kind, (held,), range=range_)
 
 
@@ -164,7 +174,7 @@ def _combined(
         return made(trees.between(kind, a.tree, b.tree, finite=False), Kind.REAL, (a, b), nullable=True)
     exact = ranges(a.range, b.range)
     tree = trees.between(kind, a.tree, b.tree, finite=True)
-    return made(tree, Kind.REAL, (a, b), range=intervals.outward(exact.lower, exact.upper))
+    return made(tree, Kind.REAL, (a, b), range=value_ranges.outward(exact.lower, exact.upper))
 
 
 def _folded(fold: Callable[..., Any], one: float, other: float) -> int | float:
@@ -209,7 +219,7 @@ def _away_from_zero(b: Expression) -> bool:
 
 
 def _subtracted(a: Range, b: Range) -> Range:
-    return intervals.added(a, intervals.negated(b))
+    return value_ranges.added(a, value_ranges.negated(b))
 
 
 def _is_nothing(divisor: Expression) -> bool:

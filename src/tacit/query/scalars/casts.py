@@ -17,12 +17,24 @@ from sqlglot import exp
 from tacit.privacy.errors import NotAllowed, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
-from tacit.query.scalars import intervals, trees
+from tacit.query.scalars import trees, value_ranges
 from tacit.query.scalars.comparisons import compare
-from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import made, moment, real, shown, time
+from tacit.query.scalars.facts import (
+    Bind,
+    Rule,
+    is_known,
+    is_null,
+    literal,
+    made,
+    moment,
+    null,
+    one_zero,
+    real,
+    shown,
+    time,
+    value_of,
+)
 from tacit.query.scalars.numbers import DIGITS_MAX, rounded_to_digits
-from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import Tree
 
 _Type = exp.DataType.Type
@@ -98,7 +110,7 @@ def _real_to_integer(a: Expression) -> Expression:
         assert isinstance(value, float)
         return literal(round(value)) if abs(value) <= EXACT_MAX else null(Kind.INTEGER)
     if a.range is not None and a.range.size <= EXACT_MAX:
-        range_ = intervals.stepwise(a.range, round)
+        range_ = value_ranges.stepwise(a.range, round)
         return made(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
     inner = trees.unguarded(a.tree)  # NaN is not below 2^53
     inside = exp.And(
@@ -127,8 +139,8 @@ def _to_text(a: Expression) -> Expression:
         domain = tuple(str(value) for value in a.domain)
         if is_known(a):
             return literal(str(value_of(a)))
-    steps = REAL_SHOWN_STEPS if a.kind is Kind.REAL else LENGTHS[a.kind]
-    tree = trees.weighed(trees.cast(a.tree, Kind.TEXT), steps)
+    steps, held = (REAL_SHOWN_STEPS, one_zero(a)) if a.kind is Kind.REAL else (LENGTHS[a.kind], a.tree)
+    tree = trees.weighed(trees.cast(held, Kind.TEXT), steps)
     return made(tree, Kind.TEXT, (a,), domain=domain, length=LENGTHS[a.kind])
 
 
@@ -136,7 +148,7 @@ def _time_to_date(a: Expression) -> Expression:
     if is_known(a):
         return literal(_day(value_of(a)))
     ends = a.range
-    days = None if ends is None else Range(*(Fraction(one // intervals.DAY) for one in (ends.lower, ends.upper)))
+    days = None if ends is None else Range(*(Fraction(one // value_ranges.DAY) for one in (ends.lower, ends.upper)))
     domain = None if a.domain is None else tuple(dict.fromkeys(_day(value) for value in a.domain))
     return made(trees.cast(a.tree, Kind.DATE), Kind.DATE, (a,), range=days, domain=domain)
 

@@ -17,11 +17,20 @@ from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import EXACT_MAX, Expression
 from tacit.query.scalars import trees
-from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import common, made, of_kind, shown
-from tacit.query.scalars.forms import compared
-from tacit.query.scalars.logic import conjunction, disjunction, equal_to_one, negate
-from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.facts import (
+    Bind,
+    Rule,
+    common,
+    is_known,
+    is_null,
+    literal,
+    made,
+    null,
+    of_kind,
+    shown,
+    value_of,
+)
+from tacit.query.scalars.logic import compared, conjunction, disjunction, equal_to_one, negate
 from tacit.query.scalars.trees import Tree
 
 _FLIPPED: Final[dict[type[Tree], type[Tree]]] = {

@@ -12,9 +12,20 @@ from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
 from tacit.query.scalars import trees
 from tacit.query.scalars.comparisons import compare
-from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import common, longest, made, of_kind, union
-from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars.facts import (
+    Bind,
+    Rule,
+    common,
+    is_known,
+    is_null,
+    literal,
+    longest,
+    made,
+    null,
+    of_kind,
+    union,
+    value_of,
+)
 from tacit.query.scalars.trees import Tree
 
 Branch = tuple[Expression, Expression]

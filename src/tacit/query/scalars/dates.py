@@ -1,4 +1,10 @@
-"""Parts of dates and times, and their beginnings: EXTRACT, YEAR, DATE_TRUNC, LAST_DAY."""
+"""Dates and times: parts, truncation, durations, and differences.
+
+Dates and times that are moved by a duration of the query, and the time between two of them.
+
+Promise: every date and time that is read lies within the years 1 to 9999, and so does every result here: what would
+leave them is NULL. The condition is on the operand, so that an engine never computes a date that it cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +19,20 @@ from sqlglot import exp
 from tacit.privacy.errors import NotAllowed, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Constant, Expression, Range, position
-from tacit.query.scalars import intervals, trees
-from tacit.query.scalars.constants import is_null, null
-from tacit.query.scalars.durations import day_at, moment_at, months_later, unit_named
-from tacit.query.scalars.facts import made, temporal, time
-from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars import trees, value_ranges
+from tacit.query.scalars.facts import (
+    Bind,
+    Rule,
+    is_known,
+    is_null,
+    literal,
+    made,
+    null,
+    temporal,
+    time,
+    value_of,
+    whole_literal,
+)
 from tacit.query.scalars.trees import Tree
 
 KEYS_MAX: Final = 10_000
@@ -116,7 +131,7 @@ def _month_end(begin: date) -> date:
 def _epoch(operand: Expression) -> Expression:
     range_ = None
     if operand.range is not None:
-        range_ = intervals.slack(operand.range.lower / 10**6, operand.range.upper / 10**6)
+        range_ = value_ranges.slack(operand.range.lower / 10**6, operand.range.upper / 10**6)
     tree = trees.cast(exp.Extract(this=exp.Var(this="EPOCH"), expression=operand.tree.copy()), Kind.REAL)
     return made(tree, Kind.REAL, (operand,), range=range_)
 
@@ -130,7 +145,7 @@ def _years(operand: Expression) -> Range | None:
 
 def _begin(unit: str, place: Fraction, kind: Kind) -> date:
     """Return where the unit of time around a place begins."""
-    value = moment_at(place if kind is Kind.TIME else place * intervals.DAY)
+    value = moment_at(place if kind is Kind.TIME else place * value_ranges.DAY)
     day = datetime(value.year, value.month, value.day)
     match unit:
         case "YEAR":
@@ -179,6 +194,229 @@ def _months_after(value: date, months: int) -> date:
     return after if isinstance(value, datetime) else after.date()
 
 
+NAMED: Final = {"DATE_PART": Rule(date_part, ("DATE_PART",)), "DATEPART": Rule(date_part, ("DATEPART",))}
+
+
+YEAR_MAX: Final = 9_999
+FIRST, LAST = datetime.min, datetime.max
+_ZERO: Final = Fraction(0)
+
+_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1_200}
+_SECONDS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3_600}
+_DAYS: Final = {"DAY": 1, "WEEK": 7}
+_SHORT: Final = {"YR": "YEAR", "MON": "MONTH", "HR": "HOUR", "MIN": "MINUTE", "SEC": "SECOND", "CENTURIE": "CENTURY"}
+DIFFERENCES: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def unit_named(node: Tree | None) -> str:
+    """Return the unit of time that a node names, in capitals and without the plural's s."""
+    name = "" if node is None else node.name.upper()
+    name = name.removesuffix("S") if len(name) > 1 else name
+    return _SHORT.get(name, name)
+
+
+def shifted(operand: Expression, interval: exp.Interval, *, sign: int) -> Expression:
+    """Return a date or time later or earlier by a duration that is written in the query."""
+    operand = time(temporal(operand, "a duration"))
+    amount, unit = _amount(interval)
+    amount *= sign
+    if unit in _MONTHS:
+        return _moved_by_months(operand, amount * _MONTHS[unit])
+    step = timedelta(days=1) if unit in _DAYS else timedelta(seconds=1)
+    return _moved(operand, amount * (_DAYS | _SECONDS)[unit], "DAY" if unit in _DAYS else "SECOND", step)
+
+
+def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
+    """Return a date some days later; the number of days is written in the query."""
+    if day.kind is Kind.TIME:
+        raise WrongKind("+ and - move a time by a duration; write INTERVAL '1' DAY")
+    if is_null(day):
+        return null(Kind.DATE)
+    limit = YEAR_MAX * 366
+    count = sign * whole_literal(amount, "the number of days is not written in the query", -limit, limit)
+    step = Fraction(count)
+    if is_known(day):
+        return _known_days_later(day, timedelta(days=count))
+    lower, upper = position(FIRST.date()) - min(step, _ZERO), position(LAST.date()) - max(step, _ZERO)
+    operator = exp.Add if count >= 0 else exp.Sub
+    held, range_ = _within(day, lower, upper)
+    moved = None if range_ is None else Range(range_.lower + step, range_.upper + step)
+    tree = trees.binary(operator, held.tree, trees.constant(abs(count)))
+    return made(tree, Kind.DATE, (held,), range=moved)
+
+
+def days_between(a: Expression, b: Expression) -> Expression:
+    """Return a - b in days."""
+    a, b = temporal(a, "-"), temporal(b, "-")
+    if Kind.TIME in (a.kind, b.kind):
+        raise WrongKind("- takes two dates; the time between two times is DATE_DIFF('second', start, end)")
+    return difference("DAY", b, a)
+
+
+def difference(unit: str, start: Expression, end: Expression) -> Expression:
+    """Return how many borders of a unit of time lie between two dates or times, as a whole number."""
+    start, end = temporal(start, "DATE_DIFF"), temporal(end, "DATE_DIFF")
+    if is_null(start) or is_null(end):
+        return null(Kind.INTEGER)
+    if unit not in DIFFERENCES:
+        names = ", ".join(one.lower() for one in DIFFERENCES)
+        raise NotAllowed(f"DATE_DIFF counts no {unit.lower() or 'such unit'}", accepted=f"it counts {names}")
+    if unit in _SECONDS or Kind.TIME in (start.kind, end.kind):
+        start, end = time(start), time(end)
+    range_ = None
+    if start.range is not None and end.range is not None:
+        borders = [_borders(unit, one, start.kind) for one in (start.range, end.range)]
+        slack = 1 if unit in _SECONDS else 0  # engines may cut off towards 1970
+        lower, upper = borders[1][0] - borders[0][1] - slack, borders[1][1] - borders[0][0] + slack
+        range_ = Range(Fraction(lower), Fraction(upper))
+    return made(_difference(unit, start.tree, end.tree), Kind.INTEGER, (start, end), range=range_)
+
+
+def _difference(unit: str, start: Tree, end: Tree) -> Tree:
+    if unit == "WEEK":  # engines count weeks in ways of their own; the days between two Mondays are whole weeks
+        mondays = [exp.TimestampTrunc(this=one.copy(), unit=exp.Var(this=unit)) for one in (start, end)]
+        return trees.binary(exp.IntDiv, _difference("DAY", *mondays), trees.constant(7))
+    return exp.DateDiff(this=end.copy(), expression=start.copy(), unit=exp.Var(this=unit))
+
+
+def date_diff(node: Tree, bind: Bind) -> Expression:
+    """DATE_DIFF(unit, start, end)."""
+    return difference(unit_named(node.args.get("unit")), bind(node.expression), bind(node.this))
+
+
+def date_add(node: Tree, bind: Bind) -> Expression:
+    """DATE_ADD(date, INTERVAL n unit)."""
+    interval = trees.bare(node.expression)
+    if not isinstance(interval, exp.Interval):
+        raise NotAllowed("DATE_ADD takes a duration that is written in the query", accepted="write INTERVAL '1' DAY")
+    return shifted(bind(node.this), interval, sign=1)
+
+
+def moment_at(place: Fraction) -> datetime:
+    """Return the time so many microseconds after 1970."""
+    return datetime(1970, 1, 1) + timedelta(microseconds=int(place))
+
+
+def day_at(place: Fraction) -> date:
+    """Return the date so many days after 1970."""
+    return date(1970, 1, 1) + timedelta(days=int(place))
+
+
+def _amount(interval: exp.Interval) -> tuple[int, str]:
+    unit = unit_named(interval.args.get("unit"))
+    text = interval.this.name if isinstance(interval.this, exp.Literal) else ""
+    known = unit in _MONTHS or unit in _DAYS or unit in _SECONDS
+    try:
+        amount = int(text)
+    except ValueError:
+        known = False
+        amount = 0
+    if not known or abs(amount) > 10**12:
+        accepted = "write a whole number of one unit, such as INTERVAL '3' MONTH"
+        raise NotAllowed("the duration cannot be used", accepted=accepted)
+    return amount, unit
+
+
+def _moved(operand: Expression, amount: int, unit: str, step: timedelta) -> Expression:
+    """Return a time moved by a number of steps of the same length."""
+    if is_null(operand):
+        return operand
+    micros = Fraction(amount * (step // timedelta(microseconds=1)))
+    if is_known(operand):
+        return _known_days_later(operand, amount * step)
+    lower, upper = position(FIRST) - min(micros, _ZERO), position(LAST) - max(micros, _ZERO)
+    if lower > upper:
+        return null(Kind.TIME)
+    held, range_ = _within(operand, lower, upper)
+    moved = None if range_ is None else Range(range_.lower + micros, range_.upper + micros)
+    return made(_shift(held.tree, amount, unit), Kind.TIME, (held,), range=moved)
+
+
+def _moved_by_months(operand: Expression, months: int) -> Expression:
+    if is_null(operand):
+        return operand
+    if is_known(operand):
+        value = value_of(operand)
+        assert isinstance(value, datetime)
+        return literal(months_later(value, months))
+    first, last = (max(1 * 12, 12 - months), min(YEAR_MAX * 12 + 11, YEAR_MAX * 12 + 11 - months))
+    if first > last:
+        return null(Kind.TIME)
+    ends = datetime(first // 12, first % 12 + 1, 1), _end_of_month(last // 12, last % 12 + 1)
+    held, range_ = _within(operand, position(ends[0]), position(ends[1]))
+    moved = None
+    if range_ is not None:
+        moved_ends = [months_later(moment_at(one), months) for one in (range_.lower, range_.upper)]
+        moved = Range.of(moved_ends[0] or FIRST, moved_ends[1] or LAST)
+    return made(_shift(held.tree, months, "MONTH"), Kind.TIME, (held,), range=moved)
+
+
+def months_later(value: datetime, months: int) -> datetime | None:
+    """Return the time some months later, or on the last day of that month; None beyond the years 1 to 9999."""
+    month = value.year * 12 + value.month - 1 + months
+    year, month = month // 12, month % 12 + 1
+    if not 1 <= year <= YEAR_MAX:
+        return None
+    return value.replace(year=year, month=month, day=min(value.day, calendar.monthrange(year, month)[1]))
+
+
+def _within(operand: Expression, lower: Fraction, upper: Fraction) -> tuple[Expression, Range | None]:
+    """Return the operand with NULL outside of an interval, unless its range lies inside, and the range that is left."""
+    range_ = operand.range
+    if range_ is not None and lower <= range_.lower and range_.upper <= upper:
+        return operand, range_
+    at = day_at if operand.kind is Kind.DATE else moment_at
+    inside = exp.And(
+        this=trees.binary(exp.GTE, operand.tree, trees.constant(at(lower))),
+        expression=trees.binary(exp.LTE, operand.tree, trees.constant(at(upper))),
+    )
+    left = None
+    if range_ is not None:
+        left = Range(min(max(range_.lower, lower), upper), max(min(range_.upper, upper), lower))
+    tree = trees.case((inside, operand.tree))
+    return made(tree, operand.kind, (operand,), nullable=True, makes_null=True), left
+
+
+def _shift(tree: Tree, amount: int, unit: str) -> Tree:
+    interval = exp.Interval(this=exp.Literal.string(str(abs(amount))), unit=exp.Var(this=unit))
+    kind = exp.Add if amount >= 0 else exp.Sub
+    return kind(this=trees.operand(tree), expression=interval)
+
+
+def _known_days_later(operand: Expression, step: timedelta) -> Expression:
+    value = value_of(operand)
+    assert isinstance(value, date)
+    try:
+        return literal(value + step)
+    except OverflowError:
+        return null(operand.kind)
+
+
+def _borders(unit: str, range_: Range, kind: Kind) -> tuple[int, int]:
+    """Return how many borders of a unit lie before each end of a range."""
+    return _border(unit, range_.lower, kind), _border(unit, range_.upper, kind)
+
+
+def _border(unit: str, place: Fraction, kind: Kind) -> int:
+    if unit in _SECONDS:
+        return int(place // (_SECONDS[unit] * 1_000_000))
+    day = day_at(place if kind is Kind.DATE else Fraction(place // value_ranges.DAY))
+    match unit:
+        case "YEAR":
+            return day.year
+        case "QUARTER":
+            return day.year * 4 + (day.month - 1) // 3
+        case "MONTH":
+            return day.year * 12 + day.month
+        case "WEEK":
+            return (day.toordinal() - 1) // 7
+    return day.toordinal()
+
+
+def _end_of_month(year: int, month: int) -> datetime:
+    return datetime(year, month, calendar.monthrange(year, month)[1], 23, 59, 59, 999_999)
+
+
 RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.Extract: Rule(extract, ("EXTRACT",), ("this", "expression")),
     exp.Year: _named("YEAR"),
@@ -198,5 +436,6 @@ RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.TimestampTrunc: Rule(truncate, ("DATE_TRUNC",), ("this", "unit")),
     exp.DateTrunc: Rule(truncate, (), ("this", "unit")),
     exp.LastDay: Rule(last_day, ("LAST_DAY",), ("this",)),
+    exp.DateDiff: Rule(date_diff, ("DATE_DIFF", "DATEDIFF"), ("this", "expression", "unit")),
+    exp.DateAdd: Rule(date_add, ("DATE_ADD",), ("this", "expression")),
 }
-NAMED: Final = {"DATE_PART": Rule(date_part, ("DATE_PART",)), "DATEPART": Rule(date_part, ("DATEPART",))}

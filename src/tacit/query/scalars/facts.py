@@ -1,21 +1,53 @@
-"""What a rule checks of its inputs, and what follows for its result: kinds, NULL, and the mark of the unit.
+"""Public facts about values: kinds, NULL, ranges, the mark of the unit; constants and clamped columns.
+
+What a rule is: how one node of an analyst's SQL becomes an expression.
 
 Promise: `made` marks whatever is computed from the unit's own column, and says NULL wherever an input can be NULL;
 `real`, `common` and `temporal` change how a value is held, never the value.
+
+0.0 and -0.0 are equal, so that it is not a function of a unit's rows which of them MIN, a window, a limit or a group
+keeps. No rule may tell them apart: what would do so, which is writing a real as a text and POWER, reads `one_zero`.
+Other rules give equal values for both; they may differ in the sign of a zero and in nothing else.
+
+Values that stand in the query itself, and what is known of them.
+
+Numbers held to a range, and counted in steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date, datetime
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Final, TypeAlias
 
-from tacit.privacy.errors import NotAllowed, TooWide, WrongKind
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, OutOfRange, Place, TooWide, WrongKind
+from tacit.privacy.numbers import rounded_down, rounded_up
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import DERIVED_TEXT_MAX, EXACT_MAX, Constant, Expression, Range
-from tacit.query.scalars import intervals, trees
-from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
+from tacit.query.parse import is_text
+from tacit.query.scalars import trees, value_ranges
 from tacit.query.scalars.trees import Tree
+
+Bind: TypeAlias = Callable[[exp.Expression], Expression]
+"""Resolves a child node: columns, and whatever is nested."""
+
+Locate: TypeAlias = Callable[[exp.Expression], Place | None]
+"""Says where in the query a node stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a kind of node is built, its names in SQL, and the arguments that it reads; a node with others is refused."""
+
+    build: Callable[[exp.Expression, Bind], Expression]
+    names: tuple[str, ...]
+    takes: tuple[str, ...] = ("this", "expression", "expressions")
+
 
 ARTICLES = {Kind.INTEGER: "an integer"}
 
@@ -99,8 +131,19 @@ def real(expression: Expression) -> Expression:
         assert isinstance(value, int)
         return replace(literal(float(value)), unit=expression.unit)
     ends = expression.range
-    wide = None if ends is None else intervals.outward(ends.lower, ends.upper)
+    wide = None if ends is None else value_ranges.outward(ends.lower, ends.upper)
     return replace(expression, tree=trees.cast(expression.tree, Kind.REAL), kind=Kind.REAL, range=wide, domain=None)
+
+
+def one_zero(expression: Expression) -> Tree:
+    """Return the tree of a real with 0.0 in the place of -0.0; engines add as IEEE 754 says, and leave no addition out.
+
+    Only the sum of two negative zeros is a negative zero.
+    """
+    ends = expression.range
+    if ends is not None and not ends.lower <= 0 <= ends.upper:
+        return expression.tree
+    return trees.through(expression.tree, lambda inner: trees.binary(exp.Add, inner, trees.constant(0.0)))
 
 
 def temporal(expression: Expression, function: str) -> Expression:
@@ -135,7 +178,7 @@ def time(expression: Expression) -> Expression:
     if is_known(expression):
         return replace(literal(_midnight(value_of(expression))), unit=expression.unit)
     ends = expression.range
-    micros = None if ends is None else Range(ends.lower * intervals.DAY, ends.upper * intervals.DAY)
+    micros = None if ends is None else Range(ends.lower * value_ranges.DAY, ends.upper * value_ranges.DAY)
     domain = None if expression.domain is None else tuple(_midnight(value) for value in expression.domain)
     tree = trees.cast(expression.tree, Kind.TIME)
     return replace(expression, tree=tree, kind=Kind.TIME, range=micros, domain=domain)
@@ -171,7 +214,7 @@ def union(expressions: Sequence[Expression]) -> tuple[Range | None, tuple[Consta
     ranges = [one.range for one in some]
     range_ = None
     if ranges and all(one is not None for one in ranges):
-        range_ = intervals.union([one for one in ranges if one is not None])
+        range_ = value_ranges.union([one for one in ranges if one is not None])
     if not all(one.domain is not None for one in some):
         return range_, None
     return range_, tuple(dict.fromkeys(value for one in some for value in one.domain or ()))
@@ -190,3 +233,142 @@ def is_exact(range_: Range | None) -> bool:
 def _midnight(value: Constant) -> datetime:
     assert isinstance(value, date)
     return datetime(value.year, value.month, value.day)
+
+
+TEXT_MAX: Final = 10_000
+"""How many characters a text in a query has at most."""
+
+
+def literal(value: Constant) -> Expression:
+    """Return a value as an expression; NULL is of any kind, and whole numbers beyond 2^53 are reals."""
+    match value:
+        case None:
+            return Expression(trees.constant(None), Kind.TEXT, domain=(), length=0, makes_null=True)
+        case bool():
+            return _known(value, Kind.BOOLEAN)
+        case int():
+            return _known(value, Kind.INTEGER) if abs(value) <= EXACT_MAX else literal(_nearest(value))
+        case float():
+            return literal(None) if math.isnan(value) else _known(value + 0.0, Kind.REAL)  # -0.0 becomes 0.0
+        case str():
+            if len(value) > TEXT_MAX:
+                raise TooWide(f"a text in a query has at most {TEXT_MAX:,} characters, not {len(value):,}")
+            if not is_text(value):
+                raise WrongKind("a text has a character that is none: NUL, or half of a pair of surrogates")
+            return _known(value, Kind.TEXT)
+        case datetime():
+            return _known(value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value, Kind.TIME)
+        case date():
+            return _known(value, Kind.DATE)
+
+
+def null(kind: Kind) -> Expression:
+    """Return NULL of one kind."""
+    return Expression(trees.cast(trees.constant(None), kind), kind, domain=(), length=0, makes_null=True)
+
+
+def is_null(expression: Expression) -> bool:
+    """Whether the expression is NULL itself, of whatever kind."""
+    return expression.nullable and expression.domain == ()
+
+
+def is_known(expression: Expression) -> bool:
+    """Whether the expression stands for one value that is written in the query."""
+    single = expression.domain is not None and len(expression.domain) == 1 and not expression.nullable
+    return single and trees.is_constant(expression.tree)
+
+
+def value_of(expression: Expression) -> Constant:
+    """Return the value of an expression that is known."""
+    return expression.domain[0] if expression.domain else None
+
+
+def _known(value: str | int | float | date, kind: Kind) -> Expression:
+    ranged = kind not in (Kind.BOOLEAN, Kind.TEXT) and not (isinstance(value, float) and math.isinf(value))
+    range_ = Range.of(value, value) if ranged and not isinstance(value, str) else None
+    length = len(value) if isinstance(value, str) else 0
+    return Expression(trees.constant(value), kind, range=range_, domain=(value,), nullable=False, length=length)
+
+
+def _nearest(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+WHOLE_MAX: Final = 2**63 - 1
+STEPS_MAX: Final = 2**62
+
+
+def clamp(expression: Expression, range: Range) -> Expression:
+    """Return a number moved into a range; what lies there already is left as it is."""
+    if not expression.kind.is_number:
+        raise wrong("clamping", "numbers", expression)
+    own = expression.range
+    if is_null(expression) or (own is not None and range.lower <= own.lower and own.upper <= range.upper):
+        return expression
+    lower, upper = _ends(range, expression.kind)
+    inner = trees.unguarded(expression.tree)  # clamping looks after NaN itself
+    tree = trees.clamped(inner, trees.constant(lower), trees.constant(upper), real=expression.kind is Kind.REAL)
+    ends = Range.of(lower, upper)
+    if own is not None:
+        ends = Range(min(max(own.lower, ends.lower), ends.upper), max(min(own.upper, ends.upper), ends.lower))
+    return replace(expression, tree=tree, range=ends, domain=None)
+
+
+def steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree:
+    """Return the number of whole steps from `centre` to a number that has a range, as an integer of 64 bits.
+
+    The result lies between the ends of the range counted in the same way, for Python's `round`, also after the engine
+    has rounded in doubles. Whole numbers in whole steps are counted without doubles.
+    """
+    ends = expression.range
+    if ends is None or not expression.kind.is_number:
+        raise wrong("counting in steps", "numbers that have bounds", expression)
+    least, most = round((ends.lower - centre) / step), round((ends.upper - centre) / step)
+    if max(abs(least), abs(most)) > STEPS_MAX:
+        raise OutOfRange("the steps are too small to count in 64 bits", name="step", value=step)
+    if expression.kind is Kind.INTEGER and step.denominator == 1 and centre.denominator == 1:
+        counted = _whole_steps(expression, int(step), int(centre), least, most)
+        if counted is not None:
+            return counted
+    tree = real(expression).tree
+    if centre:
+        tree = trees.binary(exp.Sub, tree, trees.constant(float(centre)))
+    if step != 1:
+        tree = trees.binary(exp.Div, tree, trees.constant(float(step)))
+    tree = trees.try_cast(trees.call(exp.Round, tree), Kind.INTEGER)
+    return trees.clamped(tree, trees.constant(least), trees.constant(most), real=False)
+
+
+def _whole_steps(expression: Expression, step: int, centre: int, least: int, most: int) -> Tree | None:
+    """Return whole numbers counted in whole steps, halves upwards, or None if that could overflow."""
+    ends = expression.range
+    assert ends is not None
+    if step == 1 and ends.size + abs(centre) < STEPS_MAX:
+        moved = trees.binary(exp.Sub, expression.tree, trees.constant(centre)) if centre else expression.tree
+        return trees.cast(moved, Kind.INTEGER) if trees.is_constant(expression.tree) else moved.copy()
+    # With `least` steps taken off, nothing is negative, where engines differ in how they cut off.
+    offset = 2 * (centre + step * least) - step
+    if 2 * ends.size + abs(offset) + 2 * step > STEPS_MAX:
+        return None
+    doubled = trees.binary(exp.Mul, trees.cast(expression.tree, Kind.INTEGER), trees.constant(2))
+    moved = trees.binary(exp.Sub, doubled, trees.constant(offset)) if offset else doubled
+    counted = trees.binary(exp.IntDiv, moved, trees.constant(2 * step))
+    counted = trees.binary(exp.Add, counted, trees.constant(least)) if least else counted
+    if math.floor((ends.upper - centre) / step + Fraction(1, 2)) <= most:
+        return counted
+    return trees.clamped(counted, trees.constant(least), trees.constant(most), real=False)
+
+
+def _ends(range_: Range, kind: Kind) -> tuple[int | float, int | float]:
+    """Return the least and greatest numbers of a kind inside a range, or the nearest one if there is none."""
+    ends: tuple[int | float, int | float]
+    if kind is Kind.INTEGER:
+        ends = max(math.ceil(range_.lower), -WHOLE_MAX), min(math.floor(range_.upper), WHOLE_MAX)
+        nearest: int | float = min(max(round(range_.middle), -WHOLE_MAX), WHOLE_MAX)
+    else:
+        ends = rounded_up(range_.lower) + 0.0, rounded_down(range_.upper) + 0.0
+        nearest = float(range_.middle)
+    return ends if ends[0] <= ends[1] else (nearest, nearest)

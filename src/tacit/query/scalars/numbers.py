@@ -17,11 +17,26 @@ from sqlglot import exp
 from tacit.privacy.errors import NotAllowed
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression, Range, position
-from tacit.query.scalars import intervals, trees
-from tacit.query.scalars.columns import clamp
-from tacit.query.scalars.constants import is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import common, is_exact, longest, made, number, real, union, whole_literal
-from tacit.query.scalars.rule import Bind, Rule
+from tacit.query.scalars import trees, value_ranges
+from tacit.query.scalars.facts import (
+    Bind,
+    Rule,
+    clamp,
+    common,
+    is_exact,
+    is_known,
+    is_null,
+    literal,
+    longest,
+    made,
+    null,
+    number,
+    one_zero,
+    real,
+    union,
+    value_of,
+    whole_literal,
+)
 from tacit.query.scalars.trees import Tree
 
 POWER_STEPS: Final = 16
@@ -43,7 +58,7 @@ def absolute(node: Tree, bind: Bind) -> Expression:
     if is_known(a):
         return literal(abs(value_of(a)))  # type: ignore[arg-type]
     a = a if a.kind is Kind.INTEGER and is_exact(a.range) else real(a)
-    range_ = None if a.range is None else intervals.absolute(a.range)
+    range_ = None if a.range is None else value_ranges.absolute(a.range)
     return made(trees.through(a.tree, lambda tree: trees.call(exp.Abs, tree)), a.kind, (a,), range=range_)
 
 
@@ -56,7 +71,7 @@ def sign(node: Tree, bind: Bind) -> Expression:
         return literal((_float(a) > 0) - (_float(a) < 0))
     range_ = Range.of(-1, 1)
     if a.range is not None:
-        range_ = intervals.stepwise(a.range, lambda end: (end > 0) - (end < 0))
+        range_ = value_ranges.stepwise(a.range, lambda end: (end > 0) - (end < 0))
     return made(trees.cast(trees.call(exp.Sign, a.tree), Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
 
 
@@ -76,10 +91,10 @@ def rounded(kind: type[Tree], a: Expression, rounding: Callable[[Fraction], int]
     tree = trees.through(a.tree, lambda inner: trees.call(kind, inner))
     if a.range is None:
         return made(tree, Kind.REAL, (a,))
-    range_ = intervals.stepwise(a.range, rounding)
+    range_ = value_ranges.stepwise(a.range, rounding)
     if is_exact(range_):
         return made(trees.cast(tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
-    return made(tree, Kind.REAL, (a,), range=intervals.outward(range_.lower, range_.upper))
+    return made(tree, Kind.REAL, (a,), range=value_ranges.outward(range_.lower, range_.upper))
 
 
 def round_(node: Tree, bind: Bind) -> Expression:
@@ -97,12 +112,12 @@ def rounded_to_digits(a: Expression, digits: int) -> Expression:
     if is_null(a) or (a.kind is Kind.INTEGER and digits >= 0):
         return a
     if digits == 0:
-        return rounded(exp.Round, a, intervals.half_away)
+        return rounded(exp.Round, a, value_ranges.half_away)
     a = real(a)
-    range_ = None if a.range is None else intervals.rounded_to(a.range, digits)
+    range_ = None if a.range is None else value_ranges.rounded_to(a.range, digits)
     if a.range is not None and range_ is None:  # scaling may lose whole numbers, but moves nothing by more than half
         half = Fraction(10) ** -digits
-        range_ = intervals.slack(a.range.lower - half, a.range.upper + half)
+        range_ = value_ranges.slack(a.range.lower - half, a.range.upper + half)
     tree = trees.through(a.tree, lambda inner: trees.call(exp.Round, inner, decimals=trees.constant(digits)))
     if a.range is not None:
         return made(tree, Kind.REAL, (a,), range=range_)
@@ -116,7 +131,7 @@ def sqrt(node: Tree, bind: Bind) -> Expression:
         return a
     if is_known(a):
         return literal(math.sqrt(_float(a))) if _float(a) >= 0 else null(Kind.REAL)
-    range_ = None if a.range is None else intervals.root(a.range)
+    range_ = None if a.range is None else value_ranges.root(a.range)
     inside = a.range is not None and a.range.lower >= 0
     return _defined(exp.Sqrt, a, range_, exp.GTE, inside)
 
@@ -126,7 +141,7 @@ def exponential(node: Tree, bind: Bind) -> Expression:
     a = real(number(bind(node.this), "EXP"))
     if is_null(a):
         return a
-    range_ = None if a.range is None else intervals.exponential(a.range)
+    range_ = None if a.range is None else value_ranges.exponential(a.range)
     return made(trees.through(a.tree, lambda tree: trees.call(exp.Exp, tree)), Kind.REAL, (a,), range=range_)
 
 
@@ -156,7 +171,7 @@ def _logarithm(
     if is_null(a):
         return a
     least = Fraction(1) if checked.kind is Kind.INTEGER else Fraction(1, 2**1074)
-    range_ = None if a.range is None else intervals.logarithm(a.range, function, least=least)
+    range_ = None if a.range is None else value_ranges.logarithm(a.range, function, least=least)
     inside = a.range is not None and a.range.lower > 0
     return _defined(kind, a, range_, exp.GT, inside, base)
 
@@ -193,8 +208,10 @@ def power(node: Tree, bind: Bind) -> Expression:
     exponent = value_of(b) if is_known(b) else None
     range_ = None
     if isinstance(exponent, float) and exponent.is_integer() and exponent >= 0 and a.range is not None:
-        range_ = intervals.powered(a.range, int(exponent))
-    tree = trees.weighed(exp.Pow(this=a.tree.copy(), expression=b.tree.copy()), POWER_STEPS)
+        range_ = value_ranges.powered(a.range, int(exponent))
+    above = isinstance(exponent, float) and exponent >= 0  # below zero, one zero gives inf and the other -inf
+    base = a.tree if above else one_zero(a)
+    tree = trees.weighed(exp.Pow(this=base.copy(), expression=b.tree.copy()), POWER_STEPS)
     if range_ is None:
         return made(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
     return made(tree, Kind.REAL, (a, b), range=range_)

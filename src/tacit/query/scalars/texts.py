@@ -14,17 +14,27 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.searches import PART_MAX
+from tacit.engines.dialects.text_search import PART_MAX
 from tacit.privacy.errors import NotAllowed, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Constant, Expression, Range
 from tacit.query.scalars import trees
 from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.conditionals import first_present
-from tacit.query.scalars.constants import TEXT_MAX, is_known, is_null, literal, null, value_of
-from tacit.query.scalars.facts import made, of_kind, whole_literal
+from tacit.query.scalars.facts import (
+    TEXT_MAX,
+    Bind,
+    Rule,
+    is_known,
+    is_null,
+    literal,
+    made,
+    null,
+    of_kind,
+    value_of,
+    whole_literal,
+)
 from tacit.query.scalars.logic import negate
-from tacit.query.scalars.rule import Bind, Rule
 from tacit.query.scalars.trees import CHARACTERS_COPIED, Tree
 
 WILDCARDS_MAX: Final = 4

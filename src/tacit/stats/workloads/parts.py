@@ -16,21 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import Source
 from tacit.privacy.events import Composed, Event, Gaussian
-from tacit.privacy.relations import Relation
-from tacit.stats.funds import Noise
+from tacit.privacy.units import Relation
 from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.workloads.cells import Level
-from tacit.stats.workloads.centred_noise import CentredGaussian, sigma_of
-from tacit.stats.workloads.families import Family
-from tacit.stats.workloads.fitting import MatrixStrategy, Strategy, TreeStrategy, best, best_tree
-from tacit.stats.workloads.interactions import Set, Sizes
-from tacit.stats.workloads.margins import Shares, interactions_for, tables_for
-from tacit.stats.workloads.matrices import Matrix
-from tacit.stats.workloads.purse import Law, Purse
-from tacit.stats.workloads.trees import Tree
+from tacit.stats.workloads.families import Family, Matrix, Tree
+from tacit.stats.workloads.margins import CentredGaussian, Set, Shares, Sizes, interactions_for, sigma_of, tables_for
+from tacit.stats.workloads.query_sets import Level
+from tacit.stats.workloads.strategies import MatrixStrategy, Strategy, TreeStrategy, best, best_tree
 
 Whole = NDArray[np.int64]
 
@@ -60,7 +55,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class Line(Part):
+class ColumnPart(Part):
     """Sums over the cells of one column."""
 
     name: str
@@ -76,12 +71,14 @@ class Line(Part):
     """The expected mean squared error of a query."""
 
     @classmethod
-    def of(cls, name: str, cut: Cut, levels: tuple[Level, ...], families: tuple[Family, ...], purse: Purse) -> Line:
+    def of(
+        cls, name: str, cut: Cut, levels: tuple[Level, ...], families: tuple[Family, ...], allocation: Allocation
+    ) -> ColumnPart:
         """Choose the strategy under a law of noise."""
-        chosen = best(families, purse.law)
-        noises = bought(chosen, purse)
+        chosen = best(families, allocation.law)
+        noises = noises_of(chosen, allocation)
         strategy = chosen.matrix if isinstance(chosen, MatrixStrategy) else chosen.tree
-        return cls(name, cut, levels, families, strategy, noises, chosen.name, chosen.error * purse.unit)
+        return cls(name, cut, levels, families, strategy, noises, chosen.name, chosen.error * allocation.variance)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -122,14 +119,15 @@ class Crossed(Part):
         names: tuple[str, str],
         cuts: tuple[Cut, Cut],
         families: tuple[tuple[Family, ...], tuple[Family, ...]],
-        purse: Purse,
+        allocation: Allocation,
     ) -> Crossed:
         """Choose both strategies under a law of noise."""
-        one, other = (best_tree(family, purse.law) for family in families)
-        flat = purse.noises([a * b for a in one.shares for b in other.shares])
+        one, other = (best_tree(family, allocation.law) for family in families)
+        shares = [a * b for a in one.shares for b in other.shares]
+        flat = tuple(part.noise() for part in allocation.divided(*shares))
         width = len(other.shares)
         noises = tuple(flat[at : at + width] for at in range(0, len(flat), width))
-        return cls(names, cuts, families, (one, other), noises, one.error * other.error * purse.unit)
+        return cls(names, cuts, families, (one, other), noises, one.error * other.error * allocation.variance)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -168,21 +166,22 @@ class Tables(Part):
     """The expected mean squared error of a cell."""
 
     @classmethod
-    def of(cls, names: tuple[str, ...], cuts: tuple[Cut, ...], sets: tuple[Set, ...], purse: Purse) -> Tables:
+    def of(cls, names: tuple[str, ...], cuts: tuple[Cut, ...], sets: tuple[Set, ...], allocation: Allocation) -> Tables:
         """Choose what is measured, and share the price."""
-        shares = cls.shares(cuts, sets, purse.law)
-        parts = purse.parted([share for _, share in shares.shares])
+        shares = cls.shares(cuts, sets, allocation.law)
+        parts = allocation.divided(*(share for _, share in shares.shares))
         measured: list[tuple[Set, Laplace | CentredGaussian]] = []
         for (columns, _), part in zip(shares.shares, parts, strict=True):
             shape = tuple(cuts[one].cells for one in columns)
-            if purse.law == "Laplace":
+            if allocation.law == "Laplace":
                 noise = part.noise()
                 assert isinstance(noise, Laplace)
                 measured.append((columns, noise))
             else:
                 kept = float(CentredGaussian(shape, 1.0).loss)
-                measured.append((columns, CentredGaussian(shape, float((part.unit * kept) ** 0.5))))
-        return cls(names, cuts, sets, tuple(measured), purse.moved, purse.funds.relation, shares.error * purse.unit)
+                measured.append((columns, CentredGaussian(shape, float((part.variance * kept) ** 0.5))))
+        error = shares.error * allocation.variance
+        return cls(names, cuts, sets, tuple(measured), allocation.row_sensitivity, allocation.relation, error)
 
     @staticmethod
     def shares(cuts: tuple[Cut, ...], sets: tuple[Set, ...], law: Law) -> Shares:
@@ -230,11 +229,11 @@ def law_of(noise: Noise) -> str:
     return "Laplace" if isinstance(noise, Laplace) else "Gaussian"
 
 
-def bought(strategy: Strategy, purse: Purse) -> tuple[Noise, ...]:
+def noises_of(strategy: Strategy, allocation: Allocation) -> tuple[Noise, ...]:
     """Return the noises of the levels of a strategy."""
     if isinstance(strategy, MatrixStrategy):
-        return (purse.noise(strategy.matrix.length(purse.law)),)
-    return purse.noises(strategy.shares)
+        return (allocation.noise(strategy.matrix.length(allocation.law)),)
+    return tuple(part.noise() for part in allocation.divided(*strategy.shares))
 
 
 def composed(parts: Sequence[Part]) -> Event:

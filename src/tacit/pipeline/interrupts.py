@@ -1,0 +1,80 @@
+"""What Ctrl-C does while a release is under way.
+
+Promise: an interrupt never comes between two steps of the ledger. It asks the engine to stop; if the run stops for
+that, `Interrupted` (a KeyboardInterrupt) is raised with the charge noted as cancelled, and if the run ends first, its
+answer is returned: it was paid for. A second Ctrl-C is raised at once, and the run ends in the background.
+
+This holds on the main thread, as in scripts, shells and notebooks; the program's own handler is back when the release
+has ended. Other threads get no signals, and a program that ignores interrupts is not interrupted.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, TypeVar
+
+from tacit.privacy.errors import Cancelled
+
+T = TypeVar("T")
+
+INSIST_S: Final = 0.05
+"""How often Ctrl-C is looked for and a run that is to stop is told so.
+
+A wait without a limit would not notice the signal, and an engine forgets an interrupt that comes before its statement.
+"""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C stopped a release after its charge; the message says what became of it."""
+
+
+def shielded(work: Callable[[], T], cancel: Callable[[int], None]) -> T:
+    """Return or raise what `work` does, in a thread of its own; Ctrl-C calls `cancel` with that thread's identifier."""
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        return work()
+    result: list[T] = []
+    failure: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            done.set()
+
+    context = contextvars.copy_context()
+    worker = threading.Thread(target=context.run, args=(run,), name="tacit release", daemon=True)
+    with _noted() as interrupted:
+        worker.start()
+        while not done.wait(INSIST_S):
+            if interrupted.is_set() and worker.ident is not None:
+                cancel(worker.ident)
+    if not failure:
+        return result[0]
+    if interrupted.is_set() and isinstance(failure[0], Cancelled):
+        raise Interrupted(failure[0].message)
+    raise failure[0]
+
+
+@contextmanager
+def _noted() -> Iterator[threading.Event]:
+    """Note the first Ctrl-C instead of raising it; raise the second."""
+    interrupted = threading.Event()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise Interrupted("stopped; what was charged stays charged")
+        interrupted.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,234 @@
+"""From a plan to a release: check, reserve, run, commit.
+
+Promise: the budget has charged the plan's event before `run` touches the data; `run` works on the tables that the plan
+was bound to, in exactly those versions and with exactly those records, or its outcome is dropped; what is kept under
+the plan's digest and the data's version is given again at no cost, and for one permit only one outcome leaves. The
+quota of stored answers, where the ledger has one, is asked for the size of the answer before the charge. A budget in
+memory and rows that the caller holds take the same way, without keys and without kept answers.
+
+What fails after the charge. Whether a run fails must tell as little as possible of the rows. The rule, on every engine:
+
+1. No value of a row makes a statement fail: expressions are total, arithmetic is exact and proved to fit, sizes of
+   texts and numbers of rows per unit are bounded when the question is planned, so one unit adds a small, public amount
+   of work. What is left are failures of the machine: no memory, no disk, no connection, time is up.
+2. All of them are one error, EngineFailed, with one sentence. The reason is noted in the ledger, for its owner. Only
+   what the caller decided itself is told apart: that it cancelled, and, over DuckDB, that the time limit it gave has
+   passed (on a server the owner sets time limits, and there that is EngineFailed as well).
+3. The charge stands, and is not good for another run: a key whose run failed or was cancelled is refused. A budget has
+   a smallest price, so the bits that failures could tell are few and counted.
+
+What is asked twice at once. A release without a key gets one from its plan's digest, the data's version, its payer and
+the number of the attempt. Whoever asks the same for the same payer while it runs, in whichever thread or process, is
+given the same open permit by the ledger, and charged nothing more. All of them run; that is sound, because
+
+1. nothing leaves a run before the ledger has settled its permit, by one transaction: `commit` writes the answer if
+   neither an answer nor a failure stands there, `annotate` the failure on the same condition;
+2. the first of the two to be written is the outcome that leaves for this permit. A run that comes second drops what it
+   has, its own failure too: if an answer was written it returns that one; if a failure was written it begins again with
+   the next attempt, which is a new charge. So a failure that was told was paid for by itself, and fresh noise on the
+   same numbers is never seen twice for one charge. Only who cancelled a run is told so in any case;
+3. a run that died with its process has settled nothing, and nothing of it left: the next one who asks the same runs
+   under its permit, as with a key of one's own;
+4. payers do not share: an analyst's own cap is charged for whatever was not released before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Protocol, TypeVar
+
+from tacit.accounting.conversions import Cost
+from tacit.ledger import Budget, Permit
+from tacit.ledger.permits import reserved_bytes
+from tacit.pipeline.interrupts import shielded
+from tacit.pipeline.plan import Order, Quote, Released, ReleasePlan
+from tacit.privacy.errors import (
+    AlreadySettled,
+    Cancelled,
+    CatalogChanged,
+    EngineFailed,
+    InvalidInput,
+    TacitError,
+    TimedOut,
+)
+from tacit.privacy.events import Event
+
+T = TypeVar("T")
+
+NOTHING: Final = Cost(0.0, 0.0, 0.0)
+"""What an answer costs that was released before."""
+RUN_FAILED: Final = (
+    "the question could not be run to its end; what was charged stays charged, and the owner finds the reason in the "
+    "ledger (tacit ledger show)"
+)
+STALE_PLAN: Final = "a table was registered anew since this was planned; nothing was charged, so ask again"
+_log: Final = logging.getLogger("tacit.pipeline")
+_hold: Final[ContextVar[Callable[[], None] | None]] = ContextVar("hold", default=None)
+
+
+@contextmanager
+def holding_outcomes(hold: Callable[[], None]) -> Iterator[None]:
+    """Within the block, call `hold` after each run, before anything of its outcome can be seen.
+
+    Once it is committed, an answer is repeated at cost 0 and listed, a failure is in the ledger, and a quota shows how
+    much was stored: whoever polls for that would measure how long the run took, to the moment. A server waits in `hold`
+    until the end of the run's time class.
+    """
+    token = _hold.set(hold)
+    try:
+        yield
+    finally:
+        _hold.reset(token)
+
+
+def _held() -> None:
+    if (hold := _hold.get()) is not None:
+        hold()
+
+
+class _Chargeable(Protocol):
+    """The part of a plan that `begin` needs."""
+
+    @property
+    def event(self) -> Event: ...
+
+    @property
+    def label(self) -> str: ...
+
+    def check(self) -> None: ...
+
+
+def find_released(plan: ReleasePlan[T], budget: Budget) -> Callable[[], T] | None:
+    """Return what reads the answer that was released before for a plan on the same version of its data, if any.
+
+    Nothing is charged or run. Raises what `preview` raises, so that it tells nothing to those who may not ask.
+    """
+    budget.preview(plan.event)
+    kept = _kept(plan, budget)
+    return None if kept is None else lambda: plan.decode(kept)
+
+
+def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
+    """Return exactly what `release` would charge now, and whether what is left pays for it; spends nothing."""
+    cost, refusal = budget.preview(plan.event), None
+    if is_released := _kept(plan, budget) is not None:
+        cost = NOTHING
+    else:
+        refusal = budget.refusal(plan.event)
+    remaining = {budget.dataset: budget.remaining()}
+    why = "" if refusal is None else refusal.message
+    return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why)
+
+
+def begin(plan: _Chargeable, budget: Budget, order: Order) -> Permit:
+    """Charge a plan whose release leaves in steps (`StepAnchor`), and return its permit."""
+    plan.check()
+    return budget.reserve(plan.event, order.purpose or plan.label)
+
+
+def release(plan: ReleasePlan[T], budget: Budget, order: Order) -> Released[T]:
+    """Charge a plan, run it and return what it releases; or raise, before the charge without spending anything.
+
+    On the main thread Ctrl-C cancels the run and interrupts no step of the ledger (`interrupts`).
+    """
+    if plan.data.version is None and order.key is not None:
+        raise InvalidInput(
+            "a key is for statistics of a registered table, whose ledger keeps the answer; leave key= out", name="key"
+        )
+    budget.preview(plan.event)  # who may not ask learns nothing from the checks that follow
+    if not order.source.simulated and (kept := _kept(plan, budget)) is not None:
+        return Released(plan.decode(kept), NOTHING, None)
+    plan.check()
+    if not plan.data.is_current():
+        raise CatalogChanged(STALE_PLAN)
+    return shielded(lambda: _within_quota(plan, budget, order), plan.data.cancel)
+
+
+def _kept(plan: ReleasePlan[T], budget: Budget) -> bytes | None:
+    version = plan.data.version
+    return None if version is None else budget.released(plan.digest, version)
+
+
+def _within_quota(plan: ReleasePlan[T], budget: Budget, order: Order) -> Released[T]:
+    if budget.quota is None or plan.data.version is None:
+        return _released(plan, budget, order)[0]
+    reservation, size = budget.quota.reserve(budget.payer, reserved_bytes(plan.answer_bytes)), 0
+    try:
+        released, size = _released(plan, budget, order)
+    finally:
+        budget.quota.settle(reservation, size)
+    return released
+
+
+def _released(plan: ReleasePlan[T], budget: Budget, order: Order) -> tuple[Released[T], int]:
+    """Charge a plan, run it and commit its answer; again with a new charge while another run of it failed.
+
+    Returns the release and how many bytes of it were stored.
+    """
+    version = plan.data.version
+    is_kept = version is not None and not order.source.simulated
+    attempt = 0
+    while True:
+        attempt += 1
+        key = order.key
+        if key is None and is_kept:
+            key = _shared_key(plan, budget, attempt)
+        bound_to = {} if version is None else {"plan": plan.digest, "data_version": version}
+        try:
+            permit = budget.reserve(plan.event, order.purpose or plan.label, key=key, **bound_to)
+            answer, encoded = _run(plan, budget, permit, order)
+            budget.commit(permit, encoded, **(bound_to if is_kept else {}), before="")
+            return Released(answer, permit.cost, permit), len(encoded or b"")
+        except AlreadySettled:  # another run under this key came to its end first: its outcome is the one that counts
+            if (kept := _kept(plan, budget)) is not None:
+                return Released(plan.decode(kept), NOTHING, None), 0
+            if order.key is not None:
+                raise
+
+
+def _shared_key(plan: ReleasePlan[T], budget: Budget, attempt: int) -> str:
+    """Return the key of a release that was given none: equal for the same plan, data, payer and attempt.
+
+    Callers of a server cannot write it: their keys begin with their names, and no name begins with =.
+    """
+    shared = json.dumps([plan.digest, plan.data.version, budget.payer, attempt])
+    return f"={hashlib.sha256(shared.encode()).hexdigest()}"
+
+
+def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, order: Order) -> tuple[T, bytes | None]:
+    """Run a charged plan; whatever goes wrong is noted in the ledger and told as the rule above says.
+
+    Raise AlreadySettled if it goes wrong after another run of the same permit was answered or failed.
+    """
+    failure: EngineFailed
+    try:
+        answer = plan.run(order)
+        encoded = None if plan.data.version is None else plan.encode(answer)
+        if not plan.data.is_current():
+            raise CatalogChanged("a table was registered anew during the run")
+        _held()
+        return answer, encoded
+    except (Cancelled, TimedOut) as error:
+        failure = error
+        reason = error.code
+    except TacitError as error:
+        failure = EngineFailed(RUN_FAILED)
+        reason = error.code
+    except Exception as error:
+        failure = EngineFailed(RUN_FAILED)
+        reason = type(error).__name__
+        frames = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote a row
+        _log.error("a charged run failed with %s\n%s", reason, frames)
+    _held()
+    try:
+        budget.annotate(permit, f"the run failed: {reason}", before="")
+    except AlreadySettled:
+        if not isinstance(failure, Cancelled):  # which the caller knows, and nothing else is told by it
+            raise
+    raise failure

@@ -1,0 +1,263 @@
+"""A SELECT over an answer, and windows over its rows: aggregates of noisy aggregates, shares, ranks, running sums.
+
+Windows over the rows of an answer: shares of a total, ranks, running sums, changes against the row before.
+
+They are computed from released numbers after the noise, so they cost nothing, and any of them may reach over all rows.
+
+A SELECT over an answer: aggregates of noisy aggregates, shares, rankings, whatever is computed after the noise.
+
+    WITH monthly AS (SELECT month, COUNT(*) AS n FROM visits GROUP BY month) SELECT AVG(n), MAX(n) FROM monthly
+
+The inner SELECT is the question; the outer one reads what was released, so it is post-processing and costs nothing.
+The same functions are allowed as over rows, and aggregates and windows are the database's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+import numpy as np
+from sqlglot import exp
+
+from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
+from tacit.privacy.tables import Kind
+from tacit.query.conditions import no_value
+from tacit.query.expressions import Expression
+from tacit.query.parse import DISTANCE_MAX, Text, called, only, rows_named, written
+from tacit.query.scalars import Bind, scalar
+from tacit.query.scratch_database import TABLE, TYPES, evaluate
+
+_WHOLE_WINDOWS: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
+_REAL_WINDOWS: Final = (exp.Sum, exp.Avg, exp.PercentRank, exp.CumeDist)
+_SAME_WINDOWS: Final = (exp.Min, exp.Max, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
+ACCEPTED: Final = (
+    "COUNT, SUM, AVG, MIN, MAX, ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST, NTILE, LAG, LEAD, FIRST_VALUE "
+    "and LAST_VALUE are"
+)
+_ENDS: Final = ("UNBOUNDED", "CURRENT ROW")
+
+
+def over_answer(node: exp.Window, bind: Bind, text: Text) -> Expression:
+    """Return a window over the rows of the answer; `bind` gives the values of one of them."""
+    only(node, ("this", "partition_by", "order", "spec", "over"), text)
+    value = _function(node.this, bind, text)
+    clause = node.args.get("order")
+    order = [ordered(one, bind(one.this)) for one in (clause.expressions if clause else ())]
+    tree = exp.Window(
+        this=value.tree,
+        partition_by=[bind(one).tree.copy() for one in node.args.get("partition_by") or ()],
+        order=exp.Order(expressions=order) if order else None,
+        spec=_frame(node.args.get("spec"), text),
+    )
+    return Expression(tree, value.kind)
+
+
+def ordered(node: exp.Ordered, value: Expression) -> exp.Ordered:
+    """Return a value with the direction of an item of ORDER BY."""
+    return exp.Ordered(this=value.tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
+
+
+def _function(node: exp.Expression, bind: Bind, text: Text) -> Expression:
+    if not isinstance(node, (*_WHOLE_WINDOWS, *_REAL_WINDOWS, *_SAME_WINDOWS)):
+        raise NotAllowed(f"{called(node)} over the answer is not defined", accepted=ACCEPTED, place=text.place(node))
+    only(node, ("this", "big_int", "offset"), text)
+    kind, argument = Kind.INTEGER if isinstance(node, _WHOLE_WINDOWS) else Kind.REAL, node.this
+    if isinstance(argument, exp.Star):
+        return Expression(exp.Count(this=exp.Star()), kind)
+    if not isinstance(argument, exp.Expression):
+        return Expression(type(node)(), kind)
+    if isinstance(node, exp.Ntile):
+        return Expression(exp.Ntile(this=_number(argument, text, least=1).copy()), kind)
+    value = bind(argument)
+    if isinstance(node, _SAME_WINDOWS):
+        offset = node.args.get("offset")
+        place = {"offset": _number(offset, text).copy()} if offset is not None else {}
+        return Expression(type(node)(this=value.tree.copy(), **place), value.kind)
+    tree = exp.cast(value.tree.copy(), "DOUBLE") if isinstance(node, _REAL_WINDOWS) else value.tree.copy()
+    return Expression(type(node)(this=tree), kind)
+
+
+def _frame(node: exp.Expression | None, text: Text) -> exp.WindowSpec | None:
+    """Return a frame such as ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, made of words and numbers alone."""
+    if node is None:
+        return None
+    only(node, ("kind", "start", "start_side", "end", "end_side"), text)
+    parts: dict[str, object] = {name: node.args.get(name) for name in ("kind", "start_side", "end_side")}
+    for name in ("start", "end"):
+        end = node.args.get(name)
+        parts[name] = end if end is None or end in _ENDS else _number(end, text).copy()
+    return exp.WindowSpec(**parts)
+
+
+def _number(node: object, text: Text, *, least: int = 0) -> exp.Literal:
+    if isinstance(node, exp.Literal) and node.is_int and least <= int(node.this) <= DISTANCE_MAX:
+        return node
+    place = text.place(node) if isinstance(node, exp.Expression) else None
+    raise NotAllowed("a window counts its rows by whole numbers", accepted="write a number such as 6", place=place)
+
+
+_SELECT: Final = (
+    "expressions", "from_", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"
+)  # fmt: skip
+_WHOLE: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank)
+_SAME: Final = (exp.Min, exp.Max)
+_REAL: Final = (exp.Sum, exp.Avg, exp.Median, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of an answer: its name and its kind."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """A SELECT over the columns o0, o1, ... of an answer, and the columns that it gives."""
+
+    tree: exp.Select
+    fields: tuple[Field, ...]
+
+    @property
+    def sql(self) -> str:
+        """The SELECT as the scratch database runs it."""
+        return self.tree.sql(dialect="duckdb")
+
+
+def outer(select: exp.Select, given: Sequence[Field], text: Text) -> Outer:
+    """Read a SELECT whose FROM is the answer with the given columns."""
+    only(select, _SELECT, text)
+    return _Reader(select, given, text).outer()
+
+
+class _Reader:
+    """Binds the parts of one SELECT over the columns of an answer."""
+
+    def __init__(self, select: exp.Select, given: Sequence[Field], text: Text) -> None:
+        self.select, self.text, self.given = select, text, given
+        self.by_name = {field.name.lower(): index for index, field in enumerate(given)}
+
+    def outer(self) -> Outer:
+        items = list(self._items())
+        typed = [
+            exp.alias_(exp.cast(exp.column(f"o{index}"), TYPES[field.kind]), f"o{index}")
+            for index, field in enumerate(self.given)
+        ]
+        tree = exp.select(*(exp.alias_(value.tree.copy(), f"o{index}") for index, (_, value) in enumerate(items)))
+        tree = tree.from_(exp.alias_(exp.Subquery(this=exp.select(*typed).from_(TABLE)), "a", table=True))
+        if (where := self.select.args.get("where")) is not None:
+            tree = tree.where(self.bind(where.this).tree.copy())
+        tree = self._grouped(tree, items)
+        if (having := self.select.args.get("having")) is not None:
+            tree = tree.having(self.bind(having.this).tree.copy())
+        if (distinct := self.select.args.get("distinct")) is not None:
+            only(distinct, (), self.text)
+            tree = tree.distinct()
+        order = list(self._order(items))
+        tree = tree.order_by(*order) if order else tree
+        for name in ("limit", "offset"):
+            if (number := rows_named(self.select, name, self.text)) is not None:
+                tree = tree.limit(number) if name == "limit" else tree.offset(number)
+        found = Outer(tree, tuple(Field(name, value.kind) for name, value in items))
+        self._check(found)
+        return found
+
+    def bind(self, node: exp.Expression) -> Expression:
+        """Bind a node over the columns of the answer."""
+        if isinstance(node, exp.Paren):
+            return self.bind(node.this)
+        if isinstance(node, exp.Column):
+            index = self.by_name.get(node.name.lower())
+            if index is None:
+                place = self.text.place(node)
+                at = f"at {place.line}:{place.column}: " if place else ""
+                raise NotInCatalog(f"{at}the answer has no column {node.name}; it has {', '.join(self.by_name)}")
+            return Expression(exp.column(f"o{index}"), self.given[index].kind)
+        if isinstance(node, exp.Window):
+            return over_answer(node, self.bind, self.text)
+        if isinstance(node, exp.AggFunc):
+            return self._aggregate(node)
+        if isinstance(node, exp.Subquery | exp.Query):
+            raise no_value(node, self.text)
+        return scalar(node, self.bind, self.text.place)
+
+    def _items(self) -> Iterator[tuple[str, Expression]]:
+        for item in self.select.expressions:
+            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                for index, field in enumerate(self.given):
+                    yield field.name, Expression(exp.column(f"o{index}"), field.kind)
+            else:
+                inner = item.this if isinstance(item, exp.Alias) else item
+                named = isinstance(item, exp.Alias | exp.Column)
+                yield item.alias_or_name if named else written(inner), self.bind(inner)
+
+    def _aggregate(self, node: exp.Expression) -> Expression:
+        only(node, ("this", "big_int"), self.text)
+        whole, same = isinstance(node, _WHOLE), isinstance(node, _SAME)
+        if not (whole or same or isinstance(node, _REAL)):
+            raise NotAllowed(
+                f"{called(node)} over an answer is not defined",
+                accepted="COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV and VARIANCE are",
+                place=self.text.place(node),
+            )
+        argument = node.this
+        if argument is None or isinstance(argument, exp.Star):
+            return Expression(
+                type(node)(this=exp.Star()) if isinstance(node, exp.Count) else type(node)(), Kind.INTEGER
+            )
+        distinct = isinstance(argument, exp.Distinct)
+        if distinct and (not whole or len(argument.expressions) != 1):
+            raise NotAllowed("DISTINCT stands in COUNT(DISTINCT x) only", place=self.text.place(node))
+        value = self.bind(argument.expressions[0] if distinct else argument)
+        tree: exp.Expression = value.tree.copy()
+        if isinstance(node, _REAL):
+            tree = exp.cast(tree, "DOUBLE")
+        call = type(node)(this=exp.Distinct(expressions=[tree]) if distinct else tree)
+        return Expression(call, Kind.INTEGER if whole else value.kind if same else Kind.REAL)
+
+    def _grouped(self, tree: exp.Select, items: Sequence[tuple[str, Expression]]) -> exp.Select:
+        group = self.select.args.get("group")
+        if group is None:
+            return tree
+        if group.args.get("all"):
+            nodes = [value.tree for _, value in items if not any(value.tree.find_all(exp.AggFunc))]
+        else:
+            only(group, ("expressions",), self.text)
+            nodes = [self._named(one, items).tree for one in group.expressions]
+        return tree.group_by(*(node.copy() for node in nodes))
+
+    def _order(self, items: Sequence[tuple[str, Expression]]) -> Iterator[exp.Ordered]:
+        clause = self.select.args.get("order")
+        for one in clause.expressions if clause is not None else ():
+            only(one, ("this", "desc", "nulls_first"), self.text)
+            if isinstance(one.this, exp.Var) and one.this.name.upper() == "ALL":
+                yield from (ordered(one, value) for _, value in items)
+            else:
+                yield ordered(one, self._named(one.this, items))
+
+    def _named(self, node: exp.Expression, items: Sequence[tuple[str, Expression]]) -> Expression:
+        """Return what a position or an alias of the SELECT list stands for, or the expression itself."""
+        if isinstance(node, exp.Literal) and node.is_int:
+            if not 1 <= int(node.this) <= len(items):
+                raise NotSQL(f"{node.this} names no item of SELECT", place=self.text.place(node))
+            return items[int(node.this) - 1][1]
+        if isinstance(node, exp.Column):
+            for name, value in items:
+                if name.lower() == node.name.lower():
+                    return value
+        return self.bind(node)
+
+    def _check(self, found: Outer) -> None:
+        """Try the SELECT on an answer without rows, so that what the database would refuse is refused now."""
+        empty = {f"o{index}": np.array([], dtype=object) for index in range(len(self.given))}
+        try:
+            evaluate(found.sql, empty)
+        except duckdb.Error:
+            raise NotSQL(
+                "the outer SELECT is not valid over the answer: every item is grouped or aggregated, or none is",
+                place=self.text.place(self.select),
+            ) from None

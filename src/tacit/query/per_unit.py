@@ -1,0 +1,371 @@
+"""What stays inside one unit: subqueries grouped by the unit, and windows partitioned by it.
+
+Promise: a row that comes out belongs to the one unit whose rows it was made from, and is a function of the set of those
+rows, not of their order: sums are of whole numbers (reals are put on a public grid first), and where an order has ties
+all columns break them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from tacit.mechanisms.grid import Grid
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotBounded, NotSQL, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.conditions import condition as row_condition
+from tacit.query.conditions import no_value, without_window
+from tacit.query.expressions import EXACT_MAX, Expression, Range
+from tacit.query.parse import DISTANCE_MAX, Text, called, only
+from tacit.query.relations import FromScope, UnitRows
+from tacit.query.resolve import Ctes, Resolver
+from tacit.query.row_limits import HELD_STEPS, require_room
+from tacit.query.scalars import Bind, converted, scalar, steps
+from tacit.query.scalars.trees import is_constant, weighed
+
+STEPS_IN_RANGE: Final = 2**30
+"""How finely a real is put on a grid before a unit's own sum is taken."""
+
+_SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "group", "having", "order")
+
+
+def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRows:
+    """Return a subquery that is grouped by the unit, or by a key of its rows, and perhaps by more, as its rows."""
+    text = resolver.text
+    only(select, _SELECT, text)
+    scope = resolver.scope(select, ctes)
+    if scope.unit is None:
+        raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
+    bind = _windowless(resolver.binder(scope, ctes), text)
+    keys = [bind(node) for node in group_nodes(select, scope, text)]
+    if not any(scope.is_unit(key) or (key.link is not None and not key.nullable) for key in keys):
+        raise MixesUnits(
+            "this subquery aggregates over several units",
+            accepted="group it by the unit's column, or aggregate at the top only",
+            place=text.place(select.args.get("group") or select),
+        )
+    finer = [key for key in keys if not scope.is_unit(key)]
+    resolver.hold(scope, finer, select)
+    output = _output(keys, scope, bind, text)
+    pairs = [
+        (item.alias_or_name or f"column{index}", output(item.this if isinstance(item, exp.Alias) else item))
+        for index, item in enumerate(select.expressions)
+    ]
+    tree = scope.tree.select(
+        *(exp.alias_(value.tree.copy(), f"c{index}") for index, (_, value) in enumerate(pairs)),
+        exp.alias_(scope.unit.copy(), "_unit"),
+    )
+    # A constant groups nothing, and as a number it would name a column.
+    by = [Expression(scope.unit, Kind.TEXT), *(key for key in keys if not is_constant(key.tree))]
+    tree = tree.group_by(*{key.text: key.tree.copy() for key in by}.values())
+    if (having := select.args.get("having")) is not None:
+        tree = tree.having(resolver.condition(having.this, output).tree.copy())
+    if finer:  # otherwise a unit has one text for each of these
+        resolver.hold(scope, [value for _, value in pairs if value.tree.find(exp.AggFunc)], select)
+    one_row = not finer
+    return UnitRows(
+        tree,
+        tuple(name for name, _ in pairs),
+        tuple(value for _, value in pairs),
+        True,
+        1 if one_row else scope.rows_per_unit,
+        False,
+        scope.tables,
+        frozenset(index for index, (_, value) in enumerate(pairs) if scope.is_unit(value)),
+        1 if one_row else scope.fan_out,
+        1 if one_row else scope.most,
+        _unique([value for _, value in pairs], finer),
+    )
+
+
+def _unique(values: Sequence[Expression], keys: Sequence[Expression]) -> frozenset[frozenset[int]]:
+    """Return the columns that identify the rows of a unit: its keys, if all of them are shown."""
+    places = {value.text: index for index, value in reversed(list(enumerate(values)))}
+    found = [places.get(key.text) for key in keys]
+    known = frozenset(place for place in found if place is not None)
+    return frozenset({known}) if len(known) == len({key.text for key in keys}) else frozenset()
+
+
+def _windowless(bind: Bind, text: Text) -> Bind:
+    return lambda node: without_window(node, bind, text, "an aggregate or a window")
+
+
+def group_nodes(select: exp.Select, scope: FromScope, text: Text) -> list[exp.Expression]:
+    """Return the expressions of a GROUP BY, with positions and aliases replaced by what they stand for."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        return [_inner(item) for item in select.expressions if not any(item.find_all(exp.AggFunc))]
+    only(group, ("expressions",), text)
+    return [meant(node, select, scope, text) for node in group.expressions]
+
+
+def meant(node: exp.Expression, select: exp.Select, scope: FromScope, text: Text) -> exp.Expression:
+    """Return what an item of GROUP BY stands for: a position or an alias names an item of SELECT, columns go first."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        items = select.expressions
+        if not (node.is_int and 1 <= int(node.this) <= len(items)):
+            raise NotSQL(f"GROUP BY {node.this} names no item of SELECT", place=text.place(node))
+        return _inner(items[int(node.this) - 1])
+    if isinstance(node, exp.Column) and not node.table and not scope.has(node.name):
+        for item in select.expressions:
+            if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+                return _inner(item)
+    return node
+
+
+def _inner(item: exp.Expression) -> exp.Expression:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _output(keys: list[Expression], scope: FromScope, bind: Bind, text: Text) -> Bind:
+    """Return what binds an item of the SELECT list: keys, aggregates of the unit's rows, and expressions of both."""
+    by_text = {key.text: key for key in keys}
+
+    def output(node: exp.Expression) -> Expression:
+        if isinstance(node, exp.Paren):
+            return output(node.this)
+        if isinstance(node, exp.AggFunc | exp.Filter):
+            return _aggregate(node, scope, bind, text)
+        if isinstance(node, exp.Subquery | exp.Query):
+            raise no_value(node, text)
+        if not any(node.find_all(exp.AggFunc)):
+            value = bind(node)
+            if value.text in by_text or not any(node.find_all(exp.Column)):
+                return by_text.get(value.text, value)
+        if isinstance(node, exp.Column):
+            raise NotSQL(
+                f"{node.sql()} is neither grouped nor aggregated; add it to GROUP BY, or aggregate it",
+                place=text.place(node),
+            )
+        return scalar(node, output, text.place)
+
+    return output
+
+
+def _aggregate(node: exp.Expression, scope: FromScope, bind: Bind, text: Text) -> Expression:
+    """Return an aggregate over the rows of one unit."""
+    condition = None
+    if isinstance(node, exp.Filter):
+        only(node, ("this", "expression"), text)
+        condition, node = row_condition(node.expression.this, bind, text, "FILTER"), node.this
+    if isinstance(node, exp.Count):
+        return _count(node, scope, bind, condition, text)
+    maker = _AGGREGATES.get(type(node))
+    if maker is None:
+        raise NotAllowed(
+            f"{called(node)} of one unit's rows is not defined",
+            accepted="COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND and BOOL_OR are",
+            place=text.place(node),
+        )
+    only(node, ("this",), text)
+    return maker(bind(node.this), scope.rows_per_unit, condition, node, text)
+
+
+def _count(node: exp.Count, scope: FromScope, bind: Bind, condition: Expression | None, text: Text) -> Expression:
+    only(node, ("this", "big_int"), text)
+    argument = node.this
+    if isinstance(argument, exp.Star):
+        tree: exp.Expression = exp.Count(this=exp.Star())
+    elif isinstance(argument, exp.Distinct):
+        only(argument, ("expressions",), text)
+        if len(argument.expressions) != 1:
+            raise NotAllowed("COUNT(DISTINCT ...) takes one value", place=text.place(node))
+        value = bind(argument.expressions[0])
+        require_room(scope, [value], text.place(node))
+        tree = exp.Count(this=exp.Distinct(expressions=[value.tree.copy()]))
+        tree = weighed(tree, HELD_STEPS * value.length if value.kind is Kind.TEXT else 1)
+    else:
+        tree = exp.Count(this=bind(argument).tree.copy())
+    rows = scope.rows_per_unit or EXACT_MAX
+    return Expression(_filtered(tree, condition), Kind.INTEGER, Range.of(0, rows), nullable=False)
+
+
+def _extreme(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, _text: Text
+) -> Expression:
+    tree = type(node)(this=value.tree.copy())
+    makes_null = value.makes_null or condition is not None
+    return replace(value, tree=_filtered(tree, condition), nullable=True, makes_null=makes_null)
+
+
+def _any_or_all(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    if value.kind is not Kind.BOOLEAN:
+        raise WrongKind(f"{called(node)} takes a condition, not {value.kind}", place=text.place(node))
+    return _extreme(value, _rows, condition, node, text)
+
+
+def _median(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    if not value.kind.is_number:
+        raise WrongKind(f"MEDIAN of one unit's rows takes numbers, not {value.kind}", place=text.place(node))
+    tree = _filtered(exp.Median(this=exp.cast(value.tree.copy(), "DOUBLE")), condition)
+    return Expression(tree, Kind.REAL, value.range, unit=value.unit)
+
+
+def _sum(
+    value: Expression, rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    value = converted(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
+    tree, step = _whole_sum(value, condition, node, text)
+    range_ = None
+    if rows is not None and value.range is not None:
+        slack = step / 2 if value.kind is Kind.REAL else Fraction(0)
+        nothing = Fraction(0)
+        low, high = min(value.range.lower, nothing) - slack, max(value.range.upper, nothing) + slack
+        range_ = Range(rows * low, rows * high)
+    if value.kind is Kind.INTEGER and range_ is not None and range_.size <= EXACT_MAX:
+        makes_null = value.makes_null or condition is not None
+        return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, range_, makes_null=makes_null)
+    return Expression(_scaled(tree, step), Kind.REAL, range_)
+
+
+def _avg(
+    value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
+) -> Expression:
+    value = converted(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
+    tree, step = _whole_sum(value, condition, node, text)
+    count = exp.func("NULLIF", _filtered(exp.Count(this=value.tree.copy()), condition), exp.Literal.number(0))
+    range_ = Range(value.range.lower - step, value.range.upper + step) if value.range else None
+    return Expression(exp.Div(this=_scaled(tree, step), expression=exp.cast(count, "DOUBLE")), Kind.REAL, range_)
+
+
+def _whole_sum(
+    value: Expression, condition: Expression | None, node: exp.Expression, text: Text
+) -> tuple[exp.Expression, Fraction]:
+    """Return the sum of a value in whole steps, and the step."""
+    if value.unit or not value.kind.is_number:
+        raise WrongKind(f"{called(node)} takes numbers, not {value.kind}", place=text.place(node))
+    if value.kind is Kind.INTEGER:
+        return _filtered(exp.Sum(this=value.tree.copy()), condition), Fraction(1)
+    if value.range is None:
+        raise NotBounded(
+            f"{called(node)} of one unit's rows needs a number with bounds",
+            accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
+            place=text.place(node),
+        )
+    step = Grid.below(max(value.range.size, Fraction(1, 2**40)) / STEPS_IN_RANGE).step
+    return _filtered(exp.Sum(this=steps(value, step, Fraction(0))), condition), step
+
+
+def _scaled(tree: exp.Expression, step: Fraction) -> exp.Expression:
+    real = exp.cast(tree, "DOUBLE")
+    return (
+        real if step == 1 else exp.Mul(this=real, expression=exp.cast(exp.Literal.number(repr(float(step))), "DOUBLE"))
+    )
+
+
+def _filtered(tree: exp.Expression, condition: Expression | None) -> exp.Expression:
+    if condition is None:
+        return tree
+    return exp.Filter(this=tree, expression=exp.Where(this=condition.tree.copy()))
+
+
+_Maker = Callable[[Expression, "int | None", "Expression | None", exp.Expression, Text], Expression]
+_AGGREGATES: Final[Mapping[type[exp.Expression], _Maker]] = {
+    exp.Sum: _sum,
+    exp.Avg: _avg,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+    exp.Median: _median,
+    exp.LogicalAnd: _any_or_all,
+    exp.LogicalOr: _any_or_all,
+}
+
+_RANKS: Final = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_NEIGHBOURS: Final = (exp.Lag, exp.Lead)
+
+
+def window(node: exp.Window, scope: FromScope, bind: Bind, text: Text) -> Expression:
+    """Return a window function over the rows of one unit."""
+    only(node, ("this", "partition_by", "order", "over"), text)
+    bind = _windowless(bind, text)
+    partition = [bind(one) for one in node.args.get("partition_by") or ()]
+    if scope.unit is not None and not any(map(scope.is_unit, partition)):
+        raise MixesUnits(
+            "this window reaches over several units",
+            accepted="add the unit's column to PARTITION BY",
+            place=text.place(node),
+        )
+    ordered = node.args.get("order")
+    order = [_ordered(one, bind, text) for one in (ordered.expressions if ordered is not None else ())]
+    function = node.this
+    _require_linear(function, order, bind, text)
+    value, needs_ties = _windowed(function, scope, bind, text)
+    if needs_ties:
+        if not order:
+            raise NotSQL(f"{called(function)} needs ORDER BY in its window", place=text.place(node))
+        order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
+    units = [scope.unit.copy()] if scope.unit is not None else []
+    keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]
+    return replace(value, tree=_over(value.tree, keys, order))
+
+
+def _require_linear(function: exp.Expression, order: Sequence[exp.Ordered], bind: Bind, text: Text) -> None:
+    """Refuse a running MEDIAN some values of which do not count: engines take time by the square of the rows for it."""
+    median = function.this if isinstance(function, exp.Filter) else function
+    if isinstance(median, exp.Median) and order and (median is not function or bind(median.this).nullable):
+        raise NotAllowed(
+            "a running MEDIAN takes values none of which is missing, without FILTER",
+            accepted="leave ORDER BY out of its window, or put a value in the place of missing ones with COALESCE",
+            place=text.place(function),
+        )
+
+
+def _over(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Ordered]) -> exp.Expression:
+    """Return a tree in which every aggregate, rank or neighbour is taken over the window."""
+
+    def windowed(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.AggFunc | exp.Filter | exp.RowNumber):
+            return node
+        clause = exp.Order(expressions=[one.copy() for one in order]) if order else None
+        return exp.Window(this=node.copy(), partition_by=[key.copy() for key in keys], order=clause)
+
+    return _replaced(tree.copy(), windowed)
+
+
+def _replaced(tree: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+    """Return a tree with its outermost changed nodes changed; what lies below them stays."""
+    changed = change(tree)
+    if changed is not tree:
+        return changed
+    for child in list(tree.iter_expressions()):
+        other = _replaced(child, change)
+        if other is not child:
+            child.replace(other)
+    return tree
+
+
+def _windowed(function: exp.Expression, scope: FromScope, bind: Bind, text: Text) -> tuple[Expression, bool]:
+    """Return what a window function computes, and whether its value depends on the order of ties."""
+    rows = scope.rows_per_unit
+    if isinstance(function, _RANKS):
+        value = Expression(type(function)(), Kind.INTEGER, Range.of(1, rows or EXACT_MAX), nullable=False)
+        return value, isinstance(function, exp.RowNumber)
+    if isinstance(function, _NEIGHBOURS):
+        only(function, ("this", "offset"), text)
+        value, offset = bind(function.this), function.args.get("offset")
+        if offset is not None and not (
+            isinstance(offset, exp.Literal) and offset.is_int and int(offset.this) <= DISTANCE_MAX
+        ):
+            raise NotAllowed(
+                f"the distance of LAG and LEAD is a whole number up to {DISTANCE_MAX:,}", place=text.place(function)
+            )
+        tree = type(function)(this=value.tree.copy(), offset=offset.copy() if offset is not None else None)
+        return replace(value, tree=tree, nullable=True, makes_null=True), True
+    return _aggregate(function, scope, bind, text), False
+
+
+def _ordered(node: exp.Ordered, bind: Bind, text: Text) -> exp.Ordered:
+    only(node, ("this", "desc", "nulls_first"), text)
+    return exp.Ordered(
+        this=bind(node.this).tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first")
+    )

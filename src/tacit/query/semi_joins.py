@@ -1,0 +1,204 @@
+"""IN and EXISTS: whether there are rows of another query that go with a row.
+
+Promise: whether a private row is kept depends on rows of its own unit and on public rows, and on nothing else. A
+private subquery is tied to the row by the unit, or by a key that leads to the unit (`Expression.link`); the engine
+compares the units in any case, so that the condition which the analyst writes decides about meaning, never about
+privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from sqlglot import exp
+
+from tacit.engines.protocol import UNIT
+from tacit.privacy.errors import MixesUnits, NotAllowed, NotSQL, WrongKind
+from tacit.privacy.tables import Kind
+from tacit.query.conditions import condition
+from tacit.query.expressions import Expression
+from tacit.query.parse import Text, called, conjuncts, only
+from tacit.query.relations import FromScope, UnitRows, project
+from tacit.query.row_limits import compared_rows, require_few_pairs, unit_rows
+from tacit.query.scalars import Bind
+
+_SELECT: Final = ("expressions", "from_", "joins", "where", "with_")
+_INNER: Final = "s"
+_TIE: Final = "set its unit equal to the unit outside, or the foreign key that leads to the unit to its target"
+
+
+class Resolves(Protocol):
+    """What is needed of the resolver."""
+
+    @property
+    def text(self) -> Text:
+        """The query as it was written."""
+        ...
+
+    @property
+    def unit_rows(self) -> list[int]:
+        """How many rows a unit has at most in each scope of the query, pairs of compared rows included."""
+        ...
+
+    def ctes(self, query: exp.Query, outer: Mapping[str, UnitRows]) -> Mapping[str, UnitRows]:
+        """Return the common table expressions in sight inside a query."""
+        ...
+
+    def offered(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Mapping[str, UnitRows]) -> FromScope:
+        """Return what a FROM clause offers, before its WHERE."""
+        ...
+
+    def relation(self, query: exp.Expression, ctes: Mapping[str, UnitRows]) -> UnitRows:
+        """Return a subquery as rows that belong to units."""
+        ...
+
+    def limited(self, scope: FromScope, what: str, keys: Sequence[Expression]) -> FromScope:
+        """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
+        ...
+
+    def binder(self, scope: FromScope, ctes: Mapping[str, UnitRows]) -> Bind:
+        """Return what turns a node into the value of a row."""
+        ...
+
+
+def member(resolver: Resolves, node: exp.In, scope: FromScope, bind: Bind, ctes: Mapping[str, UnitRows]) -> Expression:
+    """x IN (SELECT ...): among public values, among units, or among the keys of the row's own unit."""
+    place = resolver.text.place(node)
+    only(node, ("this", "query"), resolver.text)
+    value, inner = bind(node.this), resolver.relation(node.args["query"], ctes)
+    if len(inner.fields) != 1:
+        raise NotSQL("IN takes a subquery with one column", place=place)
+    if value.kind is not inner.fields[0].kind:
+        raise WrongKind(f"IN compares {value.kind} with {inner.fields[0].kind}; CAST one of them", place=place)
+    if not inner.is_private or (scope.is_unit(value) and 0 in inner.units):
+        return _among(value, inner.tree)
+    if scope.unit is None or value.link is None or value.link != inner.fields[0].link:
+        raise MixesUnits(
+            "IN with a private subquery lets rows depend on other units",
+            accepted="compare the unit's column with the unit's column, or keys that lead to the same unit",
+            place=place,
+        )
+    rows = exp.select().from_(exp.alias_(exp.Subquery(this=inner.tree.copy()), _INNER, table=True))
+    same = exp.EQ(this=exp.column("c0", table=_INNER), expression=value.tree.copy())
+    found = _there_is(rows, [same, _same_unit(exp.column(UNIT, table=_INNER), scope)])
+    if value.nullable:
+        unknown = exp.Is(this=value.tree.copy(), expression=exp.null())
+        found = exp.Case().when(unknown, exp.null()).else_(found)
+    return Expression(found, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit, makes_null=value.makes_null)
+
+
+def exists(resolver: Resolves, node: exp.Exists, scope: FromScope, ctes: Mapping[str, UnitRows]) -> Expression:
+    """EXISTS (SELECT ... WHERE ...), whose conditions may be about the row outside, too."""
+    select, text = node.this, resolver.text
+    if not isinstance(select, exp.Select):
+        raise NotAllowed("EXISTS takes one SELECT", place=text.place(node))
+    only(select, _SELECT, text)
+    for part in (one for item in select.expressions for one in item.find_all(exp.AggFunc)):
+        raise NotAllowed(
+            f"{called(part)} in EXISTS gives a row in any case", accepted="write *", place=text.place(part)
+        )
+    known, where = resolver.ctes(select, ctes), select.args.get("where")
+    parts = list(conjuncts(where.this)) if where is not None else []
+    inner = resolver.offered(select, parts, known)
+    bind = resolver.binder(_inside(inner, scope), known)
+    conditions = [condition(part, bind, text) for part in parts]
+    outside = [_mentions(one, scope) for one in conditions]
+    if inner.unit is not None and scope.unit is None:
+        raise MixesUnits(
+            "EXISTS about private rows would let public rows tell of them",
+            accepted="put the private table into FROM, and use COUNT(DISTINCT ...)",
+            place=text.place(node),
+        )
+    ties = [_pair(part, bind, inner, scope) for part in parts]
+    tied = [pair is not None and (inner.unit is None or _leads(*pair, inner, scope)) for pair in ties]
+    if not any(tied):
+        raise NotAllowed("EXISTS has to tie its rows to the row outside", accepted=_TIE, place=text.place(node))
+    first = tied.index(True)
+    own, theirs = ties[first] or (conditions[0], conditions[0])
+    if sum(outside) == 1 and not theirs.nullable and (inner.unit is None or inner.is_unit(own)):
+        for one in (one for index, one in enumerate(conditions) if index != first):
+            inner = inner.where(one)
+        return _among(theirs, project(inner, [own.tree]))  # the same as IN, and so the same question
+    if any(about and pair is None for about, pair in zip(outside, ties, strict=True)):
+        keys = [pair[0] for pair in ties if pair is not None]
+        inner, conditions = _compared(resolver, inner, scope, parts, known, keys)
+        require_few_pairs(scope, inner, text.place(node))
+        resolver.unit_rows.append(unit_rows(scope) * compared_rows(inner))
+    trees = [one.tree for one in conditions]
+    if inner.unit is not None:
+        trees.append(_same_unit(inner.unit, scope))
+    return Expression(
+        _there_is(inner.tree, trees), Kind.BOOLEAN, nullable=False, unit=any(one.unit for one in conditions)
+    )
+
+
+def _inside(inner: FromScope, scope: FromScope) -> FromScope:
+    """Return the rows inside as they stand around what is nested in them: for each row outside there may be all."""
+    return replace(inner, outer=(*scope.sources, *scope.outer), fan_out=scope.fan_out * compared_rows(inner))
+
+
+def _compared(
+    resolver: Resolves,
+    inner: FromScope,
+    scope: FromScope,
+    parts: Sequence[exp.Expression],
+    ctes: Mapping[str, UnitRows],
+    keys: Sequence[Expression],
+) -> tuple[FromScope, list[Expression]]:
+    """Return the rows inside, so many of each unit with equal keys, and the conditions about both rows.
+
+    Where these are more than equations, an engine may compare each row of a unit with each other that has equal keys.
+    """
+
+    def bound(rows: FromScope) -> list[Expression]:
+        bind = resolver.binder(_inside(rows, scope), ctes)
+        return [condition(part, bind, resolver.text) for part in parts]
+
+    is_about = [_mentions(one, scope) for one in bound(inner)]
+    for one, about in zip(bound(inner), is_about, strict=True):
+        inner = inner if about else inner.where(one)
+    if inner.unit is not None and inner.most is None:
+        inner = resolver.limited(inner, "compared by EXISTS", [key for key in keys if not inner.is_unit(key)])
+    return inner, [one for one, about in zip(bound(inner), is_about, strict=True) if about]
+
+
+def _among(value: Expression, query: exp.Query) -> Expression:
+    """Return whether a value is among the first column of a query, in which NULL does not count."""
+    chosen = exp.select(exp.column("c0")).from_(exp.alias_(exp.Subquery(this=query.copy()), _INNER, table=True))
+    chosen = chosen.where(exp.column("c0").is_(exp.null()).not_())
+    tree = exp.In(this=value.tree.copy(), query=exp.Subquery(this=chosen))
+    return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit, makes_null=value.makes_null)
+
+
+def _there_is(rows: exp.Select, conditions: Sequence[exp.Expression]) -> exp.Expression:
+    one = rows.select(exp.alias_(exp.Literal.number(1), "one"), copy=True)
+    return exp.Exists(this=one.where(*(tree.copy() for tree in conditions)))
+
+
+def _same_unit(unit: exp.Column, scope: FromScope) -> exp.Expression:
+    assert scope.unit is not None  # asked by both callers
+    return exp.EQ(this=unit.copy(), expression=scope.unit.copy())
+
+
+def _mentions(value: Expression, scope: FromScope) -> bool:
+    """Whether a value is about the rows of a scope, or of one around it."""
+    names = {source.alias for source in (*scope.sources, *scope.outer)}
+    return any(one.table in names for one in value.tree.find_all(exp.Column))
+
+
+def _pair(part: exp.Expression, bind: Bind, inner: FromScope, scope: FromScope) -> tuple[Expression, Expression] | None:
+    """Return the column inside and the column outside that a part sets equal."""
+    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
+        return None
+    one, other = bind(part.this), bind(part.expression)
+    for own, theirs in ((one, other), (other, one)):
+        if _mentions(own, inner) and _mentions(theirs, scope):
+            return own, theirs
+    return None
+
+
+def _leads(own: Expression, theirs: Expression, inner: FromScope, scope: FromScope) -> bool:
+    """Whether rows with these columns equal belong to one unit."""
+    return (inner.is_unit(own) and scope.is_unit(theirs)) or (own.link is not None and own.link == theirs.link)

@@ -1,0 +1,215 @@
+"""Sums over arrays: lists, numpy arrays, and columns of pandas, polars and Arrow (read by `column_reader`).
+
+Without units every row is a person. With them, `per_unit` rows of each unit are chosen uniformly at random, with the
+operating system's randomness: each row draws a number of its own, and the unit's rows with the least numbers stay, so
+that who else is in the data decides nothing. Rows without a unit are left out.
+
+Sums are exact: a term is at most 2^40 in size (`REACH_MAX`), so its halves of 20 bits add up without rounding for less
+than 2^32 rows, and both together are clamped to 2^62, which moves no two neighbours further apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.randomness import SYSTEM, Source, words
+from tacit.privacy.errors import WrongKind, WrongType
+from tacit.privacy.tables import Kind
+from tacit.stats.column_reader import MODULES, fitted_column, read_column, unit_codes
+from tacit.stats.rows import SATURATION, ColumnSteps, Cut, Term, saturated
+
+NAME_LENGTH_MAX: Final = 80
+SPLIT: Final = 20
+"""How many bits the lower half of a number has while it is added up."""
+
+
+class Array:
+    """A column in memory: what kind of values it has, the values, and where one is missing.
+
+    The kind is `kind` where that is stated, otherwise `default` where the type of the column declares none; without
+    any of them it is None, and all that is known is which values are missing.
+    """
+
+    def __init__(self, name: str, values: Any, kind: Kind | None = None, *, default: Kind | None = None) -> None:
+        self.name: Final = name
+        column = read_column(name, values)
+        self.kind: Final[Kind | None] = kind or column.kind or default
+        values_read, missing = column.values, column.missing
+        if self.kind is not None:
+            values_read, missing = fitted_column(name, column, self.kind)
+        self.values: Final[NDArray[Any]] = values_read
+        self.missing: Final[NDArray[np.bool_]] = missing
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def steps(self, scale: ColumnSteps) -> NDArray[np.int64]:
+        """Return the values as whole numbers of a scale; missing ones as 0."""
+        if self.kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
+            raise WrongKind(f"{self.name} is computed with as a number, and holds {self.kind} values")
+        numbers = np.where(self.missing, 0.0, self.values.astype(np.float64))
+        scaled = np.clip(numbers, scale.lower, scale.upper) * float(1 / scale.step)
+        counted = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64) - scale.shift
+        return np.clip(counted, scale.low, scale.high)
+
+    def cells(self, cut: Cut) -> NDArray[np.int64]:
+        """Return the cell of each value, -1 for those in none."""
+        if cut.values:
+            return self._listed(cut.values)
+        values, edges = self.values, np.array(cut.edges)
+        if self.kind in (Kind.DATE, Kind.TIME):
+            edges = np.array(cut.edges, dtype="datetime64[us]")
+        elif self.kind is Kind.TEXT:
+            raise WrongKind(f"{self.name} holds texts, which no edges lie between; list its values instead")
+        else:
+            values, edges = values.astype(np.float64), edges.astype(np.float64)
+        found = np.searchsorted(edges, values, side="right") - 1
+        return np.where(self.missing, -1, np.clip(found, 0, len(edges) - 2))
+
+    def _listed(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        places = {_plain(value): index for index, value in enumerate(values) if value is not None}
+        empty = list(values).index(None) if None in values else -1
+        if self.kind is Kind.TEXT:
+            found = np.fromiter(
+                (places.get(value, -1) for value in self.values), dtype=np.int64, count=len(self.values)
+            )
+        else:
+            different, inverse = np.unique(self.values, return_inverse=True)
+            known = [places.get(_plain(value), -1) for value in different.tolist()]
+            found = np.array([*known, -1], dtype=np.int64)[inverse]
+        return np.where(self.missing, empty, found)
+
+
+class Units:
+    """Whose row each row is: a number for each unit, -1 for rows that have none."""
+
+    def __init__(self, values: Any) -> None:
+        self.codes: Final[NDArray[np.int64]] = unit_codes(read_column("unit", values))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class ArrayRows:
+    """Columns of one length, and whose rows they are."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, Array],
+        unit: Units | None = None,
+        per_unit: int = 1,
+        *,
+        source: Source = SYSTEM,
+    ) -> None:
+        self._columns, self._unit, self._per_unit, self._source = columns, unit, per_unit, source
+        self._length = len(next(iter(columns.values())))
+
+    @property
+    def per_unit(self) -> int:
+        """How many rows of a unit are added up at most."""
+        return self._per_unit
+
+    def column(self, name: str) -> Array:
+        """Return a column, for mechanisms that look at sorted values; what they then see is exact and private."""
+        return self._columns[name]
+
+    def kept(self, needs: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which rows are added up: those with all values, at most `per_unit` of each unit."""
+        here = np.ones(self._length, dtype=bool)
+        for name in needs:
+            here &= ~self._columns[name].missing
+        if self._unit is None:
+            return here
+        here &= self._unit.codes >= 0
+        places = np.flatnonzero(here)
+        owners = self._unit.codes[places]
+        order = np.lexsort((words(self._source, len(places), 8), owners))
+        ordered = owners[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, np.int64)
+        rank = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
+        chosen = np.zeros(self._length, dtype=bool)
+        chosen[places[order[rank < self._per_unit]]] = True
+        return chosen
+
+    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+        """Return each term added up in each cell."""
+        wanted = dict.fromkeys([*needs, *(name for term in terms for name in term.columns)])
+        kept = self.kept(list(wanted))
+        shape = tuple(cut.cells for cut in by)
+        cell = np.zeros(self._length, dtype=np.int64)
+        for cut in by:
+            at = self._columns[cut.column].cells(cut)
+            kept &= at >= 0
+            cell = cell * cut.cells + at
+        count = int(np.prod(shape, dtype=np.int64)) if shape else 1
+        found = np.stack([_added(self._numbers(term)[kept], cell[kept], count) for term in terms])
+        return found.reshape(len(terms), *shape)
+
+    def units(self, column: str) -> Mapping[Any, int]:
+        """Return for each value that occurs the number of units with it, a unit for `per_unit` values at most."""
+        array, kept = self._columns[column], self.kept([column])
+        values = array.values[kept]
+        listed = values.tolist()
+        if self._unit is not None:
+            listed = [value for _, value in set(zip(self._unit.codes[kept].tolist(), listed, strict=True))]
+        counts: dict[Any, int] = {}
+        for value in listed:
+            counts[value] = counts.get(value, 0) + 1
+        return counts
+
+    def _numbers(self, term: Term) -> NDArray[np.int64]:
+        product = np.ones(self._length, dtype=np.int64)
+        for factor in term.factors:
+            product = product * self._columns[factor.column].steps(factor)
+        return product - term.offset
+
+
+def name_of(values: Any) -> str | None:
+    """Return the name that a column of a frame has of its own."""
+    name = getattr(values, "name", None) if type(values).__module__.partition(".")[0] in MODULES else None
+    return name[:NAME_LENGTH_MAX] if isinstance(name, str) and name.strip() else None
+
+
+def arrays(
+    columns: Mapping[str, Any],
+    unit: Any = None,
+    kinds: Mapping[str, Kind | None] | None = None,
+    defaults: Mapping[str, Kind | None] | None = None,
+) -> tuple[dict[str, Array], Units | None]:
+    """Read columns of one length, and perhaps the column of units; `kinds` are stated, `defaults` are for objects."""
+    stated, others = kinds or {}, defaults or {}
+    read = {name: Array(name, values, stated.get(name), default=others.get(name)) for name, values in columns.items()}
+    owner = None if unit is None else Units(unit)
+    lengths = {*map(len, read.values()), *(() if owner is None else (len(owner),))}
+    if len(lengths) > 1:
+        raise WrongType("all columns of one statistic must have one value a row: their lengths differ", name="values")
+    return read, owner
+
+
+def _added(numbers: NDArray[np.int64], cells: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Add up whole numbers by cell, exactly, up to where sums end: in two halves, for doubles hold only 53 bits."""
+    high, low = numbers >> SPLIT, numbers & (2**SPLIT - 1)
+    if count == 1:
+        highs, lows = np.array([high.sum(dtype=np.int64)]), np.array([low.sum(dtype=np.int64)])
+    else:
+        highs, lows = (
+            np.bincount(cells, weights=half.astype(np.float64), minlength=count).astype(np.int64)
+            for half in (high, low)
+        )
+    carried = highs + (lows >> SPLIT)
+    ends = SATURATION >> SPLIT
+    is_within = (carried >= -ends) & (carried < ends)
+    whole = (np.clip(carried, -ends, ends) << SPLIT) + np.where(is_within, lows & (2**SPLIT - 1), 0)
+    return saturated(whole)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as lists of arrays have it, so that equal ones meet."""
+    if isinstance(value, date):
+        return np.datetime64(value, "us").item()
+    return value

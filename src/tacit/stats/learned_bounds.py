@@ -1,0 +1,185 @@
+"""Statistics whose bounds are learnt first, within the same one charge.
+
+Promise: each row is counted in one of 128 bins (64 of each sign, each twice as wide as the one before), so a unit with
+at most `per_unit` rows moves the counts by that in L1 (twice that where a unit is replaced). Bounds are released from
+them with Laplace noise (`mechanisms.ApproximateBounds`: Wilson et al. 2020), and are public then: the statistic is
+planned with them. Its event is fixed before: it depends on shares of the budget, not on bounds. Together the charge is
+the composition of both.
+
+For each column whose bounds are learnt `LEARNING_WEIGHT` is put aside beside 1 for the statistic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.measuring.allocation import Allocation
+from tacit.mechanisms.approximate_bounds import (
+    LEARNING_BINS,
+    LEARNING_SCALE,
+    LEARNING_WEIGHT,
+    ApproximateBounds,
+)
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import marked
+from tacit.privacy.bounds import Bounds
+from tacit.privacy.events import Composed, Event
+from tacit.privacy.tables import Kind
+from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.statistic import Noisy, StatisticPlan
+
+LEARNT: Final = (
+    "the bounds of {column} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to "
+    "the nearer one, and intervals do not count that"
+)
+GUESSED: Final = "no range of {column} holds enough rows to stand out from the noise, so its bounds are a guess"
+PLACEHOLDER: Final = Bounds(-1, 1)
+"""What stands for bounds in a plan until they are learnt."""
+
+
+def learning_parts(allocation: Allocation, columns: int) -> tuple[Allocation, ...]:
+    """Return what learning may spend for each column, and last what is left for the statistic."""
+    return allocation.divided(*[LEARNING_WEIGHT] * columns, 1) if columns else (allocation,)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The bounds of one column, to be learnt."""
+
+    column: str
+    kind: Kind
+    mechanism: ApproximateBounds
+
+    @classmethod
+    def of(cls, column: str, kind: Kind, part: Allocation) -> Learning:
+        """Scale the noise to the rows of a unit."""
+        mechanism = ApproximateBounds.learning(part.row_sensitivity, float(part.pure_epsilon), part.relation)
+        return cls(column, kind, mechanism)
+
+    @property
+    def cut(self) -> Cut:
+        """The bins: powers of two, those of positive values with their upper edges."""
+        powers = [float(LEARNING_SCALE * 2**place) for place in range(LEARNING_BINS)]
+        above = [math.nextafter(power, math.inf) for power in powers]
+        return Cut(self.column, edges=(*(-power for power in reversed(powers)), 0.0, *above))
+
+    @property
+    def line(self) -> str:
+        """The noise in words."""
+        return f"bounds of {self.column}: from rows in {2 * LEARNING_BINS} bins with Laplace noise of scale " + (
+            f"{float(self.mechanism.noise.scale):.4g}"
+        )
+
+    def warnings(self, released: NDArray[Any]) -> tuple[str, ...]:
+        """Return what learnt bounds leave out, or that they are a guess, as answers with a third number tell."""
+        if not all(released[2:]):
+            return (GUESSED.format(column=self.column),)
+        return (LEARNT.format(column=self.column, lower=float(released[0]), upper=float(released[1])),)
+
+    def release(self, rows: Rows, source: Source) -> tuple[float, float, bool]:
+        """Return the bounds, those of whole numbers whole, and whether they are more than a guess."""
+        (counts,) = rows.sums([Term()], (self.cut,), [self.column])
+        found, stands_out = self.mechanism.learn(counts, source)
+        if self.kind is Kind.INTEGER:
+            low, high = math.ceil(found.lower), math.floor(found.upper)
+            return float(min(low, high)), float(max(low, high)), stands_out
+        return float(found.lower), float(found.upper), stands_out
+
+
+@dataclass(frozen=True)
+class StatisticWithLearntBounds(StatisticPlan):
+    """A statistic that is planned anew when its bounds are known; until then it stands on a placeholder."""
+
+    parts: tuple[Learning, ...]
+    plan: StatisticPlan
+    then: Callable[[Mapping[str, Bounds]], StatisticPlan] = field(repr=False, compare=False)
+    found: tuple[tuple[float, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        plan: StatisticPlan,
+        columns: Mapping[str, Kind],
+        allocation: Allocation,
+        then: Callable[[Mapping[str, Bounds]], StatisticPlan],
+    ) -> StatisticWithLearntBounds:
+        """Put the learning of columns before a plan."""
+        parts = learning_parts(allocation, len(columns))[:-1]
+        learning = (Learning.of(name, kind, part) for (name, kind), part in zip(columns.items(), parts, strict=True))
+        return cls(plan.label, tuple(learning), plan, then)
+
+    @property
+    def learnt_bounds(self) -> dict[str, list[float]]:
+        return {part.column: list(span) for part, span in zip(self.parts, self.found, strict=True)}
+
+    @property
+    def event(self) -> Event:
+        return Composed((*(part.mechanism.event for part in self.parts), self.plan.event))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        learnt = [
+            f"{part.line}; found: {low:g} to {high:g}"
+            for part, (low, high) in zip(self.parts, self.found or [(-1.0, 1.0)] * len(self.parts), strict=True)
+        ]
+        return (*learnt, *self.plan.lines)
+
+    @property
+    def numbers(self) -> int:
+        return self.plan.numbers
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        return self.plan.keys
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return self.plan.key_names
+
+    @property
+    def picture(self) -> str:
+        return self.plan.picture
+
+    def known(self, noisy: Noisy) -> StatisticPlan:
+        bounds = np.asarray(noisy[0], dtype=np.float64)
+        found = tuple((float(one[0]), float(one[1])) for one in bounds)
+        return replace(self, plan=self._planned(found).known(noisy[1:]), found=found)
+
+    def _planned(self, found: tuple[tuple[float, float], ...]) -> StatisticPlan:
+        """Return the plan within bounds; it must cost what was charged."""
+        plan = self.then({part.column: Bounds(*span) for part, span in zip(self.parts, found, strict=True)})
+        assert plan.event == self.plan.event, "the event of a statistic does not depend on its bounds"
+        return plan
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        released = [part.release(rows, source) for part in self.parts]
+        found = tuple(_wide((low, high)) for low, high, _ in released)
+        bounds = np.array([(*span, one[2]) for span, one in zip(found, released, strict=True)], dtype=np.float64)
+        return (marked(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
+
+    def rehearse(self, per_unit: int) -> Noisy:
+        bounds, *_ = super().rehearse(per_unit)
+        return bounds, *self.plan.rehearse(per_unit)
+
+    def value(self, noisy: Noisy) -> Any:
+        return self.plan.value(noisy[1:])
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return self.plan.interval(noisy[1:], level)
+
+    def warnings(self, noisy: Noisy) -> tuple[str, ...]:
+        learnt = zip(self.parts, np.asarray(noisy[0]), strict=True)
+        return (*(warning for part, one in learnt for warning in part.warnings(one)), *self.plan.warnings(noisy[1:]))
+
+
+def _wide(span: tuple[float, float]) -> tuple[float, float]:
+    """Return bounds that leave a range between them, as rulers need one."""
+    low, high = span
+    return (low, high) if low < high else (low - 1, high + 1)

@@ -1,0 +1,324 @@
+"""The most frequent value, and the k most frequent ones.
+
+Among public values (`keys`):
+mode         Permute-and-flip over the counts (McKenna, Sheldon 2020); under rho the exponential mechanism, of which a
+             choice costs epsilon^2 / 8. One unit moves each count by its rows R at most. Added or removed, it moves all
+             of them in one direction, so that half the noise is enough; replaced, it moves one up and another down.
+top_k        Counts of all values with noise, as in a histogram, and the greatest k of them. One release for all counts
+             costs what k choices would share, and leaves less noise; the choice itself costs nothing more.
+
+Where the values are not public, both need a delta:
+mode         Released exactly if it leads by enough (`mechanisms.StableMode`: Dwork, Lei 2009). Counted are units: one
+             more or fewer moves each count by 1 at most, and so the lead; a replaced one moves the lead by 2.
+top_k        Values that enough units have (`mechanisms.KeySelection`: Desfontaines et al. 2022), then their counts with
+             noise. A unit is counted for R values at most, so R counts of units change, 2 R where a unit is
+             replaced, and each gets so small a part of epsilon and delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.ledger.permits import INTEGER_BYTES, fitting, written_bytes
+from tacit.measuring.allocation import Noise
+from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMode
+from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.propose import StabilityTest
+from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.simulation import SeededSource, marked, unmarked
+from tacit.privacy.errors import OutOfRange
+from tacit.privacy.events import Composed, Event, Repeated
+from tacit.privacy.numbers import LEVEL_MAX, rounded_down, whole
+from tacit.privacy.tables import Kind
+from tacit.privacy.units import Relation
+from tacit.stats.answer import Answer
+from tacit.stats.column_reader import kind_of_keys
+from tacit.stats.preparation import Asked, Survey
+from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, measured, noise_line
+
+
+@dataclass(frozen=True)
+class ListedMode(StatisticPlan):
+    """The most frequent of public values."""
+
+    cut: Cut
+    mechanism: PermuteAndFlip | Exponential
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        law = "permute-and-flip" if isinstance(self.mechanism, PermuteAndFlip) else "the exponential mechanism"
+        return (f"one of {self.cut.cells:,} public values, chosen by {law}",)
+
+    @property
+    def picture(self) -> str:
+        return "word"
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        (counts,) = rows.sums([Term()], (self.cut,), () if None in self.cut.values else (self.cut.column,))
+        chosen = np.array([int(self.mechanism.release(counts, source=source))])
+        return (marked(chosen) if source.simulated else chosen,)
+
+    def value(self, noisy: Noisy) -> Any:
+        return self.cut.values[int(noisy[0][0])]
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return None
+
+
+@dataclass(frozen=True)
+class LeadingMode(StatisticPlan):
+    """The most frequent value, if it leads by enough; otherwise None."""
+
+    column: str
+    kind: Kind
+    mechanism: StableMode
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return ("the value that most units have, if it leads by enough; otherwise None",)
+
+    @property
+    def picture(self) -> str:
+        return "word"
+
+    def rehearse(self, per_unit: int) -> Noisy:
+        self.mechanism.release(["a"], source=SeededSource(0))
+        return ()
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        units = rows.units(self.column)
+        test = StabilityTest(Fraction(self.mechanism.epsilon), Fraction(self.mechanism.delta))
+        most = 2 * test.distance_max  # a lead beyond which the test never fails; cutting moves no leads further apart
+        # Without any value nothing leads; one more value would be shown with probability delta at most.
+        found = self.mechanism.release(_leaders(units, most), source=source) if units else None
+        released = np.array([] if found is None else [written(unmarked(found))], dtype=object)
+        return (marked(released) if source.simulated else released,)
+
+    def value(self, noisy: Noisy) -> Any:
+        return read(noisy[0].tolist()[0], self.kind) if len(noisy[0]) else None
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return None
+
+
+@dataclass(frozen=True)
+class ListedTop(StatisticPlan):
+    """The k public values with the greatest noisy counts."""
+
+    k: int
+    part: NoisySums
+    chosen: tuple[int, ...] = ()
+
+    @property
+    def event(self) -> Event:
+        return self.part.noise.event
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        (cut,) = self.part.by
+        return (f"rows with each of {cut.cells:,} public values: {noise_line(self.part.noise)}",)
+
+    @property
+    def picture(self) -> str:
+        return "bars"
+
+    @property
+    def numbers(self) -> int:
+        return min(self.k, self.part.by[0].cells)
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        return [(self.part.by[0].values[place],) for place in self.chosen]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return (self.part.by[0].column,)
+
+    def known(self, noisy: Noisy) -> StatisticPlan:
+        return replace(self, chosen=_greatest(noisy[0], self.k))
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        (cut,) = self.part.by
+        return measured([self.part], rows, () if None in cut.values else (cut.column,), source)
+
+    def value(self, noisy: Noisy) -> Any:
+        return np.maximum(np.asarray(noisy[0]), 0)[list(self.chosen)]
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return interval_of_chosen(self.part.noise, noisy[0], self.chosen, level)
+
+
+@dataclass(frozen=True)
+class SelectedTop(StatisticPlan):
+    """The k values with the greatest noisy counts among those that enough units have."""
+
+    k: int
+    column: str
+    kind: Kind
+    selection: KeySelection
+    per_unit: int
+    noise: Noise
+    chosen: tuple[int, ...] = ()
+    values: tuple[Any, ...] = ()
+
+    @property
+    def event(self) -> Event:
+        event = self.selection.event
+        return Composed((event if self.per_unit == 1 else Repeated(event, self.per_unit), self.noise.event))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (
+            f"values that {self.selection.threshold:,} units or so have, and no others",
+            f"rows with each of them: {noise_line(self.noise)}",
+        )
+
+    @property
+    def picture(self) -> str:
+        return "bars"
+
+    @property
+    def numbers(self) -> int:
+        return self.k
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]] | None:
+        return [(self.values[place],) for place in self.chosen]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def known(self, noisy: Noisy) -> StatisticPlan:
+        values = tuple(read(one, self.kind) for one in np.asarray(noisy[0]).tolist())
+        return replace(self, chosen=_greatest(noisy[1], min(self.k, len(values))), values=values)
+
+    def rehearse(self, per_unit: int) -> Noisy:
+        source = SeededSource(0)
+        self.selection.release(np.ones(1, dtype=np.int64), source=source)
+        self.noise.release(np.zeros(1, dtype=np.int64), source=source)
+        return ()
+
+    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+        units = rows.units(self.column)
+        values = sorted(units, key=lambda value: str(written(value)))  # what is shown does not tell the order of rows
+        counted = np.array([units[one] for one in values], dtype=np.int64)
+        shown = self.selection.release(counted, source=source)
+        kept = [read(written(one), self.kind) for one, is_shown in zip(values, shown, strict=True) if is_shown]
+        counts = np.zeros((1, 0), dtype=np.int64)
+        if kept:
+            counts = rows.sums([Term()], (Cut(self.column, tuple(kept)),), (self.column,))
+        return self._room(kept, self.noise.release(counts[0], source=source))
+
+    def _room(self, kept: Sequence[Any], noisy: NDArray[Any]) -> Noisy:
+        """Return the values with the greatest noisy counts and the counts of all, as many as an answer has room for."""
+        order = list(_greatest(noisy, len(kept)))
+        values = [written(kept[place]) for place in order[: self.k]]
+        count = fitting(INTEGER_BYTES + written_bytes(values[place : place + 1]) for place in range(len(order)))
+        return np.array(values[:count], dtype=object), noisy[order[:count]]
+
+    def value(self, noisy: Noisy) -> Any:
+        return np.maximum(np.asarray(noisy[1], dtype=np.int64), 0)[list(self.chosen)]
+
+    def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        return interval_of_chosen(self.noise, noisy[1], self.chosen, level)
+
+
+def mode(values: Any, *, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """The most frequent value: one of `keys`; without keys the one that leads, or None where none leads by enough."""
+    survey = Survey({"value": values}, asked, {"value": kind_of_keys(keys)})
+    label, allocation, name = f"mode of {survey.name('value')}", survey.allocation, survey.column("value")
+    if _is_public(survey, keys):
+        kind = PermuteAndFlip if allocation.rho is None else Exponential
+        is_one_way = allocation.relation is Relation.ADD_REMOVE
+        mechanism = kind(survey.per_unit, allocation.choice_epsilon, is_one_way, relation=allocation.relation)
+        return survey.answered(ListedMode(label, survey.cut("value", keys), mechanism))
+    delta = allocation.require_delta("values that are not public need a delta")
+    stable = StableMode(allocation.pure_epsilon, delta, relation=allocation.relation)
+    return survey.answered(LeadingMode(label, name, survey.kind("value"), stable))
+
+
+def top_k(values: Any, k: int, *, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+    """The `k` most frequent values with their counts, the most frequent first: of `keys`, or of what enough units have.
+
+    The intervals hold although the greatest counts were picked: they are wide enough for all counted values at once.
+    """
+    survey = Survey({"value": values}, asked, {"value": kind_of_keys(keys)})
+    size, per_unit, name = whole("k", k), survey.per_unit, survey.column("value")
+    label = f"top {size} of {survey.name('value')}"
+    if _is_public(survey, keys):
+        cut = survey.cut("value", keys)
+        if size > cut.cells:
+            raise OutOfRange(f"{size} values cannot be the greatest of {cut.cells}", name="k", value=k)
+        (noise,) = survey.allocation.noises([1])
+        return survey.answered(ListedTop(label, size, NoisySums(Term(), noise, (cut,))))
+    delta = survey.allocation.require_delta("values that are not public need a delta")
+    choosing, counting = survey.allocation.divided(1, 1)
+    counts = choosing.row_sensitivity
+    selection = KeySelection(
+        choosing.repeated(counts).pure_epsilon, rounded_down(Fraction(delta) / counts), relation=choosing.relation
+    )
+    (noise,) = counting.without_delta().noises([1])
+    return survey.answered(SelectedTop(label, size, name, survey.kind("value"), selection, per_unit, noise))
+
+
+def interval_of_chosen(noise: Noise, counts: NDArray[Any], chosen: tuple[int, ...], level: float) -> Interval:
+    """Return the intervals of counts that were picked for being great: wide enough for all of them at once."""
+    every = min(1 - (1 - level) / max(1, len(counts)), LEVEL_MAX)
+    low, high = noise.interval(every, np.asarray(counts, dtype=np.int64))
+    return Interval(*(np.maximum(np.asarray(end), 0)[list(chosen)] for end in (low, high)))
+
+
+def written(value: Any) -> Any:
+    """Return a value as texts and numbers, to be kept as a released answer."""
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def read(value: Any, kind: Kind) -> Any:
+    """Return a written value as the kind that its column has."""
+    match kind:
+        case Kind.DATE:
+            return date.fromisoformat(str(value)[:10])
+        case Kind.TIME:
+            return datetime.fromisoformat(str(value))
+        case Kind.BOOLEAN:
+            return bool(value)
+        case Kind.INTEGER:
+            return int(value)
+        case Kind.REAL:
+            return float(value)
+    return str(value)
+
+
+def _is_public(survey: Survey, keys: Any) -> bool:
+    return keys is not None or survey.is_listed("value") or survey.kind("value") is Kind.BOOLEAN
+
+
+def _greatest(counts: NDArray[Any], k: int) -> tuple[int, ...]:
+    order = np.argsort(-np.asarray(counts, dtype=np.int64), kind="stable")
+    return tuple(order[:k].tolist())
+
+
+def _leaders(units: Mapping[Any, int], most: int) -> list[Any]:
+    """Return values with the mode and the lead of all of them, up to a lead of `most`."""
+    ranked = sorted(units.items(), key=lambda item: -item[1])[:2]
+    if len(ranked) < 2:
+        return [ranked[0][0]] * min(ranked[0][1], most)
+    (first, units_first), (second, units_second) = ranked
+    return [first] * (min(units_first - units_second, most) + 1) + [second]

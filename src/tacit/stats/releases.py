@@ -1,0 +1,197 @@
+"""A statistic as a kind of release: planned, previewed, charged and run by the pipeline.
+
+    prepared = tacit.stats.prepare(tacit.stats.mean, visits["age"], epsilon=0.1)    # no data touched, nothing charged
+    prepared.preview().epsilon, prepared.preview().is_released
+    answer = prepared.release()
+
+`tacit.stats.mean(...)` is `prepare(...)` and `release()` in one call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+from tacit import pipeline
+from tacit.ledger import Budget
+from tacit.ledger.permits import require_keepable
+from tacit.pipeline import CallerData, Data, Order, Quote, Work
+from tacit.privacy.errors import InvalidInput
+from tacit.privacy.events import Event
+from tacit.stats.answer import Answer
+from tacit.stats.array_sums import ArrayRows
+from tacit.stats.rows import Rows
+from tacit.stats.statistic import Noisy, StatisticPlan, from_bytes, to_bytes
+
+_IS_PREPARING: Final[ContextVar[bool]] = ContextVar("tacit_stats_is_preparing", default=False)
+
+
+class BoundRows(ABC):
+    """The rows that a statistic is computed from, bound to one version of them."""
+
+    name: str
+    """What tells tables apart in a digest."""
+    data: Data
+
+    @abstractmethod
+    def rows(self, per_unit: int, order: Order) -> Rows:
+        """Return the rows as a plan adds them up, at most `per_unit` of each unit."""
+
+    def work(self, plan: StatisticPlan, per_unit: int) -> Work:
+        """Return what is asked of the engine for a plan."""
+        return Work()
+
+
+class BoundArrays(BoundRows):
+    """Arrays of the caller, read before the charge."""
+
+    name = ""
+
+    def __init__(self, read: ArrayRows) -> None:
+        self.data = CallerData()
+        self._read = read
+
+    def rows(self, per_unit: int, order: Order) -> Rows:
+        return self._read
+
+
+@dataclass(frozen=True)
+class StatisticRelease:
+    """The release plan of a statistic (`pipeline.ReleasePlan`)."""
+
+    plan: StatisticPlan
+    per_unit: int
+    bound: BoundRows
+
+    @property
+    def event(self) -> Event:
+        """All that the plan measures."""
+        return self.plan.event
+
+    @property
+    def label(self) -> str:
+        """What the ledger notes."""
+        return self.plan.label
+
+    @property
+    def data(self) -> Data:
+        """The table or the arrays."""
+        return self.bound.data
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for the same statistic of the same table with the same rows of a unit."""
+        return hashlib.sha256(f"{self.bound.name.lower()}\n{self.per_unit}\n{self.plan.canonical}".encode()).hexdigest()
+
+    @cached_property
+    def answer_bytes(self) -> int | None:
+        """An upper bound, from a rehearsal."""
+        return self.plan.answer_bytes(self.per_unit)
+
+    @cached_property
+    def work(self) -> Work:
+        """The statements of the plan."""
+        return self.bound.work(self.plan, self.per_unit)
+
+    def check(self) -> None:
+        """Measure no rows, and refuse an answer that could not be kept."""
+        if self.data.version is None:
+            self.plan.rehearse(self.per_unit)
+        else:
+            require_keepable(self.answer_bytes)
+
+    def run(self, order: Order) -> Noisy:
+        """Add up the rows and add noise."""
+        return self.plan.measure(self.bound.rows(self.per_unit, order), order.source)
+
+    def encode(self, answer: Noisy) -> bytes:
+        """Return the noisy numbers as JSON."""
+        return to_bytes(answer)
+
+    def decode(self, kept: bytes) -> Noisy:
+        """Read noisy numbers back."""
+        return from_bytes(kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatisticPreview(Quote):
+    """What a statistic would be charged, exactly; a Cost, and nothing is spent."""
+
+    lines: tuple[str, ...] = ()
+    """What would be released with which noise, a sentence each."""
+
+
+@dataclass(frozen=True)
+class PreparedStatistic:
+    """A statistic that was planned; no row was looked at and nothing was charged."""
+
+    plan: StatisticPlan
+    """What will be measured."""
+    per_unit: int
+    bind: Callable[[], BoundRows]
+    """Returns the rows in their present version."""
+    budget: Budget
+    order: Order
+    protected: str
+    answer_type: type[Answer] = Answer
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the function that was asked says of its answer."""
+
+    @property
+    def statistic(self) -> StatisticRelease:
+        """The plan for the pipeline, bound to the rows as they are now."""
+        return StatisticRelease(self.plan, self.per_unit, self.bind())
+
+    def preview(self) -> StatisticPreview:
+        """Return exactly what `release` would charge now."""
+        quote = pipeline.preview(self.statistic, self.budget)
+        return StatisticPreview(**quote.facts, lines=(*self.plan.lines, *self.plan.coverage))
+
+    def release(self) -> Answer:
+        """Charge the statistic, compute it and return its answer, or raise."""
+        found = pipeline.release(self.statistic, self.budget, self.order)
+        answer = Answer(self.plan, found.answer, found.cost, found.permit, self.protected)
+        if self.answer_type is Answer:
+            return answer
+        made = self.answer_type.of(answer)
+        vars(made).update(self.facts)
+        return made
+
+
+class _Unanswered(Answer):
+    """What a statistic returns while it is only planned: an answer of its class that knows its plan alone."""
+
+    def __init__(self, prepared: PreparedStatistic) -> None:
+        vars(self)["prepared"] = prepared
+
+
+def answered(prepared: PreparedStatistic) -> Answer:
+    """Release a statistic, or hand it to `prepare`, if that is who asks."""
+    return _Unanswered(prepared) if _IS_PREPARING.get() else prepared.release()
+
+
+def prepare(function: Callable[..., Answer], /, *arguments: Any, **named: Any) -> PreparedStatistic:
+    """Plan a function of `tacit.stats` with its arguments; looks at no row of a table and charges nothing."""
+    if isinstance(function, type):  # a running count, which is charged when it is made
+        raise InvalidInput(f"{function.__name__} is no statistic of tacit.stats", name="function")
+    token = _IS_PREPARING.set(True)
+    try:
+        made = function(*arguments, **named)
+    finally:
+        _IS_PREPARING.reset(token)
+    found: Mapping[str, Any] = getattr(made, "__dict__", {})
+    if "prepared" not in found:
+        raise InvalidInput(f"{getattr(function, '__name__', 'this')} is no statistic of tacit.stats", name="function")
+    prepared: PreparedStatistic = found["prepared"]
+    facts = {name: value for name, value in found.items() if name != "prepared"}
+    return replace(prepared, answer_type=Answer if type(made) is _Unanswered else type(made), facts=facts)
+
+
+def preview(function: Callable[..., Answer], /, *arguments: Any, **named: Any) -> StatisticPreview:
+    """Return exactly what a function of `tacit.stats` would charge with these arguments; spends nothing."""
+    return prepare(function, *arguments, **named).preview()
