@@ -10,17 +10,19 @@ among whole numbers, one more value such as 0.5 or 10^20 would turn all of them 
 
 from __future__ import annotations
 
+import filecmp
 import os
 import re
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from tacit.engines.protocol import Source
+from tacit.engines.quoting import require_distinct
 from tacit.privacy.errors import EngineFailed, Unavailable, WrongType
 
 FOLDER: Final = "tables"
@@ -46,6 +48,8 @@ def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
         raise WrongType(
             f"rows in memory come as a pandas, polars or Arrow table, not as a {type(frame).__name__}", name="data"
         )
+    frame = _with_schema(frame)
+    require_distinct(f"the {type(frame).__name__} for {name}", map(str, _names(frame)))
     place = Path(folder).absolute() / FOLDER
     path = place / f"{quote(name, safe=' ')}-{secrets.token_hex(4)}.parquet"
     aside = place / f"{path.name}.aside-{os.getpid()}"
@@ -65,6 +69,16 @@ def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
     return Source("parquet", str(path))
 
 
+def is_same_frame(before: Source, after: Source, folder: Path | str) -> bool:
+    """Return whether two sources are files of frames in `folder` that hold the same bytes."""
+    place = Path(folder).absolute() / FOLDER
+    if before.form != "parquet" or Path(before.place).parent != place:
+        return False
+    with suppress(OSError):
+        return filecmp.cmp(before.place, after.place, shallow=False)
+    return False
+
+
 def remove_unused(folder: Path | str, name: str, places: Collection[str], used: Collection[str]) -> None:
     """Remove those files of frames among `places` that no table is registered with.
 
@@ -78,6 +92,26 @@ def remove_unused(folder: Path | str, name: str, places: Collection[str], used: 
             is_left = is_own and now_s - path.stat().st_mtime > LEFTOVER_S
             if (is_left or str(path) in places) and str(path) not in used:
                 path.unlink()
+
+
+def _with_schema(frame: Any) -> Any:
+    """Return a stream of rows that no known library made as one that says how its columns are called."""
+    if _module(frame) in _MODULES or not _has_arrow():
+        return frame
+    import pyarrow as pa
+
+    with suppress(Exception):  # whatever a frame's own code may raise; it may quote values
+        return pa.RecordBatchReader.from_stream(frame)
+    raise _not_written(type(frame).__name__)
+
+
+def _names(frame: Any) -> Iterable[object]:
+    """Return the names of the columns of a frame, as it has them."""
+    if _module(frame) == "pyarrow":
+        return list(frame.schema.names)
+    if hasattr(frame, "collect_schema"):  # polars, whose lazy frames warn of .columns
+        return list(frame.collect_schema().names())
+    return list(getattr(frame, "columns", ()))
 
 
 def _typed(frame: Any) -> Any:
@@ -126,11 +160,11 @@ def _of_one_type(pd: Any, column: Any) -> Any:
 def _write(frame: Any, path: Path) -> None:
     import duckdb
 
-    from tacit.engines.duckdb.connecting import connect
-    from tacit.engines.names import literal
+    from tacit.engines.duckdb.connections import connect
+    from tacit.engines.quoting import literal
 
     failed = ""
-    connection = connect({})
+    connection = connect({"preserve_insertion_order": True})  # the same rows again give the same bytes
     try:
         connection.register("frame", frame)
         connection.execute(f"COPY (SELECT * FROM frame) TO {literal(str(path))} (FORMAT parquet, USE_TMP_FILE false)")
@@ -143,10 +177,14 @@ def _write(frame: Any, path: Path) -> None:
     if failed:
         if _module(frame) != "pandas" and not _has_arrow():
             raise Unavailable(f'a {failed} is read with pyarrow, which is not installed; pip install "tacit[frames]"')
-        raise WrongType(
-            f"this {failed} cannot be written as a table; give every column one type of numbers, texts, dates or times",
-            name="data",
-        )
+        raise _not_written(failed)
+
+
+def _not_written(kind: str) -> WrongType:
+    return WrongType(
+        f"this {kind} cannot be written as a table; give every column one type of numbers, texts, dates or times",
+        name="data",
+    )
 
 
 def _has_arrow() -> bool:

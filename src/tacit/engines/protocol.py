@@ -2,11 +2,12 @@
 
 An engine shows every registered table as a relation `tacit_data."NAME"` whose columns have the declared names and
 exactly the types of their kinds (`Kind`): casts are total, what cannot be cast is NULL, and values are as declared
-(`declared`): clamped to their bounds, without NaN, no row with NULL where none was declared. A private table has two
-more columns: `_unit`, which is never NULL, and `_rows`, how many rows of the relation the unit has, or NULL where the
-engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at most that
-many rows of each unit, chosen by a hash keyed with a secret salt. Columns that a table is `identified_by` are unique in
-it; registering one where they are not is refused, and of public rows that come to share them later one is shown.
+(`relations.declared`): clamped to their bounds, without NaN, no row with NULL where none was declared. A private table
+has two more columns: `_unit`, which is never NULL, and `_rows`, how many rows of the relation the unit has, or NULL
+where the engine did not count them (a view over files). Where the owner stated `rows_per_unit`, the relation holds at
+most that many rows of each unit, chosen by a hash keyed with a secret salt. Columns that a table is `identified_by` are
+unique in it; registering one where they are not is refused, and of public rows that come to share them later one is
+shown.
 
 Not here: noise (mechanisms), SQL of analysts (query). Engines see only SQL that tacit wrote.
 """
@@ -19,7 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from sqlglot import exp
 
-from tacit.engines.csv_form import CsvForm
+from tacit.engines.csv_format import CsvForm
 from tacit.privacy.tables import Kind, Table
 
 SCHEMA: Final = "tacit_data"
@@ -33,7 +34,10 @@ FAILED: Final = "the engine could not run the question to its end; what was char
 depend on a single row."""
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
-"""An answer of the engine by columns: numpy arrays of int64 or float64 where no value is NULL, lists otherwise."""
+"""An answer of the engine by columns: numpy arrays of int64 or float64 where no value is NULL, lists otherwise.
+
+Of the two zeros of reals, 0.0 alone is there (`zeros.one_zero`)."""
+
 
 Progress: TypeAlias = Callable[[float], None]
 """Is told the share of the work that is done, between 0 and 1, now and then."""

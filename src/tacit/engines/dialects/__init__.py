@@ -10,8 +10,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tacit.engines.dialects.postgres import postgres as postgres
-from tacit.engines.dialects.searches import limited
 from tacit.engines.dialects.spark import spark as spark
+from tacit.engines.dialects.text_search import limited
 
 
 def duckdb(tree: exp.Query) -> str:

@@ -1,12 +1,18 @@
-"""CSV files: their form, found once from the first lines, and scans in which every row is read by itself.
+"""CSV files: their format, found once at registration, copies in UTF-8, and scans that read every row by itself.
+
+CSV files that are not in UTF-8, as copies that are: DuckDB's own decoders refuse a whole file for one byte.
+
+Promise: a byte changes nothing but the characters that it stands in. In Latin-1 every byte is a character; in UTF-16
+what is none is U+FFFD. Copies lie in a folder that only its owner can read, and are removed when the rows have been
+read (`clear`), or by the next process (`PreparedStore.sweep`).
 
 Promise: a scan reads every field as text and never fails for what a line holds. A missing field is NULL, a field too
 many is ignored, a line that cannot be read at all is left out, a field whose quotes do not match is NULL. What the
 texts mean is decided by the declared kinds, after the scan (`kinds.cast`).
 
 With a given form, what a line holds changes nothing about another line, unless texts in quotes go over several lines
-(`CsvForm.quoted_newlines`): then a quote that is never closed takes the lines after it along, up to `LINE_MAX` bytes of
-them. Such files are read by DuckDB's own parser. In all others each line is a row, whatever its quotes, and is parted
+(`CsvForm.quoted_newlines`): then a quote out of place takes the lines after it along. Such files are read by DuckDB's
+own parser, and only in strict form (`csv_quotes`). In all others each line is a row, whatever its quotes, and is parted
 here: by its delimiters if there is no quote in it, otherwise by a regular expression.
 """
 
@@ -14,18 +20,86 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import os
 import re
-from collections.abc import Sequence
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
-from tacit.engines.csv_form import CsvForm
-from tacit.engines.duckdb.connecting import Connection
-from tacit.engines.duckdb.recoding import UTF8, Recoder
-from tacit.engines.names import listed, literal, quoted
-from tacit.privacy.errors import InvalidInput, SourceMissing
+from tacit.engines.csv_format import CsvForm
+from tacit.engines.duckdb.connections import Connection
+from tacit.engines.quoting import digest, listed, literal, quoted, require_distinct
+from tacit.privacy.errors import EngineFailed, InvalidInput, SourceMissing
+
+UTF8: Final = "utf-8"
+_PIECE_BYTES: Final = 1 << 20
+_NUMBERS: Final = count()
+
+
+def is_gzip(path: str) -> bool:
+    """Return whether DuckDB unpacks a file, by its name in any case."""
+    return path.lower().endswith(".gz")
+
+
+class Recoder:
+    """The copies of one engine, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[str, str] = {}
+
+    def readable(self, path: str, encoding: str) -> str:
+        """Return where a file can be read in UTF-8: where it is, or in a copy of what it holds now."""
+        if encoding == UTF8:
+            return path
+        try:
+            status = os.stat(path)
+        except OSError:
+            raise _unread(path) from None
+        key = digest(path, encoding, status.st_size, status.st_mtime_ns, status.st_ino)
+        if key not in self._made:
+            self._made[key] = self._copied(path, encoding)
+        return self._made[key]
+
+    def clear(self) -> None:
+        """Remove all copies."""
+        self._made.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _copied(self, path: str, encoding: str) -> str:
+        copy = self._folder / f"{next(_NUMBERS)}.csv"
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as written:
+                for piece in _pieces(path):
+                    written.write(decoder.decode(piece, not piece).encode(UTF8, "replace"))
+        except OSError:
+            raise EngineFailed(f"a copy of {path} cannot be written in {self._folder}; is the disk full?") from None
+        return str(copy)
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    """Yield what a file holds, and nothing at its end."""
+    try:
+        with gzip.open(path) if is_gzip(path) else open(path, "rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+    except (OSError, EOFError, zlib.error):
+        raise _unread(path) from None
+    yield b""
+
+
+def _unread(path: str) -> SourceMissing:
+    return SourceMissing(f"{path} cannot be read; check its permissions, and that it is complete")
+
 
 LOOKED_AT_BYTES: Final = 1 << 20
 LOOKED_AT_LINES: Final = 50_000
@@ -68,9 +142,13 @@ def form_of(connection: Connection, path: str, recoder: Recoder) -> CsvForm:
     delimiter, quote, escape, comment, skipped, has_header, columns, date_pattern, time_pattern = _best(
         connection, file
     )
-    quote = '"' if quote in _NOTHING else quote  # the first lines may have had no need of it
+    text = begins.decode(encoding, "replace")
+    if quote in _NOTHING:
+        quote = '"'  # the first lines may have had no need of it
+    elif quote not in text and '"' in text:
+        quote = escape = '"'  # one that is never closed makes DuckDB look for another
     comment = "" if comment in _NOTHING else comment
-    ends = re.search(r"\r\n|\n|\r", begins.decode(encoding, "replace"))
+    ends = re.search(r"\r\n|\n|\r", text)
     newline = ends[0] if ends else "\n"
     try:
         form = CsvForm(
@@ -91,7 +169,11 @@ def form_of(connection: Connection, path: str, recoder: Recoder) -> CsvForm:
     except InvalidInput:
         raise file.unread from None
     form = replace(form, quoted_newlines=_has_open_lines(connection, form, file))
-    return _with_names(form, _header(connection, form, file)) if has_header else form
+    if not has_header:
+        return form
+    header = _header(connection, form, file)
+    require_distinct(path, filter(None, map(_stripped, header)))
+    return _with_names(form, header)
 
 
 def form_for(connection: Connection, forms: Sequence[CsvForm], path: str, recoder: Recoder) -> CsvForm:
@@ -100,8 +182,11 @@ def form_for(connection: Connection, forms: Sequence[CsvForm], path: str, recode
         if not form.has_header:
             return form
         file = CsvFile(path, recoder.readable(path, form.encoding))
-        named = _with_names(form, _header(connection, form, file))
+        header = _header(connection, form, file)
+        named = _with_names(form, header)
         if {name.lower() for name in form.names} <= {name.lower() for name in named.names}:
+            if named.names != form.names:  # a form that was kept before names had to be distinct reads as it did
+                require_distinct(path, filter(None, map(_stripped, header)))
             return named
     raise SourceMissing(
         f"{path} does not begin with the line of names that its table was registered with; put it back, or register "
@@ -109,13 +194,10 @@ def form_for(connection: Connection, forms: Sequence[CsvForm], path: str, recode
     )
 
 
-def scan(form: CsvForm, paths: Sequence[str], *, parallel: bool = True) -> str:
-    """Return the FROM item that reads files of one form, which are in UTF-8, every column as text.
-
-    In parallel is fast, and fails where a text in quotes goes over several lines.
-    """
+def scan(form: CsvForm, paths: Sequence[str]) -> str:
+    """Return the FROM item that reads files of one form, which are in UTF-8, every column as text."""
     if form.quoted_newlines:
-        return _whole(form, paths, form.names, has_header=form.has_header, parallel=parallel)
+        return _whole(form, paths, form.names, has_header=form.has_header)
     items = ", ".join(f"{_field(form, f'f[{place}]')} AS {quoted(name)}" for place, name in enumerate(form.names, 1))
     return f"(SELECT {items} FROM ({_fields(form, paths, after=form.has_header)}) AS parted)"
 
@@ -159,15 +241,17 @@ def _field(form: CsvForm, field: str) -> str:
     return f"nullif(CASE WHEN starts_with({field}, {quote}) THEN {bare} ELSE {field} END, '')"
 
 
-def _whole(form: CsvForm, paths: Sequence[str], names: Sequence[str], *, has_header: bool, parallel: bool) -> str:
-    """Return the FROM item of DuckDB's own parser, by which texts in quotes may go over several lines."""
+def _whole(form: CsvForm, paths: Sequence[str], names: Sequence[str], *, has_header: bool) -> str:
+    """Return the FROM item of DuckDB's own parser, by which texts in quotes may go over several lines.
+
+    One thread reads it: one that began in the middle would have to guess whether it is within a text.
+    """
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     return (
         f"read_csv({listed(paths)}, auto_detect = false, columns = {{{columns}}}, "
         f"header = {_truth(has_header)}, delim = {literal(form.delimiter)}, "
         f"quote = {literal(form.quote)}, escape = {literal(form.escape)}, comment = {literal(form.comment)}, "
-        f"{_skip(form, after=False)}, encoding = '{UTF8}', {_ENDS}, "
-        f"parallel = {_truth(parallel)}, {LENIENT})"
+        f"{_skip(form, after=False)}, encoding = '{UTF8}', {_ENDS}, parallel = false, {LENIENT})"
     )
 
 
@@ -175,7 +259,7 @@ def _header(connection: Connection, form: CsvForm, file: CsvFile) -> list[str]:
     """Return the fields of a file's line of names."""
     if form.quoted_newlines:
         names = [f"c{place}" for place in range(len(form.names) + NAMES_MORE)]
-        sql = f"SELECT * FROM {_whole(form, [file.readable], names, has_header=False, parallel=False)} LIMIT 1"
+        sql = f"SELECT * FROM {_whole(form, [file.readable], names, has_header=False)} LIMIT 1"
     else:
         first = f"{_fields(form, [file.readable], after=False, parallel=False)} LIMIT 1"
         sql = f"SELECT unnest(list_transform(f, lambda x: {_field(form, 'x')})) FROM ({first})"
@@ -203,13 +287,17 @@ def _named(header: Sequence[str]) -> tuple[str, ...]:
     names: list[str] = []
     taken: set[str] = set()
     for place, text in enumerate(header):
-        name = wanted = text.strip().strip("\ufeff\0") or f"column{place}"
+        name = wanted = _stripped(text) or f"column{place}"
         number = 1
         while name.lower() in taken:
             name, number = f"{wanted}_{number}", number + 1
         taken.add(name.lower())
         names.append(name)
     return tuple(names)
+
+
+def _stripped(name: str) -> str:
+    return name.strip().strip("\ufeff\0")
 
 
 def _best(connection: Connection, file: CsvFile) -> tuple[Any, ...]:
@@ -239,11 +327,12 @@ def _sniffed(connection: Connection, path: str, way: str) -> tuple[Any, ...] | N
 
 
 def _has_open_lines(connection: Connection, form: CsvForm, file: CsvFile) -> bool:
-    """Return whether one of the first lines ends within quotes: whether their number in it is odd."""
+    """Return whether one of the first lines ends within quotes: a field begins with one, and their number is odd."""
     quotes = f"length(line) - length(replace(line, {literal(form.quote)}, ''))"
+    begins = f"regexp_matches(line, {literal(f'(^|{_sign(form.delimiter)}) *{_sign(form.quote)}')})"
     lines = f"SELECT line FROM {_lines(form, [file.readable], after=False)} LIMIT {LOOKED_AT_LINES}"
     try:
-        found = connection.execute(f"SELECT bool_or(({quotes}) % 2 = 1) FROM ({lines})").fetchone()
+        found = connection.execute(f"SELECT bool_or(({quotes}) % 2 = 1 AND {begins}) FROM ({lines})").fetchone()
     except duckdb.Error:
         raise file.unread from None
     return bool(found and found[0])
@@ -287,10 +376,8 @@ def _sign(sign: str) -> str:
 
 
 def _beginning(path: str) -> bytes:
-    if path.endswith(".zst"):
-        return b"\n"  # packed in a way that Python may not know; taken as UTF-8
     try:
-        if path.endswith(".gz"):
+        if is_gzip(path):
             with gzip.open(path) as packed:
                 return packed.read(LOOKED_AT_BYTES)
         with open(path, "rb") as file:

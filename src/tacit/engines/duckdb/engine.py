@@ -3,12 +3,13 @@
 Tables of up to `ROWS_STORED_MAX` rows, CSV files, views of a database, tables with a limit on the rows of a unit, and
 public tables with a key are stored once (`prepared`); all others are read from their files for each question and never
 loaded. A stored table is used again by every process that registers it with the same fingerprint, whatever became of
-its files meanwhile; `refresh` looks at them again, by their sizes and times, and stores them anew if they have changed.
+its files meanwhile; `refresh` reads them again, and stores them anew if what they hold has changed.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,19 +24,17 @@ import duckdb
 from sqlglot import exp
 
 from tacit.engines import dialects
-from tacit.engines.declared import ends
 from tacit.engines.duckdb import relations
-from tacit.engines.duckdb.connecting import Connection, alias, answers, attach, connect, detach
-from tacit.engines.duckdb.prepared import TABLE, Store
-from tacit.engines.duckdb.reading import Reader
-from tacit.engines.duckdb.recoding import Recoder
+from tacit.engines.duckdb.connections import Connection, alias, answers, attach, connect, detach
+from tacit.engines.duckdb.csv_files import Recoder
+from tacit.engines.duckdb.execution import Reader, Runs, answer
+from tacit.engines.duckdb.prepared import TABLE, PreparedStore
 from tacit.engines.duckdb.relations import Shown
-from tacit.engines.duckdb.running import Runs, answer
-from tacit.engines.duckdb.sources import Found, find, fingerprint, opened
-from tacit.engines.names import digest, quoted
+from tacit.engines.duckdb.sources import Found, check_files, find, fingerprint, opened, state
 from tacit.engines.protocol import FAILED, Columns, Described, Progress, Source
-from tacit.engines.relations import check, not_identified, not_registered, not_unique, place
-from tacit.privacy.errors import Cancelled, EngineFailed, SourceMissing
+from tacit.engines.quoting import digest, quoted
+from tacit.engines.relations import check, ends, not_identified, not_registered, not_unique, place
+from tacit.privacy.errors import EngineFailed, SourceMissing
 from tacit.privacy.tables import Table
 
 ROWS_STORED_MAX: Final = 30_000_000
@@ -43,6 +42,8 @@ ROWS_STORED_MAX: Final = 30_000_000
 
 FORMAT: Final = 2
 """Changes with the way rows are stored, so that files of an older way are made anew."""
+DECODED: Final = ("TIMESTAMP", "TIME", "DATE", "INTERVAL", "DECIMAL")
+"""Types of columns whose values the reader of a file converts, which may fail."""
 
 _ATTEMPTS: Final = 3
 _NUMBERS: Final = count()
@@ -76,7 +77,7 @@ class DuckDBEngine:
     ) -> None:
         self._temporary = TemporaryDirectory(prefix="tacit-") if folder is None else None
         self.folder: Final = Path(self._temporary.name if self._temporary else folder or "").absolute()
-        self._salt, self._store, self._runs = salt, Store(self.folder), Runs()
+        self._salt, self._store, self._runs = salt, PreparedStore(self.folder), Runs()
         self._spill = self._store.spill / f"{os.getpid()}-{next(_NUMBERS)}"
         self._recoder = Recoder(self._spill.with_name(f"{self._spill.name}-csv"))
         self._settings: dict[str, Any] = {"temp_directory": str(self._spill)}
@@ -85,7 +86,6 @@ class DuckDBEngine:
         if memory_limit is not None:
             self._settings["memory_limit"] = memory_limit
         self._tables: dict[str, _Registered] = {}
-        self._slow: set[str] = set()  # places of CSV files that one thread has to read
         self._preparing = threading.RLock()  # held while files are looked at and rows are stored
         self._reading = threading.Lock()  # held for moments only
         self._builder: Connection | None = None
@@ -219,6 +219,7 @@ class DuckDBEngine:
     ) -> _Registered:
         """Show a table in the version of a fingerprint, or as its files are now, and return what is shown."""
         for _ in range(_ATTEMPTS):
+            before = state(source) if stated is None else ""
             seen = fingerprint(source) if stated is None else stated
             version = self._version(table, seen)
             known = self._tables.get(table.name.lower())
@@ -226,11 +227,13 @@ class DuckDBEngine:
                 if stated is None:
                     self._check(table, source, version)
                 return known
+            if stated is None:
+                check_files(self._building(), source, self._recoder)
             is_new = not self._store.path(table.name, version).exists()
             shown, path = self._prepared(table, source, version, stated)
             if stated is None or (path is not None and is_new):
                 self._check(table, source, version)
-            if stated is not None or fingerprint(source) == seen:
+            if stated is not None or state(source) == before:
                 made = _Registered(table, source, others, seen, version, shown, path)
                 with self._reading:
                     self._tables[table.name.lower()] = made
@@ -257,18 +260,6 @@ class DuckDBEngine:
         path = self._store.path(table.name, version)
         if path.exists() and self._is_stored(table, path):
             return _from_file(table, path), path
-        try:
-            return self._made(table, source, version, stated)
-        except (Cancelled, SourceMissing):
-            raise
-        except EngineFailed:
-            # Texts over several lines can be read by one thread only, and are not known before.
-            steps = table.unit.through if table.unit else ()
-            read = [source, *(self._registered(one.target_table).source for one in steps)]
-            slow = {one.place for one in read if one.form == "csv"}
-            if slow <= self._slow:
-                raise
-            self._slow |= slow
         return self._made(table, source, version, stated)
 
     def _made(self, table: Table, source: Source, version: str, stated: str | None) -> tuple[Shown, Path | None]:
@@ -283,6 +274,7 @@ class DuckDBEngine:
             rows = relations.with_unit(table, rows, [(one.table, self._whole(one)) for one in parents])
         self._check_rows(table, source, rows)
         if not _is_to_be_stored(table, found):
+            self._check_decoded(table, source, found, rows)
             return relations.view(table, rows), None
         shown = self._tables.get(table.name.lower())
         _require_unchanged(table, source, stated)
@@ -297,7 +289,7 @@ class DuckDBEngine:
     def _find(self, source: Source) -> Found:
         if self._builder is not None and not answers(self._builder):
             self._builder = None
-        return find(self._building(), source, self._recoder, parallel=source.place not in self._slow)
+        return find(self._building(), source, self._recoder)
 
     def _whole(self, known: _Registered) -> Shown:
         """Return all rows of a table that others lead to, also those beyond the limit on the rows of a unit."""
@@ -347,6 +339,23 @@ class DuckDBEngine:
                 readable = False
         if not readable:
             raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it anew")
+
+    def _check_decoded(self, table: Table, source: Source, found: Found, rows: Shown) -> None:
+        """Refuse a file with a value that DuckDB cannot decode, such as a time in milliseconds beyond its own range.
+
+        The reader fails for it before any cast of ours, in every question that reads the column. Found here, once, it
+        is an error of the owner's, who registers or refreshes the table, and tells an analyst nothing.
+        """
+        types = {name: one.type for scan in found.scans for name, one in scan.columns.items()}
+        decoded = [
+            f"COUNT(c{number})"
+            for number, column in enumerate(table.columns)
+            if types.get(column.name.lower(), "").startswith(DECODED)
+        ]
+        if source.form == "parquet" and decoded:
+            sql = f"SELECT {', '.join(decoded)} FROM ({rows.sql})"
+            with opened(self._building(), rows.attached):
+                self._work(lambda: answer(self._building(), sql), source)
 
     def _check_identified(self, table: Table, source: Source, rows: Shown) -> None:
         """Refuse a table two rows of which share what is said to identify them: joins would multiply rows."""
@@ -410,7 +419,7 @@ def _require_unchanged(table: Table, source: Source, stated: str | None) -> None
     if stated is not None and fingerprint(source) != stated:
         raise SourceMissing(
             f"the rows of {table.name} as they were at its last refresh are no longer stored, and {source.place} has "
-            f"changed since; look at its rows again: tacit table refresh {table.name}"
+            f"changed since; look at its rows again: tacit table refresh {shlex.quote(table.name)}"
         )
 
 
@@ -418,7 +427,11 @@ def _is_to_be_stored(table: Table, found: Found) -> bool:
     is_identified = bool(table.identified_by) and not table.is_private  # one row a key, found once
     if found.source.form == "csv" or table.limits.rows_per_unit is not None or is_identified:
         return True
-    return found.rows is None or found.rows <= ROWS_STORED_MAX
+    if found.rows is None or found.rows <= ROWS_STORED_MAX:
+        return True
+    declared = {column.name.lower() for column in table.columns}  # to write a list as a text takes long at each mention
+    types = [one.type for scan in found.scans for name, one in scan.columns.items() if name in declared]
+    return any(one.endswith(("]", ")")) and not one.startswith(("DECIMAL", "ENUM")) for one in types)
 
 
 def _stored(path: Path) -> str:

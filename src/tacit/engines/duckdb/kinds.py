@@ -7,15 +7,15 @@ keys: different values stay different or become NULL, so that no two people beco
 A time with a zone becomes UTC; a time without one is taken as UTC. Infinite dates and times stay so here. Texts are
 compared by their code points: a collation of the source's column, such as NOCASE, would merge groups and units whose
 texts differ, so that one row could move another row's group.
-Not here: bounds, and the years that a program above the engine can hold (`engines.declared`).
+Not here: bounds, and the years that a program above the engine can hold (`engines.relations`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tacit.engines.names import literal
-from tacit.privacy.tables import Kind
+from tacit.engines.quoting import literal
+from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 TYPES: Final = {
     Kind.BOOLEAN: "BOOLEAN",
@@ -29,6 +29,9 @@ TYPES: Final = {
 
 BINARY: Final = 'COLLATE "C"'
 """Takes any other collation off a text; it stays off in what is made of the text, also when that is stored."""
+
+CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
+"""A text of more bytes has more characters than are shown."""
 
 _SMALL: Final = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _WIDE: Final = ("UBIGINT", "HUGEINT", "UHUGEINT")
@@ -86,7 +89,10 @@ def cast(value: str, type_name: str, kind: Kind, pattern: str = "") -> str:
     shown = value if type_name == TYPES[kind] else f"TRY_CAST({value} AS {TYPES[kind]})"
     base = _base(type_name)
     if kind is Kind.TEXT:
-        return f"{_digits(value) if base in _FLOATS else shown} {BINARY}"
+        if type_name == "VARCHAR":  # bytes are counted without reading them, so a long text is read no further
+            beginning = f"substring({value}, 1, {TEXT_LENGTH_MAX + 1})"
+            shown = f"CASE WHEN strlen({value}) > {CUT_BYTES} THEN {beginning} ELSE {value} END"
+        return f"({_digits(value) if base in _FLOATS else shown}) {BINARY}"
     if kind is Kind.INTEGER and base in (*_FLOATS, "DECIMAL"):
         return f"CASE WHEN {value} = trunc({value}) THEN {shown} END"
     if kind is Kind.INTEGER and base == "VARCHAR":  # DuckDB rounds texts too

@@ -1,4 +1,9 @@
-"""Rows stored for questions: one immutable DuckDB file a table and version, in the folder `prepared`.
+"""Rows stored for queries: one immutable DuckDB file per table and version, numbered where each row is a unit.
+
+Rows that get a number each, so that every one of them is a unit by itself.
+
+Promise: the written file holds each row of the source once, with the declared columns and a number that no other row
+has. Numbers say nothing: which row has which is by chance.
 
 Promise: a file that is there is complete, and only its owner can read it. It is made aside, flushed to the disk and
 renamed, and never changed after that; a process that dies while it makes one leaves only something that the next one
@@ -17,12 +22,43 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tacit.engines.names import digest
+from tacit.engines.duckdb import relations
+from tacit.engines.duckdb.connections import connect
+from tacit.engines.duckdb.csv_files import Recoder
+from tacit.engines.duckdb.execution import Runs
+from tacit.engines.duckdb.sources import check_files, find, opened
+from tacit.engines.protocol import Source
+from tacit.engines.quoting import digest, literal, quoted
 from tacit.privacy.errors import EngineFailed
+from tacit.privacy.tables import Table
+
+
+def numbered(source: Source, table: Table, number: str, path: Path) -> Source:
+    """Write the columns of `table`, and the column `number`, to a new Parquet file."""
+    spill = path.parent / "spill"
+    connection, recoder = connect({"temp_directory": str(spill)}), Recoder(spill / f"{os.getpid()}-{path.name}")
+    named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
+    failure = (
+        f"the rows of {source.place} could not be numbered; check that its files are complete, and that the disk of "
+        f"{path.parent} suffices"
+    )
+    try:
+        check_files(connection, source, recoder)
+        rows = relations.declared(find(connection, source, recoder), table)
+        sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
+        copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
+        with opened(connection, rows.attached):
+            Runs().run(connection, partial(connection.execute, copy), failure=failure)
+        return Source("parquet", str(path))
+    finally:
+        connection.close()
+        recoder.clear()
+
 
 FOLDER: Final = "prepared"
 SPILL: Final = "spill"
@@ -33,7 +69,7 @@ _ASIDE: Final = re.compile(r"\.aside-(\d+)-\d+(\.wal)?$")
 _NUMBERS: Final = count()
 
 
-class Store:
+class PreparedStore:
     """The prepared files of one folder."""
 
     def __init__(self, folder: Path) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tacit.engines import relations
 from tacit.engines.duckdb.kinds import is_exact
 from tacit.engines.duckdb.sources import Found
-from tacit.engines.names import quoted
 from tacit.engines.protocol import ROWS, UNIT
+from tacit.engines.quoting import quoted
 from tacit.engines.relations import renamed, unit_of
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table

@@ -7,22 +7,23 @@ which may quote the data. A glob is resolved to its files, so that a file that c
 from __future__ import annotations
 
 import glob
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import duckdb
 
-from tacit.engines.csv_form import CsvForm
-from tacit.engines.duckdb.connecting import Connection, alias, attach, detach
-from tacit.engines.duckdb.csv_files import form_for, form_of, scan
+from tacit.engines.csv_format import CsvForm
+from tacit.engines.duckdb.connections import Connection, alias, attach, detach
+from tacit.engines.duckdb.csv_files import Recoder, form_for, form_of, scan
+from tacit.engines.duckdb.csv_quotes import require_strict
 from tacit.engines.duckdb.kinds import cast, kind_of, merged
-from tacit.engines.duckdb.recoding import Recoder
-from tacit.engines.names import digest, listed, quoted
 from tacit.engines.protocol import Described, Source
+from tacit.engines.quoting import digest, listed, quoted, require_distinct
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column
 
@@ -107,42 +108,60 @@ def files_of(source: Source) -> tuple[str, ...]:
 
 
 def fingerprint(source: Source) -> str:
-    """Return a digest that changes with every file of a source, from their sizes and times alone."""
-    marks: list[object] = [source.form, source.place, source.table, [form.to_dict() for form in source.csv]]
+    """Return a digest of what the files of a source hold, and of nothing else about them: reads them to their ends."""
+    forms = [form.to_dict() for form in source.csv]
+    return digest(source.form, source.place, source.table, forms, *_each(source, _sha))
+
+
+def state(source: Source) -> str:
+    """Return a digest that changes when a file of a source is written, from sizes and times alone."""
+    return digest(*_each(source, _status))
+
+
+def _each(source: Source, mark: Callable[[str], object]) -> Iterator[object]:
+    """Yield each file of a source, and the log beside a database, with a mark of it."""
     for path in files_of(source):
         beside = (f"{path}.wal",) if source.form == "duckdb" and os.path.exists(f"{path}.wal") else ()
         for one in (path, *beside):
             try:
-                status = os.stat(one)
+                yield one, mark(one)
             except OSError:
                 raise SourceMissing(f"{one} cannot be read; check that it is there and its permissions") from None
-            marks += [one, status.st_size, status.st_mtime_ns, status.st_ino]
-    return digest(*marks)
 
 
-def find(connection: Connection, source: Source, recoder: Recoder, *, parallel: bool = True) -> Found:
+def _sha(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _status(path: str) -> tuple[int, int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def find(connection: Connection, source: Source, recoder: Recoder) -> Found:
     """Look at a source: which files, which columns, how many rows if that is cheap to know."""
     files = files_of(source)
     for path in files:
         if not os.access(path, os.R_OK):
             raise SourceMissing(f"{path} may not be read; check its permissions")
     if source.form == "csv":
-        return Found(source, files, _csv_scans(connection, files, source.csv, recoder, parallel))
+        return Found(source, files, _csv_scans(connection, files, source.csv, recoder))
     if source.form == "parquet":
         return _parquet(connection, source, files)
     return _database(connection, source, files[0])
 
 
 def _csv_scans(
-    connection: Connection, files: tuple[str, ...], kept: tuple[CsvForm, ...], recoder: Recoder, parallel: bool
+    connection: Connection, files: tuple[str, ...], kept: tuple[CsvForm, ...], recoder: Recoder
 ) -> tuple[Scan, ...]:
     by_form: dict[CsvForm, list[str]] = {}
     for path in files:
-        form = form_for(connection, kept, path, recoder) if kept else form_of(connection, path, recoder)
+        form = _form(connection, kept, path, recoder)
         by_form.setdefault(form, []).append(recoder.readable(path, form.encoding))
     return tuple(
         Scan(
-            scan(form, paths, parallel=parallel),
+            scan(form, paths),
             {
                 name.lower(): Described(name, kind_of(type_name), type_name)
                 for name, type_name in zip(form.names, form.types, strict=True)
@@ -151,6 +170,34 @@ def _csv_scans(
         )
         for form, paths in by_form.items()
     )
+
+
+def _form(connection: Connection, kept: tuple[CsvForm, ...], path: str, recoder: Recoder) -> CsvForm:
+    if path.lower().endswith(".zst"):
+        raise SourceMissing(f"{path} is packed with Zstandard, which is not read; unpack it, or pack it with gzip")
+    return form_for(connection, kept, path, recoder) if kept else form_of(connection, path, recoder)
+
+
+def check_files(connection: Connection, source: Source, recoder: Recoder) -> None:
+    """Refuse files that would be read otherwise than they look; for owners, for it may read them to their ends.
+
+    These are CSV files with texts over several lines and quotes out of place, and Parquet files with two columns of one
+    name.
+    """
+    files = files_of(source)
+    for path in files if source.form == "csv" else ():
+        form = _form(connection, source.csv, path, recoder)
+        require_strict(form, path, recoder.readable(path, form.encoding))
+    if source.form == "parquet":
+        sql = f"SELECT file_name, name, num_children FROM parquet_schema({listed(files)})"
+        try:
+            elements = connection.execute(sql).fetchall()
+        except duckdb.Error:
+            raise SourceMissing(
+                f"{source.place} cannot be read as Parquet; check that its files are complete"
+            ) from None
+        for path, names in _top_names(elements).items():
+            require_distinct(path, names)
 
 
 def _parquet(connection: Connection, source: Source, files: tuple[str, ...]) -> Found:
@@ -164,6 +211,23 @@ def _parquet(connection: Connection, source: Source, files: tuple[str, ...]) -> 
             f"{source.place} cannot be read as Parquet; check that its files are complete and have the same columns"
         ) from None
     return Found(source, files, (Scan(sql, columns, None, lenient_sql),), rows=int(counted[0]) if counted else None)
+
+
+def _top_names(elements: Sequence[tuple[str, str, int | None]]) -> dict[str, list[str]]:
+    """Return the columns of each Parquet file, from its schema written depth first with the number of children."""
+    found: dict[str, list[str]] = {}
+    inside: list[int] = []  # how many children are still to come, from the root down
+    for path, name, children in elements:
+        if path not in found:
+            found[path], inside = [], [children or 0]
+            continue
+        while not inside[-1]:
+            inside.pop()
+        if len(inside) == 1:
+            found[path].append(name)
+        inside[-1] -= 1
+        inside.append(children or 0)
+    return found
 
 
 def _lenient(connection: Connection, files: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
 """The engine: which tables are registered, and statements over them.
 
 A registered table is a query that is put in front of each statement (`relations`); nothing is made in the database. One
-connection is lent to each statement, in a read-only transaction (`transactions`).
+connection is lent to each statement, in a read-only transaction (`execution`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from tacit.engines.execution import with_uniform_errors
 from tacit.engines.postgres import relations, sources
-from tacit.engines.postgres.connecting import Connections
-from tacit.engines.postgres.fingerprints import Fingerprints
+from tacit.engines.postgres.connections import Connections
+from tacit.engines.postgres.execution import Runs, Transactions, answer
 from tacit.engines.postgres.relations import TABLE_SALT, Shown
-from tacit.engines.postgres.running import Runs, answer
-from tacit.engines.postgres.sources import Found
-from tacit.engines.postgres.transactions import Transactions
+from tacit.engines.postgres.sources import Fingerprints, Found
 from tacit.engines.protocol import Columns, Described, Progress, Source
 from tacit.engines.relations import check, not_identified, not_registered, not_unique, place
-from tacit.engines.statement_errors import with_uniform_errors
 from tacit.privacy.tables import Table
 
 UNICODE_CASE_SINCE: Final = 170_000
@@ -113,7 +111,7 @@ class PostgresEngine:
             self._tables.pop(name.lower(), None)
 
     def refresh(self, name: str) -> str:
-        """Look at a table again, check its rows, and return their fingerprint (`fingerprints`)."""
+        """Look at a table again, check its rows, and return their fingerprint (`sources`)."""
         known = self._registered(name)
 
         def look(connection: Any) -> str:

@@ -1,7 +1,7 @@
 """Types of PostgreSQL as kinds, and casts that never fail: what cannot be cast is NULL.
 
 A time with a zone becomes UTC; a time without one is taken as UTC. Dates and times outside of the years 1 to 9999 are
-infinite here, and what is declared of them (`engines.declared`) moves them to their bounds. Texts are in the order of
+infinite here, and what is declared of them (`engines.relations`) moves them to their bounds. Texts are in the order of
 their bytes, and equal if their bytes are, whatever collation they have in the database.
 A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
 number keeps every digit, NaN is NULL, and the two zeros are one.
@@ -18,7 +18,7 @@ from typing import Final
 
 from tacit.engines.dialects.postgres.casts import cast as written_cast
 from tacit.engines.dialects.postgres.casts import try_cast
-from tacit.engines.dialects.postgres.values import Type, Value, let
+from tacit.engines.dialects.postgres.typed_sql import Type, Value, let
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 TYPES: Final = {
@@ -38,8 +38,17 @@ DOUBLE_DIGITS_MAX: Final = 300
 """Numbers of so many digits, and so many after the point, are neither too large nor too small for a double."""
 
 STORED_MAX: Final = 65_536
+PACKED_MAX: Final = 512
 """Of how many bytes, as it is stored, a value is that is shown as a text and that cannot be cut before; others are
-NULL."""
+NULL. The second is for values that the database has compressed, which may be 255 times as large (LZ4)."""
+
+ODD_MAX: Final = 1024
+"""The same for values of types whose text may be far larger than what is stored, as that of an array of NULLs is: no
+compressed one is shown."""
+
+NUMERIC_DIGITS_MAX: Final = 1000
+"""How many digits before or after the point a number of any precision has that is shown as a text; others are NULL.
+As a double it is rounded to so many after the point before it is converted, which goes through its text."""
 
 _CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
 """A text of more bytes has more characters than are shown."""
@@ -123,8 +132,20 @@ def bounded(column: str, type_name: str) -> str:
         return (
             f"CASE WHEN octet_length({column}) > {_CUT_BYTES} THEN substr({column}, 1, {_CUT_BYTES}) ELSE {column} END"
         )
-    return f"CASE WHEN pg_column_size({column}) <= {STORED_MAX} THEN {column} END"
+    stored, packed = (STORED_MAX, PACKED_MAX) if type_name in _WRITTEN_AS_STORED else (ODD_MAX, -1)
+    most = f"CASE WHEN pg_column_compression({column}) IS NULL THEN {stored} ELSE {packed} END"
+    return f"CASE WHEN pg_column_size({column}) <= {most} THEN {column} END"
 
+
+def is_small(type_name: str, shown: str) -> bool:
+    """Return whether all values of a type are small, so that reading one again at each mention takes little time."""
+    if type_name == "numeric":
+        return _STATED.fullmatch(shown) is not None
+    return type_name in _BY_TYPE or type_name in _SMALL
+
+
+_WRITTEN_AS_STORED: Final = frozenset(("json", "jsonb", "xml", "bit", "varbit", "tsvector"))
+"""Types whose text has about as many bytes as are stored, or as many bits."""
 
 _SMALL: Final = frozenset(
     ("name", "uuid", "time", "timetz", "interval", "inet", "cidr", "macaddr", "macaddr8", "money", "oid", "char")
@@ -192,10 +213,12 @@ def _numeric(column: str, kind: Kind) -> str:
         most, least = _REAL_ENDS
         return (
             f"CASE WHEN {column} = 'NaN' THEN NULL WHEN abs({column}) >= {most} THEN sign({column})::float8 * "
-            f"'Infinity'::float8 WHEN abs({column}) <= {least} THEN 0 ELSE {column}::float8 END"
+            f"'Infinity'::float8 WHEN abs({column}) <= {least} THEN 0 WHEN scale({column}) <= {NUMERIC_DIGITS_MAX} "
+            f"THEN {column}::float8 ELSE round({column}, {NUMERIC_DIGITS_MAX})::float8 END"
         )
     if kind is Kind.TEXT:  # 1.50 and 1.5 are equal
-        return f"(CASE WHEN {column} <> 'NaN' THEN trim_scale({column})::text END COLLATE \"C\")"
+        inside = f"abs({column}) < 1e{NUMERIC_DIGITS_MAX} AND scale(trim_scale({column})) <= {NUMERIC_DIGITS_MAX}"
+        return f"(CASE WHEN {column} <> 'NaN' AND {inside} THEN trim_scale({column})::text END COLLATE \"C\")"
     return f"({column} <> 0)" if kind is Kind.BOOLEAN else _text(column, kind)
 
 

@@ -1,7 +1,10 @@
 """How PostgreSQL shows a registered table: as queries that stand in front of every statement that names it.
 
 No view is made in the database. The source's own columns are cast first; the rest is the SQL that all engines share,
-written for PostgreSQL. The planner folds these queries into the statement (NOT MATERIALIZED).
+written for PostgreSQL. The planner folds these queries into the statement (NOT MATERIALIZED), but for tables of which
+the statement reads values that may be large (texts, JSON, numbers of any precision): there it would put the expression
+that cuts or converts a value wherever the value is named, and behind every join, and each of them reads the stored
+value whole (`READ_ONCE`).
 """
 
 from __future__ import annotations
@@ -14,16 +17,21 @@ import sqlglot
 from sqlglot import exp
 
 from tacit.engines import relations
-from tacit.engines.dialects.postgres import Columns, Relation, Value, finished, identifier, written
-from tacit.engines.names import digest
+from tacit.engines.dialects.postgres import Columns, TypedRelation, Value, finished, identifier, written
 from tacit.engines.postgres.kinds import TYPES
 from tacit.engines.postgres.sources import Found
 from tacit.engines.protocol import SCHEMA
+from tacit.engines.quoting import digest
 from tacit.privacy.tables import Table
 
 SOURCE: Final = "tacit_source"
 TABLE_SALT: Final = "table_salt"
 """The parameter with the salt by which rows of a unit are chosen; a question has a salt of its own."""
+READ_ONCE: Final = " OFFSET 0"
+"""What keeps the planner from folding a query into the one around it; columns that nobody reads are left out still.
+
+Measured over 64 texts of 4,096 characters of four bytes, joined with 100 public rows, as processor time of the server:
+20 tests for NULL take 12 ms with it and 2,900 ms without it, which is 280 ns for each step of `Plan.work`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,9 @@ class Shown:
     """A table as it is shown: the queries to put in front, by name and in their order, and the relation they make."""
 
     queries: tuple[tuple[str, str], ...]
-    relation: Relation
+    relation: TypedRelation
+    large: frozenset[str] = frozenset()
+    """The columns, in lower case, whose stored values may be large."""
 
 
 def source_name(table: Table) -> str:
@@ -39,10 +49,10 @@ def source_name(table: Table) -> str:
     return f"source_{_word(table)}"
 
 
-def base(table: Table) -> Relation:
+def base(table: Table) -> TypedRelation:
     """Return the rows of a source, with the columns c0, c1, ..."""
     columns = {f"c{index}": Value(f"c{index}", TYPES[one.kind]) for index, one in enumerate(table.columns)}
-    return Relation(source_name(table), columns)
+    return TypedRelation(source_name(table), columns)
 
 
 def declared(table: Table) -> str:
@@ -64,7 +74,8 @@ def shown(table: Table, found: Found, parents: Sequence[tuple[Table, Found]]) ->
     sql, columns = translated(relations.view(table, rows_of(table, tables)), [table, *tables])
     sources = {source_name(one): rows.rows(one) for one, rows in [*parents, (table, found)]}
     name = f"tacit_{_word(table)}"
-    return Shown((*sources.items(), (name, sql)), Relation(name, columns))
+    large = frozenset(one.name.lower() for one in table.columns if not found.is_small(one))
+    return Shown((*sources.items(), (name, sql)), TypedRelation(name, columns), large)
 
 
 def translated(sql: str, tables: Sequence[Table]) -> tuple[str, Columns]:
@@ -83,9 +94,13 @@ def statement(tree: exp.Query, tables: Mapping[str, Shown], *, unicode_case: boo
     known = {(SCHEMA, name): one.relation for name, one in tables.items()}
     sql, _, named = written(tree, known, unicode_case=unicode_case)
     queries: dict[str, str] = {}
+    read = {one.name.lower() for one in tree.find_all(exp.Column)}
     for key in named:
         if key in known:
-            queries |= dict(tables[key[1]].queries)
+            one = tables[key[1]]
+            queries |= dict(one.queries)
+            if one.large & read:
+                queries[one.relation.sql] += READ_ONCE
     return with_queries(queries, sql)
 
 

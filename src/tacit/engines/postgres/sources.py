@@ -1,4 +1,30 @@
-"""Tables of a PostgreSQL database: their columns as the catalog has them, and which kinds fit them.
+"""Tables and views of a PostgreSQL database: columns, reading row by row, and signs that rows have changed.
+
+Views that can be read without failing for a row, which of them are read row by row, and tables whose rows are all
+in this database.
+
+A view is computed whenever it is read. Where its definition holds an expression that fails for some values (a division,
+a cast, a sum that overflows), one row makes every question fail, and whether that row is there is an exact bit; where
+it holds a volatile function, the same question is about other rows each time. PostgreSQL does not say which functions
+can fail, so a definition is accepted only if it is made of what cannot: columns, constants, comparisons and the clauses
+of a query. Rows of a foreign table are read by another program, which may fail for one of them.
+
+Promise: what is refused is refused when a table is registered, and again when its definition has changed. A
+materialized view holds rows, and is a table here.
+
+Whether the rows of a table may have changed.
+
+PostgreSQL keeps no number that moves with every change of a table and that a mere reader may see: its statistics come
+late, sizes and file numbers stay the same under updates. What is sound is its snapshot (`pg_current_snapshot`): it says
+which transactions are visible, so that under the same one every table of the server holds the same rows; only TRUNCATE
+and its like take effect at once, and these give the table another file. So while the snapshot and the files stay, the
+fingerprint stays, at no cost; when they have moved, for whatever reason, the rows are read once and added up: the sum
+of two keyed hashes of each row's text, as far as it is shown, which rows in any order give alike. A write elsewhere on
+the server then costs a pass over the table, but does not lose released answers. Of tables beyond `ROWS_SUMMED_MAX` the
+snapshot itself is the fingerprint: any write on the server makes it another one.
+
+Snapshots say nothing of rows that are elsewhere, nor do they name all transactions on a standby server: views, foreign
+tables and the tables of a standby are summed each time.
 
 Promise: only the catalog is read, and a table that is missing or may not be read is said so in a sentence.
 """
@@ -6,16 +32,150 @@ Promise: only the catalog is read, and a table that is missing or may not be rea
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from tacit.engines.names import quoted
-from tacit.engines.postgres.kinds import cast, is_exact, kind_of
-from tacit.engines.postgres.views import check_readable
+import sqlglot
+from sqlglot import exp
+
+from tacit.engines.postgres.kinds import bounded, cast, is_exact, is_small, kind_of
 from tacit.engines.protocol import Described, Source
+from tacit.engines.quoting import digest, quoted
 from tacit.engines.relations import mixing_view
 from tacit.privacy.errors import InvalidInput, NoAccess, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
+
+_RELATIONS: Final = """
+WITH RECURSIVE read AS (SELECT %(oid)s::oid AS oid
+    UNION SELECT other.oid FROM read CROSS JOIN LATERAL (
+        SELECT d.refobjid AS oid FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass
+            AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> w.ev_class
+            JOIN pg_class v ON v.oid = w.ev_class WHERE w.ev_class = read.oid AND v.relkind = 'v'
+        UNION ALL SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = read.oid) AS other)
+SELECT c.relkind::text, CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END,
+    EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attgenerated = 'v'),
+    c.oid = %(oid)s
+FROM read JOIN pg_class c ON c.oid = read.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+_HARMLESS: Final = (
+    *(exp.Select, exp.From, exp.Join, exp.Where, exp.Subquery, exp.Paren, exp.Union, exp.Table, exp.TableAlias),
+    *(exp.Column, exp.Identifier, exp.Alias, exp.Star, exp.Literal, exp.Boolean, exp.Null, exp.Distinct, exp.With),
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Exists, exp.CTE),
+    *(exp.Coalesce, exp.Case, exp.If, exp.Tuple, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Any, exp.Array, exp.Between),
+)
+_AROUND: Final = (exp.From, exp.Join, exp.Subquery, exp.Union, exp.Exists, exp.In)
+"""Where a query stands that gives rows; elsewhere it gives a value, and fails if it has two rows."""
+
+
+def check_readable(connection: Any, oid: int, shown: str) -> bool:
+    """Raise InvalidInput for a table of which a row may fail to be read; `shown` is what it is called.
+
+    Return whether each row comes from one row of one table (`engines.relations`).
+    """
+    instead, is_row_by_row = "make a table or a materialized view of its rows", True
+    for relkind, definition, is_computed, is_itself in connection.execute(_RELATIONS, {"oid": oid}).fetchall():
+        if relkind == "f":
+            raise InvalidInput(
+                f"rows of {shown} are in a foreign table, which may fail for one of them; {instead}", name="source"
+            )
+        if relkind == "v":
+            tree = _parsed(definition or "")
+            if tree is None or not all(_is_harmless_node(node) for node in tree.walk()):
+                raise InvalidInput(
+                    f"{shown} is a view, or reads one, that computes something for each row, and may fail for one of "
+                    f"them; {instead}, or leave columns, constants and comparisons in it only",
+                    name="source",
+                )
+            is_row_by_row &= not any(_mixes(node) for node in tree.walk())
+        if is_computed and not is_itself:
+            raise InvalidInput(
+                f"{shown} reads a table with columns that are computed when they are read, and may fail for a row; "
+                f"{instead}",
+                name="source",
+            )
+    return is_row_by_row
+
+
+def _parsed(definition: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(definition, dialect="postgres")
+    except sqlglot.ParseError:
+        return None
+
+
+def _mixes(node: exp.Expr) -> bool:
+    """Return whether a node of a harmless definition lets one row decide about another."""
+    is_set = isinstance(node, exp.Union) and bool(node.args.get("distinct"))
+    is_subquery = isinstance(node, exp.In) and node.args.get("query") is not None
+    return is_set or is_subquery or isinstance(node, exp.Join | exp.Distinct | exp.Exists)
+
+
+def _is_harmless_node(node: exp.Expr) -> bool:
+    """Return whether a node computes nothing for a row; a constant is cast when the view is planned."""
+    if isinstance(node, exp.DataType | exp.DataTypeParam):
+        return node.find_ancestor(exp.Cast) is not None
+    if isinstance(node, exp.Cast):
+        is_text = isinstance(node.this.unnest(), exp.Column) and node.args["to"].this is exp.DataType.Type.TEXT
+        return is_text or node.find(exp.Column, exp.Query) is None
+    if isinstance(node, exp.Subquery | exp.Select) and node.parent is not None and not isinstance(node, exp.CTE):
+        return isinstance(node.parent, (*_AROUND, exp.CTE))
+    return type(node) in _HARMLESS
+
+
+ROWS_SUMMED_MAX: Final = 20_000_000
+"""Of a table with more rows than that, by the planner's estimate, the sum is not taken."""
+
+_MOMENT: Final = """
+WITH RECURSIVE parts AS (SELECT %(oid)s::oid AS oid
+    UNION SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid)
+SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text,
+       string_agg(coalesce(pg_relation_filenode(c.oid)::text, ''), ',' ORDER BY c.oid),
+       sum(greatest(c.reltuples, 0))::float8, bool_and(c.relkind IN ('r', 'p', 'm')) AND NOT pg_is_in_recovery()
+FROM parts p JOIN pg_class c ON c.oid = p.oid
+"""
+
+_Moment: TypeAlias = tuple[str, str, str]
+"""The snapshot, when the server was started, and the files of the table."""
+
+
+class Fingerprints:
+    """The sums of tables, each with the snapshot under which it was taken."""
+
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
+        self._known: dict[tuple[int, tuple[str, ...]], tuple[_Moment, str]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, connection: Any, table: Table, found: Found) -> str:
+        """Return a text that stands for the rows of a table; a transaction with one snapshot has begun."""
+        *moment_, rows, is_here = connection.execute(_MOMENT, {"oid": found.oid}).fetchone()
+        moment: _Moment = tuple(moment_)
+        if is_here and rows > ROWS_SUMMED_MAX:
+            return digest("snapshot", found.oid, *moment)
+        columns = [there for one in table.columns if (there := found.column(one.name)) is not None]
+        values = tuple(bounded(f"s.{quoted(shown.name)}", type_name) for shown, type_name in columns)
+        key = (found.oid, values)
+        with self._lock:
+            known = self._known.get(key)
+        if is_here and known is not None and known[0] == moment:
+            return known[1]
+        fingerprint = digest("sum", *self._sums(connection, found, values))
+        with self._lock:
+            self._known[key] = (moment, fingerprint)
+        return fingerprint
+
+    def _sums(self, connection: Any, found: Found, values: tuple[str, ...]) -> tuple[object, ...]:
+        row = ", ".join(values).replace("%", "%%")
+        hashed = [f'hashtextextended(r COLLATE "C", %({seed})s::bigint)' for seed in ("one", "two")]
+        sql = (
+            f"SELECT count(*), {', '.join(f'sum({one}::numeric)::text' for one in hashed)} "
+            f"FROM (SELECT ROW({row})::text AS r FROM {found.sql.replace('%', '%%')} AS s) AS t"
+        )
+        seeds = {name: int(digest(name, self._salt)[:15], 16) for name in ("one", "two")}
+        found_sums: tuple[object, ...] = connection.execute(sql, seeds).fetchone()
+        return found_sums
+
 
 FORM: Final = "postgres"
 VIRTUAL: Final = "(computed)"
@@ -99,6 +259,11 @@ class Found:
         known = self.column(column.name)
         kept = {Kind.INTEGER: ("int2", "int4", "int8"), Kind.TEXT: ("text", "varchar", "uuid")}
         return known is not None and known[0].name in self.unique and known[1] in kept.get(column.kind, ())
+
+    def is_small(self, column: Column) -> bool:
+        """Whether no value of a column is large where it is stored."""
+        known = self.column(column.name)
+        return known is not None and is_small(known[1], known[0].type)
 
     def check_key(self, table: Table, name: str) -> None:
         """Refuse a unit or key whose values the declared kind or the database does not tell apart, or a mixing view."""

@@ -18,16 +18,16 @@ from sqlglot import exp
 from tacit.engines import relations
 from tacit.engines.addresses import check_spark
 from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, spark, view_of
-from tacit.engines.dialects.spark.pieces import quoted as backquoted
-from tacit.engines.names import digest, quoted
+from tacit.engines.dialects.spark.typed_sql import quoted as backquoted
+from tacit.engines.execution import with_uniform_errors
 from tacit.engines.protocol import FAILED, ROWS, SALT, SCHEMA, UNIT, Columns, Described, Progress, Source
+from tacit.engines.quoting import digest, quoted
 from tacit.engines.relations import check, not_identified, not_registered, not_unique
 from tacit.engines.relations import place as place_of
 from tacit.engines.spark import sessions, sources
+from tacit.engines.spark.execution import Runs, answer
 from tacit.engines.spark.kinds import cast
-from tacit.engines.spark.running import Runs, answer
 from tacit.engines.spark.sessions import Session
-from tacit.engines.statement_errors import with_uniform_errors
 from tacit.privacy.errors import EngineFailed, NoConnection, SourceMissing
 from tacit.privacy.tables import Kind, Table
 

@@ -7,7 +7,7 @@ anything reads them: one of 60 MB took 20 seconds to be no integer, and would be
 which casts can be used for units and keys: different values stay different or become NULL, so that no two people become
 one.
 A time with a zone becomes UTC; a time without one is taken as UTC.
-Not here: bounds, and the years that a program above the engine can hold (`engines.declared`).
+Not here: bounds, and the years that a program above the engine can hold (`engines.relations`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import date, datetime
 from typing import Final
 
 from tacit.engines.dialects.spark.casts import cast as as_duckdb
-from tacit.engines.dialects.spark.pieces import TYPES, Piece, Type
+from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Type
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")

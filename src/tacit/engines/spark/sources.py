@@ -1,4 +1,13 @@
-"""Tables and files that Spark knows: how it reads them, which columns they have, and marks that change with their rows.
+"""Tables, views and files that Spark reads: their columns, and marks that change with their rows.
+
+Views of Spark that are read row by row, and without failing for a row.
+
+A view is computed whenever it is read, with the settings of the session that made it: one that was made under ANSI
+rules fails for a text that is no number, whatever this session says. So a view that leads to a unit is accepted only if
+its analysed plan, views that it reads included, selects and filters rows by columns, constants and comparisons; what
+Spark casts along the way must fit. Behind Spark Connect no plan can be looked at, and views are refused.
+
+Not here: tables, and views of public rows, which may be computed in any way.
 
 A source's `table` is `catalog.db.table`, or `parquet:` and a path or glob. CSV files are left to DuckDB: without a form
 that is written down, Spark would guess it anew for every question.
@@ -22,15 +31,62 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tacit.engines.addresses import check_files, check_table
-from tacit.engines.dialects.spark.pieces import quoted
-from tacit.engines.names import digest
+from tacit.engines.dialects.spark.typed_sql import quoted
 from tacit.engines.protocol import Described, Source
+from tacit.engines.quoting import digest
 from tacit.engines.relations import mixing_view
-from tacit.engines.spark import views
 from tacit.engines.spark.kinds import is_binary, is_exact, kind_of
-from tacit.engines.spark.sessions import Session
+from tacit.engines.spark.sessions import Session, context_of
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Kind, Table
+
+_NODES: Final = frozenset(
+    {
+        *("SubqueryAlias", "View", "Project", "Filter", "Union", "Sort", "LogicalRelation", "HiveTableRelation"),
+        *("DataSourceV2Relation", "LocalRelation", "LogicalRDD", "Range", "OneRowRelation"),
+    }
+)
+_EXPRESSIONS: Final = frozenset(
+    {
+        *("AttributeReference", "Alias", "Literal", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual"),
+        *("GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull", "IsNotNull", "In", "InSet"),
+        *("SortOrder",),
+    }
+)
+
+
+def reads_row_by_row(session: Session, name: str, frame: Any) -> bool:
+    """Return whether each row of a table or view comes from one row of a table, and none can fail to be read."""
+    told = session.catalog.getTable(name)
+    if "VIEW" not in str(told.tableType).upper() and not told.isTemporary:
+        return True
+    if context_of(session) is None:
+        return False
+    can_cast = session._jvm.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast
+    return all(
+        node.getClass().getSimpleName().rstrip("$") in _NODES
+        and all(_is_harmless(one, can_cast) for part in _each(node.expressions()) for one in _tree(part))
+        for node in _tree(frame._jdf.queryExecution().analyzed())
+    )
+
+
+def _is_harmless(expression: Any, can_cast: Any) -> bool:
+    name = expression.getClass().getSimpleName().rstrip("$")
+    if name == "Cast":
+        return bool(can_cast(expression.child().dataType(), expression.dataType()))
+    return name in _EXPRESSIONS
+
+
+def _tree(node: Any) -> Iterator[Any]:
+    yield node
+    for child in _each(node.children()):
+        yield from _tree(child)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    """Yield what a Scala sequence holds."""
+    return (sequence.apply(index) for index in range(sequence.size()))
+
 
 FILES: Final = "parquet:"
 _OTHER_FILES: Final = re.compile(r"(csv|json|orc|text|avro|xml):", re.IGNORECASE)
@@ -120,7 +176,7 @@ def opened(session: Session, source: Source) -> Opened:
         name = _named(source.table) or ""
         session.catalog.refreshTable(name)
         frame = session.table(name)
-        is_row_by_row = views.is_row_by_row(session, name, frame)
+        is_row_by_row = reads_row_by_row(session, name, frame)
     fields = [(field.name, _type(field)) for field in frame.schema.fields]
     columns = tuple(Described(name, kind_of(type_name), type_name) for name, type_name in fields)
     return Opened(source, frame, columns, is_row_by_row)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tacit.engines.dialects.postgres import dates, texts
+from tacit.engines.dialects.postgres import functions
 from tacit.engines.dialects.postgres.reals import INFINITY
-from tacit.engines.dialects.postgres.values import NAMES, Type, Value, as_real, integer, let, real, text
+from tacit.engines.dialects.postgres.typed_sql import NAMES, Type, Value, as_real, integer, let, real, text
 from tacit.privacy.errors import EngineFailed
 
 LONGEST: Final = 1_000
@@ -52,8 +52,8 @@ def constant(known: str, to: Type) -> Value:
     if to is Type.INTEGER:
         return integer(int(known))
     if to is Type.DATE:
-        return dates.date(known)
-    return dates.time(known) if to is Type.TIME else text(known)
+        return functions.date(known)
+    return functions.time(known) if to is Type.TIME else text(known)
 
 
 def try_cast(a: Value, to: Type) -> Value:
@@ -120,7 +120,7 @@ def _boolean(x: Value) -> str:
 
 def _moment(to: Type) -> Callable[[Value], str]:
     """Return how a text becomes a date or a time; a date takes no notice of the time of day, once that is one."""
-    beyond = dates.INFINITE[to]
+    beyond = functions.INFINITE[to]
 
     def read(x: Value) -> str:
         trimmed = f"btrim({x.sql}, {_BLANKS})" if to is Type.DATE else f"ltrim({x.sql}, {_BLANKS})"
@@ -175,8 +175,8 @@ _CASTS: Final[dict[tuple[Type, Type], Callable[[Value], Value]]] = {
     (Type.BOOLEAN, Type.INTEGER): lambda a: a.made(f"{a.sql}::int::bigint", Type.INTEGER),
     (Type.INTEGER, Type.REAL): as_real,
     (Type.WHOLE, Type.REAL): as_real,
-    (Type.REAL, Type.TEXT): texts.of_real,
-    (Type.DATE, Type.TIME): dates.as_time,
-    (Type.TIME, Type.DATE): dates.as_date,
+    (Type.REAL, Type.TEXT): functions.of_real,
+    (Type.DATE, Type.TIME): functions.as_time,
+    (Type.TIME, Type.DATE): functions.as_date,
     (Type.INTEGER, Type.BOOLEAN): lambda a: a.made(f"({a.sql} <> 0)", Type.BOOLEAN),
 }

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from tacit.engines.dialects.postgres.values import Type, Value, let, real
+from tacit.engines.dialects.postgres.typed_sql import Type, Value, let, real
 
 GREATEST: Final = 1.7976931348623157e308
 INFINITY: Final = "'Infinity'::float8"
@@ -20,6 +20,8 @@ NAN: Final = "'NaN'::float8"
 _NORMAL: Final = 2.3e-308
 _TOO_MUCH: Final = Fraction(2) ** 1024 - Fraction(2) ** 970
 _TOO_LITTLE: Final = Fraction(1, 2**1075)
+_ABSORBED: Final = 960
+"""A double of at most two to this power is less than half a step of the greatest one: adding it cannot overflow."""
 
 
 def _two(power: int) -> str:
@@ -40,14 +42,14 @@ def added(a: Value, b: Value, sign: str = "+") -> Value:
     if sign == "+" and isinstance(b.known, int | float) and b.known < 0:
         sign, shown = "-", real(-float(b.known))
     low, high = (b.low, b.high) if sign == "+" or shown is not b else (-b.high, -b.low)
-    if min(a.most, b.most) <= 2.0**960 or a.most + b.most <= GREATEST:
+    if min(a.most, b.most) <= 2.0**_ABSORBED or a.most + b.most <= GREATEST:
         top = a.most + b.most
         finite = top <= GREATEST
         ends = (math.nextafter(a.low + low, -math.inf), math.nextafter(a.high + high, math.inf)) if finite else ()
         return _result(f"({a.sql} {sign} {shown.sql})", a, b, *ends)
 
     def body(x: Value, y: Value) -> str:
-        plain, big = f"{x.sql} {sign} {y.sql}", _two(1000)
+        plain, big = f"{x.sql} {sign} {y.sql}", _two(_ABSORBED)
         return (
             f"CASE WHEN abs({x.sql}) > {big} AND abs({y.sql}) > {big} AND abs({x.sql}) < {INFINITY} "
             f"AND abs({y.sql}) < {INFINITY} THEN CASE WHEN abs({x.sql} * 0.25 {sign} {y.sql} * 0.25) >= {_two(1022)} "
@@ -301,7 +303,7 @@ def log10(a: Value) -> Value:
 
 
 def power(a: Value, b: Value) -> Value:
-    """Return a to the power of b, NaN where it is not defined."""
+    """Return a to the power of b, NaN where it is not defined; either zero to a power below zero is infinity."""
 
     def body(x: Value, y: Value) -> str:
         a, b = x.sql, y.sql
@@ -313,11 +315,10 @@ def power(a: Value, b: Value) -> Value:
         )
         size = f"({tame}) * ln(abs({a}))"
         sign = f"CASE WHEN {a} < 0 AND {odd} THEN -1::float8 ELSE 1::float8 END"
-        zero_sign = f"CASE WHEN {a}::text = '-0' AND {odd} THEN -1::float8 ELSE 1::float8 END"
         return (
             f"CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL WHEN {b} = 0 OR {a} = 1 THEN 1 WHEN {b} = 1 THEN {a} "
             f"WHEN {a} = {NAN} OR {b} = {NAN} THEN {NAN} "
-            f"WHEN {a} = 0 THEN CASE WHEN {b} < 0 THEN ({zero_sign}) * {INFINITY} ELSE power({a}, {b}) END "
+            f"WHEN {a} = 0 THEN CASE WHEN {b} < 0 THEN {INFINITY} ELSE power({a}, {b}) END "
             f"WHEN {a} = -{INFINITY} AND NOT {is_whole} THEN CASE WHEN {b} > 0 THEN {INFINITY} ELSE 0 END "
             f"WHEN {a} < 0 AND NOT {is_whole} THEN {NAN} "
             f"WHEN abs({a}) >= {INFINITY} OR abs({b}) >= {INFINITY} THEN power({a}, {b}) "

@@ -11,18 +11,8 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from tacit.engines.dialects.postgres import casts, dates, reals, texts
-from tacit.engines.dialects.postgres.values import (
-    NAMES,
-    Type,
-    Value,
-    are_apart,
-    as_real,
-    integer,
-    real,
-    text,
-    wide,
-)
+from tacit.engines.dialects.postgres import casts, functions, reals
+from tacit.engines.dialects.postgres.typed_sql import NAMES, Type, Value, are_apart, as_real, integer, real, text, wide
 from tacit.privacy.errors import EngineFailed
 
 Bind: TypeAlias = Callable[[exp.Expression], Value]
@@ -166,7 +156,7 @@ def _common(values: list[Value]) -> list[Value]:
     if Type.REAL in types:
         return [value if value.type is Type.UNKNOWN else as_real(value) for value in values]
     if types == {Type.DATE, Type.TIME}:
-        return [value if value.type is Type.UNKNOWN else dates.as_time(value) for value in values]
+        return [value if value.type is Type.UNKNOWN else functions.as_time(value) for value in values]
     if types == {Type.INTEGER} and all(value.known is not None or value.type is Type.UNKNOWN for value in values):
         return [wide(value) for value in values]
     return values
@@ -189,8 +179,8 @@ def _comparison(sign: str, *, ordered: bool) -> Callable[[exp.Expression, Bind],
     def build(node: exp.Expression, bind: Bind) -> Value:
         a, b = _binary(node, bind)
         if Type.TIME in (a.type, b.type) and Type.DATE in (a.type, b.type):
-            a, b = dates.as_time(a), dates.as_time(b)
-        left = texts.collated(a) if ordered and Type.TEXT in (a.type, b.type) else a.sql
+            a, b = functions.as_time(a), functions.as_time(b)
+        left = functions.collated(a) if ordered and Type.TEXT in (a.type, b.type) else a.sql
         return Value(f"({left} {sign} {b.sql})", Type.BOOLEAN, is_apart=are_apart((a, b)))
 
     return build
@@ -232,7 +222,7 @@ def _listed(function: str) -> Callable[[exp.Expression, Bind], Value]:
         first = [] if isinstance(node, exp.Anonymous) else [node.this]
         values = _common([bind(one) for one in (*first, *node.expressions)])
         ordered = function != "COALESCE"
-        written = [texts.collated(one) if ordered else one.sql for one in values]
+        written = [functions.collated(one) if ordered else one.sql for one in values]
         return _either(f"{function}({', '.join(written)})", values)
 
     return build
@@ -248,10 +238,10 @@ def _sum(sign: str) -> Callable[[exp.Expression, Bind], Value]:
         a = bind(node.this)
         if isinstance(node.expression, exp.Interval):
             interval = node.expression
-            return dates.later(a, int(interval.this.name), interval.args["unit"].name.upper(), sign)
+            return functions.later(a, int(interval.this.name), interval.args["unit"].name.upper(), sign)
         b = bind(node.expression)
         if a.type is Type.DATE:
-            return dates.days_later(a, b, sign)
+            return functions.days_later(a, b, sign)
         if Type.REAL in (a.type, b.type):
             return reals.added(as_real(a), as_real(b), sign)
         return _whole(f"({a.sql} {sign} {b.sql})", a, b)
@@ -354,28 +344,28 @@ def _substring(node: exp.Expression, bind: Bind) -> Value:
     start, length = bind(node.args["start"]).known, node.args.get("length")
     count = None if length is None else bind(length).known
     assert isinstance(start, int)  # the query engine takes numbers only
-    return texts.substring(bind(node.this), start, count if isinstance(count, int) else None)
+    return functions.substring(bind(node.this), start, count if isinstance(count, int) else None)
 
 
 def _right(node: exp.Expression, bind: Bind) -> Value:
-    return texts.right(bind(node.this), int(bind(node.expression).known or 0))
+    return functions.right(bind(node.this), int(bind(node.expression).known or 0))
 
 
 def _ilike(node: exp.Expression, bind: Bind) -> Value:
     pattern = bind(node.expression)
-    return texts.like(texts.cased("lower", bind(node.this)), text(texts.lowered(str(pattern.known))))
+    return functions.like(functions.cased("lower", bind(node.this)), text(functions.lowered(str(pattern.known))))
 
 
 def _extract(node: exp.Expression, bind: Bind) -> Value:
-    return dates.extracted(node.this.name.upper(), bind(node.expression))
+    return functions.extracted(node.this.name.upper(), bind(node.expression))
 
 
 def _truncated(node: exp.Expression, bind: Bind) -> Value:
-    return dates.truncated(node.args["unit"].name, bind(node.this))
+    return functions.truncated(node.args["unit"].name, bind(node.this))
 
 
 def _difference(node: exp.Expression, bind: Bind) -> Value:
-    return dates.between(node.args["unit"].name.upper(), bind(node.expression), bind(node.this))
+    return functions.between(node.args["unit"].name.upper(), bind(node.expression), bind(node.this))
 
 
 def _is_nan_of(node: exp.Expression, bind: Bind) -> Value:
@@ -427,22 +417,22 @@ _RULES: Final[dict[type[exp.Expression], Callable[[exp.Expression, Bind], Value]
     exp.Log: _log,
     exp.Pow: _power,
     exp.IsNan: _is_nan_of,
-    exp.Upper: _of_text(lambda a: texts.cased("upper", a)),
-    exp.Lower: _of_text(lambda a: texts.cased("lower", a)),
-    exp.Trim: lambda node, bind: texts.trimmed(bind(node.this), str(node.args.get("position") or "")),
+    exp.Upper: _of_text(lambda a: functions.cased("upper", a)),
+    exp.Lower: _of_text(lambda a: functions.cased("lower", a)),
+    exp.Trim: lambda node, bind: functions.trimmed(bind(node.this), str(node.args.get("position") or "")),
     exp.Substring: _substring,
     exp.Right: _right,
-    exp.Length: _of_text(texts.length),
-    exp.StrPosition: lambda node, bind: texts.position(bind(node.this), bind(node.args["substr"])),
-    exp.DPipe: _of_texts(texts.joined),
-    exp.Like: _of_texts(texts.like),
+    exp.Length: _of_text(functions.length),
+    exp.StrPosition: lambda node, bind: functions.position(bind(node.this), bind(node.args["substr"])),
+    exp.DPipe: _of_texts(functions.joined),
+    exp.Like: _of_texts(functions.like),
     exp.ILike: _ilike,
-    exp.StartsWith: _of_texts(texts.starts),
-    exp.EndsWith: _of_texts(texts.ends),
-    exp.Contains: _of_texts(texts.contains),
+    exp.StartsWith: _of_texts(functions.starts),
+    exp.EndsWith: _of_texts(functions.ends),
+    exp.Contains: _of_texts(functions.contains),
     exp.Extract: _extract,
     exp.TimestampTrunc: _truncated,
-    exp.LastDay: _of_text(dates.last_day),
+    exp.LastDay: _of_text(functions.last_day),
     exp.DateDiff: _difference,
 }
 _NAMED: Final = {

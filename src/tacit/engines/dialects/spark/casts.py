@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tacit.engines.dialects.spark.pieces import Piece, Type, literal, once
+from tacit.engines.dialects.spark.typed_sql import Piece, Type, literal, once
 from tacit.privacy.errors import EngineFailed
 
 _NUMBER: Final = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"

@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from tacit.engines.dialects.spark.casts import cast, fitting, from_micros, micros
-from tacit.engines.dialects.spark.pieces import WHOLE, Level, Piece, Type, once, wider
+from tacit.engines.dialects.spark.typed_sql import WHOLE, Piece, Precedence, Type, once, wider
 
 Write = Callable[[exp.Expr], Piece]
 Handler = Callable[[exp.Expr, Write], Piece]
@@ -21,7 +21,7 @@ _SIGNS: Final[Mapping[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.M
 HUGE_MAX: Final = f"{10**38 - 1}BD"
 _LIMB: Final = f"{10**20}BD"
 _HALF: Final = f"{10**18}BD"
-_LEVELS: Final = {"+": Level.ADDED, "-": Level.ADDED}
+_LEVELS: Final = {"+": Precedence.ADDED, "-": Precedence.ADDED}
 
 
 def literal_number(text: str, *, huge: bool = False) -> Piece:
@@ -54,8 +54,8 @@ def operation(node: exp.Expr, write: Write) -> Piece:
         return _huge(sign, left, right)
     if type_ is Type.INT and None not in (left.type, right.type):  # what is not known may be a double
         left, type_ = Piece(f"CAST({left.text} AS BIGINT)"), Type.BIGINT
-    level = _LEVELS.get(sign, Level.MULTIPLIED)
-    whole = f"{left.at(level)} {sign} {right.at(Level(level + 1))}"
+    level = _LEVELS.get(sign, Precedence.MULTIPLIED)
+    whole = f"{left.at(level)} {sign} {right.at(Precedence(level + 1))}"
     return Piece(f"CAST({whole} AS {Type.HUGE})", type_) if type_ is Type.HUGE else Piece(whole, type_, level)
 
 
@@ -83,8 +83,8 @@ def whole_division(node: exp.Expr, write: Write) -> Piece:
     """a // b, cut off towards zero."""
     left, right = write(node.this), write(node.expression)
     if Type.HUGE not in (left.type, right.type):
-        quotient = f"{left.at(Level.MULTIPLIED)} DIV {right.at(Level.NEGATED)}"
-        return Piece(quotient, Type.BIGINT, Level.MULTIPLIED)
+        quotient = f"{left.at(Precedence.MULTIPLIED)} DIV {right.at(Precedence.NEGATED)}"
+        return Piece(quotient, Type.BIGINT, Precedence.MULTIPLIED)
 
     def exact(a: str, b: str) -> str:  # a quotient of decimals is rounded, so that it is taken where it is whole
         return f"CAST(({a} - {a} % {b}) / {b} AS {Type.HUGE})"
@@ -105,7 +105,7 @@ def _shifted(node: exp.Expr, moment: Piece, interval: exp.Interval) -> Piece:
     unit = interval.args["unit"].name.upper()
     shown = cast(moment, Type.TIME).closed
     if unit == "MONTH":
-        return Piece(f"{shown} + make_ym_interval(0, {amount})", Type.TIME, Level.ADDED)
+        return Piece(f"{shown} + make_ym_interval(0, {amount})", Type.TIME, Precedence.ADDED)
     seconds = amount * {"DAY": 86_400, "SECOND": 1}[unit]
     return Piece(from_micros(f"{micros(shown)} + {seconds}000000L"), Type.TIME)
 
@@ -115,7 +115,7 @@ def negative(node: exp.Expr, write: Write) -> Piece:
     value = write(node.this)
     if value.type is Type.HUGE:
         return Piece(f"CAST(0 - {value.closed} AS {Type.HUGE})", Type.HUGE)  # Spark's own rounds it to 34 digits
-    return Piece(f"-{value.closed}", value.type, Level.NEGATED)
+    return Piece(f"-{value.closed}", value.type, Precedence.NEGATED)
 
 
 def floor(x: str) -> str:

@@ -14,11 +14,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.searches import limited
-from tacit.engines.dialects.spark import moments, numbers, texts
+from tacit.engines.dialects.spark import functions, numbers
 from tacit.engines.dialects.spark.casts import cast
 from tacit.engines.dialects.spark.numbers import Handler, Write, literal_number
-from tacit.engines.dialects.spark.pieces import TYPES, Level, Piece, Type, literal, quoted, wider
+from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Precedence, Type, literal, quoted, wider
+from tacit.engines.dialects.text_search import limited
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Kind
@@ -165,11 +165,11 @@ class _Query:
         return Piece(f"{quoted(node.table)}.{own}" if node.table else own, type_)
 
     def _member(self, node: exp.Expr) -> Piece:
-        value, query = self.value(node.this).at(Level.ADDED), node.args.get("query")
+        value, query = self.value(node.this).at(Precedence.ADDED), node.args.get("query")
         inside = (
             self._inner(query) if query is not None else ", ".join(self.value(one).text for one in node.expressions)
         )
-        return Piece(f"{value} IN ({inside})", Type.BOOLEAN, Level.COMPARED)
+        return Piece(f"{value} IN ({inside})", Type.BOOLEAN, Precedence.COMPARED)
 
     def _exists(self, node: exp.Expr) -> Piece:
         return Piece(f"EXISTS ({self._inner(node.this)})", Type.BOOLEAN)
@@ -329,13 +329,13 @@ def _constant(text: str, target: Type) -> Piece | None:
     if target in (Type.DATE, Type.TIME):
         return Piece(f"{target} {literal(text)}", target)
     if target is Type.BIGINT and text.removeprefix("-").isdecimal() and -(2**63) < int(text) < 2**63:
-        return Piece(f"{text}L", target, Level.CLOSED if int(text) >= 0 else Level.NEGATED)
+        return Piece(f"{text}L", target, Precedence.CLOSED if int(text) >= 0 else Precedence.NEGATED)
     if target is not Type.DOUBLE:
         return None
     shown = repr(float(text)) if _REAL.fullmatch(text) else ""
     if not shown or not math.isfinite(float(text)):
         return Piece(f"CAST({literal(text)} AS DOUBLE)", target)
-    return Piece(f"{shown}D", target, Level.NEGATED if shown.startswith("-") else Level.CLOSED)
+    return Piece(f"{shown}D", target, Precedence.NEGATED if shown.startswith("-") else Precedence.CLOSED)
 
 
 def _case(node: exp.Expr, write: Write) -> Piece:
@@ -347,7 +347,7 @@ def _case(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"CASE{shown}{'' if last is None else f' ELSE {last.text}'} END", type_)
 
 
-def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Level) -> Handler:
+def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Precedence) -> Handler:
     """Return what writes a long chain of one operator, without recursion."""
 
     def handler(node: exp.Expr, write: Write) -> Piece:
@@ -355,26 +355,26 @@ def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Level) -> Handle
         while type(here) is kind:
             terms.append(here.expression)
             here = here.this
-        first, rest = write(here), [write(one).at(Level(level + 1)) for one in terms[::-1]]
+        first, rest = write(here), [write(one).at(Precedence(level + 1)) for one in terms[::-1]]
         return Piece(f" {word} ".join([first.at(level), *rest]), type_, level)
 
     return handler
 
 
 def _compared(node: exp.Expr, write: Write) -> Piece:
-    left, right = (write(one).at(Level.ADDED) for one in (node.this, node.expression))
-    return Piece(f"{left} {_COMPARISONS[type(node)]} {right}", Type.BOOLEAN, Level.COMPARED)
+    left, right = (write(one).at(Precedence.ADDED) for one in (node.this, node.expression))
+    return Piece(f"{left} {_COMPARISONS[type(node)]} {right}", Type.BOOLEAN, Precedence.COMPARED)
 
 
 def _different(node: exp.Expr, write: Write) -> Piece:
-    left, right = (write(one).at(Level.ADDED) for one in (node.this, node.expression))
-    return Piece(f"NOT {left} <=> {right}", Type.BOOLEAN, Level.NOT)
+    left, right = (write(one).at(Precedence.ADDED) for one in (node.this, node.expression))
+    return Piece(f"NOT {left} <=> {right}", Type.BOOLEAN, Precedence.NOT)
 
 
 def _is(node: exp.Expr, write: Write) -> Piece:
     other = node.expression
     word = "NULL" if isinstance(other, exp.Null) else str(bool(other.this)).upper()
-    return Piece(f"{write(node.this).at(Level.ADDED)} IS {word}", Type.BOOLEAN, Level.COMPARED)
+    return Piece(f"{write(node.this).at(Precedence.ADDED)} IS {word}", Type.BOOLEAN, Precedence.COMPARED)
 
 
 def _listed(name: str) -> Handler:
@@ -414,8 +414,7 @@ _METHODS: Final = {
 
 _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     **numbers.HANDLERS,
-    **moments.HANDLERS,
-    **texts.HANDLERS,
+    **functions.HANDLERS,
     **dict.fromkeys(_COMPARISONS, _compared),
     exp.Literal: _literal,
     exp.Null: lambda node, write: Piece("NULL"),
@@ -424,10 +423,10 @@ _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,
-    exp.And: _chain("AND", exp.And, Type.BOOLEAN, Level.AND),
-    exp.Or: _chain("OR", exp.Or, Type.BOOLEAN, Level.OR),
-    exp.DPipe: _chain("||", exp.DPipe, Type.TEXT, Level.ADDED),
-    exp.Not: lambda node, write: Piece(f"NOT {write(node.this).at(Level.COMPARED)}", Type.BOOLEAN, Level.NOT),
+    exp.And: _chain("AND", exp.And, Type.BOOLEAN, Precedence.AND),
+    exp.Or: _chain("OR", exp.Or, Type.BOOLEAN, Precedence.OR),
+    exp.DPipe: _chain("||", exp.DPipe, Type.TEXT, Precedence.ADDED),
+    exp.Not: lambda node, write: Piece(f"NOT {write(node.this).at(Precedence.COMPARED)}", Type.BOOLEAN, Precedence.NOT),
     exp.NullSafeNEQ: _different,
     exp.Is: _is,
     exp.Coalesce: _listed("coalesce"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final
 
-from tacit.engines.names import digest
+from tacit.engines.quoting import digest
 from tacit.privacy.tables import Kind
 
 
@@ -51,7 +51,7 @@ _ESCAPES: Final = {
 }
 
 
-class Level(IntEnum):
+class Precedence(IntEnum):
     """How tightly a text holds together; Spark's parser takes long over parentheses, so none is written in vain."""
 
     OR = 1
@@ -70,16 +70,16 @@ class Piece:
 
     text: str
     type: Type | None = None
-    level: Level = Level.CLOSED
+    level: Precedence = Precedence.CLOSED
 
-    def at(self, level: Level) -> str:
+    def at(self, level: Precedence) -> str:
         """Return the text as it stands where only what holds together as tightly may stand."""
         return self.text if self.level >= level else f"({self.text})"
 
     @property
     def closed(self) -> str:
         """The text as it can stand anywhere."""
-        return self.at(Level.CLOSED)
+        return self.at(Precedence.CLOSED)
 
 
 def quoted(name: str) -> str:

@@ -1,4 +1,11 @@
-"""One statement at a time: its time limit, cancelling, progress, and its answer by columns.
+"""Statements on DuckDB: the connection they run on, time limit, cancellation, progress, and the answer by columns.
+
+The connection that questions run on: every registered table as a view, and nothing else within reach.
+
+It is made anew whenever a table is registered or taken away, which takes milliseconds; statements that run on an older
+one end there undisturbed.
+
+One statement at a time: its time limit, cancelling, progress, and its answer by columns.
 
 Promise: a statement ends with its answer or with one of three errors, whose sentences are the same whatever the data
 hold; what DuckDB said is dropped, chained errors included. Afterwards the engine can be used as before.
@@ -8,18 +15,80 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 import duckdb
 import numpy as np
 
-from tacit.engines.duckdb.connecting import Connection
-from tacit.engines.protocol import Columns, Progress
-from tacit.engines.under_way import UnderWay
+from tacit.engines.duckdb.connections import Connection, answers, attach, connect, lock
+from tacit.engines.duckdb.relations import Shown
+from tacit.engines.execution import UnderWay, one_zero
+from tacit.engines.protocol import SCHEMA, Columns, Progress
+from tacit.engines.quoting import quoted
 from tacit.privacy.errors import Cancelled, EngineFailed, TimedOut
+
+TELLING: Final = 4
+"""How many statements can tell their progress at once: that is a setting of a cursor, and settings get locked."""
+
+
+class Reader:
+    """A locked connection that shows tables."""
+
+    def __init__(self, settings: Mapping[str, Any], tables: Mapping[str, Shown]) -> None:
+        self._lock = threading.Lock()
+        self._connection = connect(settings)
+        self._connection.execute(f"CREATE SCHEMA {SCHEMA}")
+        files: set[str] = set()
+        for name, shown in tables.items():
+            if self._show(name, shown):
+                files.update(shown.files)
+        self._telling = [self._teller() for _ in range(TELLING)]
+        lock(self._connection, sorted(files))
+
+    @contextmanager
+    def cursor(self, *, tells: bool) -> Iterator[Connection]:
+        """Lend a cursor; one that `tells` knows how far its statement is, if there is one left."""
+        with self._lock:
+            teller = self._telling.pop() if tells and self._telling else None
+        cursor = self._connection.cursor() if teller is None else teller
+        try:
+            yield cursor
+        finally:
+            if teller is None:
+                cursor.close()
+            else:
+                with self._lock:
+                    self._telling.append(teller)
+
+    @property
+    def works(self) -> bool:
+        """Whether the connection can still be used."""
+        return answers(self._connection)
+
+    def close(self) -> None:
+        """Let go of the connection; statements that run on it end."""
+        self._connection.close()
+
+    def _show(self, name: str, shown: Shown) -> bool:
+        """Make the view of a table; one whose files are gone is not there, and says so when its version is asked."""
+        try:
+            for path in shown.attached:
+                attach(self._connection, path)
+            self._connection.execute(f"CREATE VIEW {SCHEMA}.{quoted(name)} AS {shown.sql}")
+        except duckdb.Error:
+            return False
+        return True
+
+    def _teller(self) -> Connection:
+        cursor = self._connection.cursor()
+        cursor.execute("SET enable_progress_bar = true")
+        cursor.execute("SET enable_progress_bar_print = false")
+        cursor.execute("SET progress_bar_time = 0")
+        return cursor
+
 
 T = TypeVar("T")
 
@@ -134,9 +203,9 @@ def answer(connection: Connection, sql: str, parameters: Mapping[str, Any] | Non
     described = [(str(column[0]), str(column[1])) for column in cursor.description or ()]
     if all(kind in _PLAIN for _, kind in described):
         arrays = cursor.fetchnumpy()
-        return {name: _array(arrays[name], kind) for name, kind in described}
+        return one_zero({name: _array(arrays[name], kind) for name, kind in described})
     rows = cursor.fetchall()
-    return {name: _values([row[index] for row in rows], kind) for index, (name, kind) in enumerate(described)}
+    return one_zero({name: _values([row[at] for row in rows], kind) for at, (name, kind) in enumerate(described)})
 
 
 def _array(values: Any, kind: str) -> Sequence[Any]:

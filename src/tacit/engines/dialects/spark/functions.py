@@ -1,4 +1,9 @@
-"""Functions of texts as DuckDB computes them: characters are code points, and change their case one by one."""
+"""Functions of texts, dates and times as DuckDB has them.
+
+Dates and times as DuckDB counts them: parts, beginnings, and the borders between two of them.
+
+Functions of texts as DuckDB computes them: characters are code points, and change their case one by one.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,64 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.searches import check_pattern
+from tacit.engines.dialects.spark.casts import cast, micros
 from tacit.engines.dialects.spark.numbers import Handler, Write
-from tacit.engines.dialects.spark.pieces import Level, Piece, Type, literal
+from tacit.engines.dialects.spark.typed_sql import Piece, Precedence, Type, literal, once
+from tacit.engines.dialects.text_search import check_pattern
 from tacit.privacy.errors import EngineFailed
+
+_PARTS: Final = {
+    "YEAR": "year({})",
+    "QUARTER": "quarter({})",
+    "MONTH": "month({})",
+    "WEEK": "weekofyear({})",
+    "DAY": "day({})",
+    "DOW": "(dayofweek({}) - 1)",
+    "ISODOW": "(weekday({}) + 1)",
+    "DOY": "dayofyear({})",
+    "HOUR": "hour({})",
+    "MINUTE": "minute({})",
+    "SECOND": "second({})",
+}
+_MICROS: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MICROSECOND": 1}
+
+
+def part(node: exp.Expr, write: Write) -> Piece:
+    """EXTRACT(part FROM x)."""
+    name, value = node.this.name.upper(), write(node.expression)
+    if name == "EPOCH":
+        return Piece(
+            f"CAST({micros(cast(value, Type.TIME).text)} AS DOUBLE) / 1000000D", Type.DOUBLE, Precedence.MULTIPLIED
+        )
+    return Piece(_PARTS[name].format(value.text), Type.INT)
+
+
+def beginning(node: exp.Expr, write: Write) -> Piece:
+    """DATE_TRUNC('unit', x): a date for a date, a time for a time."""
+    unit, value = node.args["unit"].name.upper(), write(node.this)
+    if value.type is Type.DATE:
+        return value if unit == "DAY" else Piece(f"trunc({value.text}, '{unit}')", Type.DATE)
+    return Piece(f"CAST(date_trunc('{unit}', {value.text}) AS TIMESTAMP_NTZ)", Type.TIME)
+
+
+def difference(node: exp.Expr, write: Write) -> Piece:
+    """DATE_DIFF: how many borders of a unit lie between two dates or times; Spark's own counts whole units."""
+    unit = node.args["unit"].name.upper()
+    end, start = write(node.this), write(node.expression)
+    if unit == "DAY":
+        return Piece(f"datediff({cast(end, Type.DATE).text}, {cast(start, Type.DATE).text})", Type.INT)
+    counted = [_borders(unit, cast(one, Type.TIME) if unit in _MICROS else one) for one in (end, start)]
+    return Piece(f"{counted[0]} - {counted[1]}", Type.BIGINT if unit in _MICROS else Type.INT, Precedence.ADDED)
+
+
+def _borders(unit: str, value: Piece) -> str:
+    if unit == "YEAR":
+        return f"year({value.text})"
+    if unit in ("QUARTER", "MONTH"):
+        return f"(year({value.text}) * {4 if unit == 'QUARTER' else 12} + {unit.lower()}({value.text}))"
+    size, since = _MICROS[unit], micros(value.text)
+    return since if size == 1 else once(since, lambda x: f"({x} - pmod({x}, {size}L)) DIV {size}L")
+
 
 _LONGER: Final = "".join(chr(one) for one in range(0x10000) if len(chr(one).upper()) > 1)
 """Letters for whose capitals Java writes several characters; DuckDB writes one, or leaves the letter as it is."""
@@ -73,12 +132,12 @@ def _of_part(part: str) -> str:
 
 
 def _like(node: exp.Expr, write: Write) -> Piece:
-    return Piece(_matching(write(node.this).at(Level.ADDED), _pattern(node)), Type.BOOLEAN, Level.COMPARED)
+    return Piece(_matching(write(node.this).at(Precedence.ADDED), _pattern(node)), Type.BOOLEAN, Precedence.COMPARED)
 
 
 def _ilike(node: exp.Expr, write: Write) -> Piece:
     pattern = "".join(map(_lower, _pattern(node)))
-    return Piece(_matching(lower(write(node.this).text), pattern), Type.BOOLEAN, Level.COMPARED)
+    return Piece(_matching(lower(write(node.this).text), pattern), Type.BOOLEAN, Precedence.COMPARED)
 
 
 def _pattern(node: exp.Expr) -> str:
@@ -98,6 +157,10 @@ def _of_two(name: str) -> Handler:
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
+    exp.Extract: part,
+    exp.TimestampTrunc: beginning,
+    exp.DateDiff: difference,
+    exp.LastDay: lambda node, write: Piece(f"last_day({cast(write(node.this), Type.DATE).text})", Type.DATE),
     exp.Upper: lambda node, write: Piece(upper(write(node.this).text), Type.TEXT),
     exp.Lower: lambda node, write: Piece(lower(write(node.this).text), Type.TEXT),
     exp.Trim: _trim,

@@ -1,4 +1,8 @@
-"""Functions of texts, as DuckDB has them: characters are code points, case and spaces are those of Unicode.
+"""Functions of texts, dates and times as DuckDB has them.
+
+Dates and times: their parts, their beginnings, the time between them; times have no zone and are UTC.
+
+Functions of texts, as DuckDB has them: characters are code points, case and spaces are those of Unicode.
 
 The server's locale plays no part: order is that of bytes (COLLATE "C"). Letters beyond ASCII change their case one by
 one: by the collation `pg_c_utf8` where the server has it, which is from PostgreSQL 17 on, and before that by a table
@@ -11,8 +15,94 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Final
 
-from tacit.engines.dialects.postgres.values import Type, Value, are_apart, let, text
-from tacit.engines.dialects.searches import check_pattern
+from tacit.engines.dialects.postgres.reals import divided
+from tacit.engines.dialects.postgres.typed_sql import Type, Value, are_apart, as_real, let, real, text
+from tacit.engines.dialects.text_search import check_pattern
+
+_SECONDS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3_600}
+_YEARS: Final = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}
+
+
+def _made(sql: str, type_: Type, *values: Value) -> Value:
+    return Value(sql, type_, is_apart=are_apart(values))
+
+
+def date(text: str) -> Value:
+    """Return a date that is written in the statement."""
+    return Value(f"'{text}'::date", Type.DATE, known=text, is_plain=True)
+
+
+def time(text: str) -> Value:
+    """Return a time that is written in the statement."""
+    return Value(f"'{text}'::timestamp", Type.TIME, known=text, is_plain=True)
+
+
+def extracted(part: str, a: Value) -> Value:
+    """Return a part of a date or time as a whole number, seconds without their fractions; EPOCH is a double."""
+    if part == "EPOCH":
+        micros = Value(f"({_part('epoch', a)} * 1000000)::bigint", Type.INTEGER, is_apart=a.is_apart)
+        return divided(as_real(micros), real(1e6))
+    found = _part(part.lower(), a)
+    return _made(f"floor({found})::bigint" if part == "SECOND" else f"{found}::bigint", Type.INTEGER, a)
+
+
+def _part(name: str, a: Value) -> str:
+    return f"extract({name} FROM {a.sql})"
+
+
+def truncated(unit: str, a: Value) -> Value:
+    """Return where a unit of time begins, as a time."""
+    return _made(f"date_trunc('{unit.lower()}', {as_time(a).sql})", Type.TIME, a)
+
+
+def last_day(a: Value) -> Value:
+    """Return the last day of a month."""
+    return _made(f"(date_trunc('month', {as_time(a).sql}) + interval '1 month -1 day')::date", Type.DATE, a)
+
+
+def as_time(a: Value) -> Value:
+    """Return a date within the years 1 to 9999 as a time."""
+    return a if a.type is Type.TIME else _made(f"{a.sql}::timestamp", Type.TIME, a)
+
+
+def as_date(a: Value) -> Value:
+    """Return the date of a time."""
+    return a if a.type is Type.DATE else _made(f"{a.sql}::date", Type.DATE, a)
+
+
+def between(unit: str, start: Value, end: Value) -> Value:
+    """Return how many borders of a unit lie between two dates or times."""
+    if unit == "DAY":
+        return _made(f"({as_date(end).sql} - {as_date(start).sql})::bigint", Type.INTEGER, start, end)
+    if unit in _YEARS:
+        parts = [f"({_part('year', end)} - {_part('year', start)}) * {_YEARS[unit]}"]
+        if unit != "YEAR":
+            parts += [f"{_part(unit.lower(), end)} - {_part(unit.lower(), start)}"]
+        return _made(f"({' + '.join(parts)})::bigint", Type.INTEGER, start, end)
+    if unit == "MICROSECOND":
+        passed = f"{as_time(end).sql} - {as_time(start).sql}"
+        return _made(f"(extract(epoch FROM {passed}) * 1000000)::bigint", Type.INTEGER, start, end)
+    passed = f"{truncated(unit, end).sql} - {truncated(unit, start).sql}"
+    return _made(f"(extract(epoch FROM {passed}) / {_SECONDS[unit]})::bigint", Type.INTEGER, start, end)
+
+
+def later(a: Value, amount: int, unit: str, sign: str) -> Value:
+    """Return a time moved by a duration that is written in the statement."""
+    if unit == "SECOND":  # as days and seconds: older servers count seconds in 32 bits
+        days, seconds = divmod(amount, 86_400)
+        duration = f"{days} days {seconds} seconds"
+    else:
+        duration = f"{amount} {unit.lower()}s"
+    return _made(f"({as_time(a).sql} {sign} interval '{duration}')", Type.TIME, a)
+
+
+def days_later(a: Value, days: Value, sign: str) -> Value:
+    """Return a date moved by a number of days that is written in the statement."""
+    return _made(f"({a.sql} {sign} {days.sql})", Type.DATE, a)
+
+
+INFINITE: Final = {Type.DATE: "'{}infinity'::date", Type.TIME: "'{}infinity'::timestamp"}
+
 
 SPACES: Final = "\u0020\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What TRIM takes off: the separators of Unicode."""
@@ -30,7 +120,7 @@ def collated(value: Value) -> str:
     return f'({value.sql} COLLATE "C")' if value.type is Type.TEXT else value.sql
 
 
-def _made(sql: str, *values: Value, type_: Type = Type.TEXT) -> Value:
+def _text(sql: str, *values: Value, type_: Type = Type.TEXT) -> Value:
     return Value(sql, type_, is_apart=are_apart(values))
 
 
@@ -47,7 +137,7 @@ def cased(function: str, a: Value) -> Value:
                 other = f"replace({other}, 'ß', 'ẞ')"
         return f'CASE WHEN {is_ascii} THEN {plain} ELSE {other} COLLATE "C" END'
 
-    return _made(let(body, a), a)
+    return _text(let(body, a), a)
 
 
 @cache
@@ -82,55 +172,55 @@ def _lower(one: str) -> str:
 def trimmed(a: Value, side: str) -> Value:
     """Return a text without the spaces on one side, or on both."""
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
-    return _made(f"{function}({a.sql}, {text(SPACES).sql})", a)
+    return _text(f"{function}({a.sql}, {text(SPACES).sql})", a)
 
 
 def substring(a: Value, start: int, length: int | None) -> Value:
     """Return a part of a text, counted from 1."""
     rest = "" if length is None else f", {length}"
-    return _made(f"substr({a.sql}, {start}{rest})", a)
+    return _text(f"substr({a.sql}, {start}{rest})", a)
 
 
 def right(a: Value, count: int) -> Value:
     """Return the last characters of a text."""
-    return _made(f"right({a.sql}, {count})", a)
+    return _text(f"right({a.sql}, {count})", a)
 
 
 def length(a: Value) -> Value:
     """Return how many characters a text has."""
-    return _made(f"length({a.sql})::bigint", a, type_=Type.INTEGER)
+    return _text(f"length({a.sql})::bigint", a, type_=Type.INTEGER)
 
 
 def position(a: Value, b: Value) -> Value:
     """Return where a text begins in another, counted from 1, or 0."""
-    return _made(f"strpos({a.sql}, {b.sql})::bigint", a, b, type_=Type.INTEGER)
+    return _text(f"strpos({a.sql}, {b.sql})::bigint", a, b, type_=Type.INTEGER)
 
 
 def joined(a: Value, b: Value) -> Value:
     """Return two texts as one."""
-    return _made(f"({a.sql} || {b.sql})", a, b)
+    return _text(f"({a.sql} || {b.sql})", a, b)
 
 
 def like(a: Value, pattern: Value) -> Value:
     """Return whether a text fits a pattern; \\ is a character as any other."""
     check_pattern(str(pattern.known))
-    return _made(f"({a.sql} LIKE {pattern.sql} ESCAPE '')", a, pattern, type_=Type.BOOLEAN)
+    return _text(f"({a.sql} LIKE {pattern.sql} ESCAPE '')", a, pattern, type_=Type.BOOLEAN)
 
 
 def starts(a: Value, b: Value) -> Value:
     """Return whether a text starts with another."""
-    return _made(f"starts_with({a.sql}, {b.sql})", a, b, type_=Type.BOOLEAN)
+    return _text(f"starts_with({a.sql}, {b.sql})", a, b, type_=Type.BOOLEAN)
 
 
 def ends(a: Value, b: Value) -> Value:
     """Return whether a text ends with another."""
     sql = let(lambda x, y: f"(right({x.sql}, length({y.sql})) = {y.sql})", a, b)
-    return _made(sql, a, b, type_=Type.BOOLEAN)
+    return _text(sql, a, b, type_=Type.BOOLEAN)
 
 
 def contains(a: Value, b: Value) -> Value:
     """Return whether a text is in another."""
-    return _made(f"(strpos({a.sql}, {b.sql}) > 0)", a, b, type_=Type.BOOLEAN)
+    return _text(f"(strpos({a.sql}, {b.sql}) > 0)", a, b, type_=Type.BOOLEAN)
 
 
 def of_real(a: Value) -> Value:
@@ -145,7 +235,7 @@ def of_real(a: Value) -> Value:
             f"WHEN strpos({written}, '.') = 0 AND strpos({written}, 'e') = 0 THEN {written} || '.0' ELSE {written} END"
         )
 
-    return _made(let(body, a), a)
+    return _text(let(body, a), a)
 
 
 def _sixteen(x: Value) -> str:

@@ -17,10 +17,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from tacit.engines.execution import UnderWay, one_zero
 from tacit.engines.protocol import Columns, Progress
-from tacit.engines.spark.failures import failed
-from tacit.engines.spark.sessions import Session, context_of, end_java
-from tacit.engines.under_way import UnderWay
+from tacit.engines.spark.sessions import Session, context_of, end_java, failed
 from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 
 T = TypeVar("T")
@@ -206,7 +205,7 @@ def answer(session: Session, sql: str, parameters: Mapping[str, Any] | None = No
     """Run one SELECT and return its columns."""
     frame = session.sql(sql, args=dict(parameters)) if parameters else session.sql(sql)
     table = frame.toArrow()
-    return {name: _values(table.column(index)) for index, name in enumerate(table.column_names)}
+    return one_zero({name: _values(table.column(index)) for index, name in enumerate(table.column_names)})
 
 
 def _values(column: Any) -> Sequence[Any]:

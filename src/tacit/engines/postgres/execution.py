@@ -1,4 +1,8 @@
-"""One statement at a time: its time limit, cancelling, and its answer by columns.
+"""Statements on PostgreSQL: read-only transactions, time limit, cancellation, and the answer by columns.
+
+Read-only transactions, one a statement, each of which sees one snapshot of the database.
+
+One statement at a time: its time limit, cancelling, and its answer by columns.
 
 Promise: a statement ends with its answer or with an EngineFailed whose sentence is the same whatever the data hold;
 what PostgreSQL said is dropped, chained errors included. Rows come in binary form, a row a group.
@@ -15,13 +19,56 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from tacit.engines.postgres.connecting import driver, drop
-from tacit.engines.postgres.errors import of_statement
+from tacit.engines.execution import UnderWay, one_zero
+from tacit.engines.postgres.connections import Connections, driver, drop, of_statement
 from tacit.engines.protocol import Columns
-from tacit.engines.under_way import UnderWay
 from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TacitError, TimedOut
 
 T = TypeVar("T")
+
+_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class Transactions:
+    """The transactions of one engine."""
+
+    def __init__(self, connections: Connections, runs: Runs) -> None:
+        self._connections, self._runs = connections, runs
+
+    def run(self, work: Callable[[Any], T], timeout_s: float | None = None) -> T:
+        """Do work in a transaction of its own, on another connection if the first was lost before it began."""
+        limit = "" if timeout_s is None else f"; SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"
+        connection = self._begun(_BEGIN + limit, timeout_s, again=True) or self._begun(_BEGIN + limit, timeout_s)
+
+        def do() -> T:
+            found = work(connection)
+            connection.execute("COMMIT")
+            return found
+
+        try:
+            found = self._runs.run(connection, do, timeout_s)
+        except BaseException:
+            drop(connection)
+            raise
+        self._connections.give_back(connection)
+        return found
+
+    def _begun(self, statement: str, timeout_s: float | None, *, again: bool = False) -> Any:
+        """Begin a transaction; where the connection was lost and `again` is true, return None."""
+        connection = self._connections.taken()
+        try:
+            self._runs.run(connection, lambda: connection.execute(statement), timeout_s)
+        except NoConnection:
+            drop(connection)
+            if not again:
+                raise
+            self._connections.forget_idle()
+            return None
+        except BaseException:
+            drop(connection)
+            raise
+        return connection
+
 
 INSIST_S: Final = 0.05
 """A request to cancel that comes before the statement has begun is lost, so it is repeated."""
@@ -122,7 +169,7 @@ def answer(connection: Any, sql: str, parameters: Mapping[str, Any]) -> Columns:
         described = [(column.name, column.type_code) for column in cursor.description or ()]
         rows = cursor.fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(described)
-    return {name: _values(values, type_) for (name, type_), values in zip(described, columns, strict=True)}
+    return one_zero({name: _values(values, type_) for (name, type_), values in zip(described, columns, strict=True)})
 
 
 def _values(values: Sequence[Any], type_: int) -> Sequence[Any]:

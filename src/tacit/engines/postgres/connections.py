@@ -1,4 +1,18 @@
-"""Connections to PostgreSQL: how they are set, and how several threads share them.
+"""Connections to PostgreSQL: addresses, errors in constant sentences, and pooling.
+
+What went wrong in PostgreSQL, in constant sentences: its messages may quote rows, and the driver's the address.
+
+Where a PostgreSQL database is: an address without a password, or where an address is kept.
+
+    postgresql://user@host:port/database     the password is in ~/.pgpass, in PGPASSWORD, or not needed
+    env:NAME                                 an environment variable that holds an address
+    file:PATH                                a file that holds one, which only its owner can read
+    service:NAME                             an entry of pg_service.conf
+
+Promise: an address that holds a password is never a place, so that it is in no catalog (`engines.addresses`); one that
+was read from elsewhere is handed to the driver and kept nowhere.
+
+Connections to PostgreSQL: how they are set, and how several threads share them.
 
 Promise: a connection can read and not write (`default_transaction_read_only`), finds nothing by a search path, counts
 time in UTC and writes doubles in full. The address is read when a connection is made, and is in no error.
@@ -12,9 +26,82 @@ import weakref
 from contextlib import suppress
 from typing import Any, Final
 
-from tacit.engines.postgres import places
-from tacit.engines.postgres.errors import of_connecting
-from tacit.privacy.errors import EngineFailed, Unavailable
+from tacit.engines.addresses import check_postgres as check
+from tacit.engines.addresses import kept
+from tacit.privacy.errors import EngineFailed, NoAccess, NoConnection, SourceMissing, Unavailable
+
+UNREACHABLE: Final = (
+    "the PostgreSQL database cannot be reached, or the connection was lost; check that it runs, and its address"
+)
+_REFUSED: Final = (
+    "the PostgreSQL database does not let this account in; check its name, its password and the database's name"
+)
+_FORBIDDEN: Final = "this account may not read a table that the question is about; GRANT it SELECT there"
+_CHANGED: Final = (
+    "a table or column of the question is not in the database any more, or of another type; register the table anew"
+)
+_FAILED: Final = "PostgreSQL could not run the question, for want of memory, disk or time, or of a lock on a table"
+
+_BY_STATE: Final[dict[str, tuple[type[EngineFailed], str]]] = {
+    "08": (NoConnection, UNREACHABLE),
+    "28": (NoAccess, _REFUSED),
+    "3D": (NoAccess, _REFUSED),
+    "3F": (SourceMissing, _CHANGED),
+    "57P": (NoConnection, UNREACHABLE),
+    "25P03": (NoConnection, UNREACHABLE),
+    "25P04": (NoConnection, UNREACHABLE),
+    "53300": (NoConnection, "the PostgreSQL database has no connection left for this account; ask again later"),
+    "42501": (NoAccess, _FORBIDDEN),
+    "42P01": (SourceMissing, _CHANGED),
+    "42703": (SourceMissing, _CHANGED),
+    "42804": (SourceMissing, _CHANGED),
+    "42846": (SourceMissing, _CHANGED),
+    "42883": (SourceMissing, _CHANGED),
+    "42P18": (SourceMissing, _CHANGED),
+}
+"""What SQLSTATEs mean, by their beginnings."""
+
+_NO_ENTRY: Final = (
+    "authentication",
+    "password",
+    "role ",
+    "pg_hba.conf",
+    "does not exist",
+    "not permitted",
+    "permission",
+)
+
+
+def of_statement(error: Any, *, lost: bool) -> EngineFailed:
+    """Return what a statement's error means."""
+    state = error.sqlstate or ""
+    for length in (5, 3, 2):
+        if state[:length] in _BY_STATE:
+            kind, sentence = _BY_STATE[state[:length]]
+            return kind(sentence)
+    return NoConnection(UNREACHABLE) if lost or not state else EngineFailed(_FAILED)
+
+
+def of_connecting(error: Any) -> EngineFailed:
+    """Return why there is no connection; the server does not say it by a code before it lets somebody in."""
+    state = error.sqlstate or ""
+    if state:
+        return of_statement(error, lost=True)
+    said = str(error).lower()
+    refused = any(word in said for word in _NO_ENTRY)
+    return NoAccess(_REFUSED) if refused else NoConnection(UNREACHABLE)
+
+
+__all__ = ["address", "check"]
+
+
+def address(place: str) -> str:
+    """Return what the driver connects with; it may hold a password, so that it goes nowhere else."""
+    found = kept(place)
+    if found is not None:
+        return found
+    return f"service={place.removeprefix('service:')}" if place.startswith("service:") else place
+
 
 CONNECT_TIMEOUT_S: Final = 10
 LOCK_TIMEOUT: Final = "30s"
@@ -70,7 +157,7 @@ class Connections:
     """The connections of one engine: lent to one statement at a time, and kept for the next."""
 
     def __init__(self, place: str) -> None:
-        places.check(place)
+        check(place)
         self._place = place
         self._idle: list[Any] = []
         self._made: set[Any] = set()  # those that are not closed, lent ones too
@@ -119,7 +206,7 @@ def connected(place: str) -> Any:
     connection: Any = None
     try:
         connection = psycopg.connect(
-            places.address(place),
+            address(place),
             autocommit=True,
             prepare_threshold=None,
             connect_timeout=CONNECT_TIMEOUT_S,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from tacit.engines.names import quoted
+from tacit.engines.quoting import quoted
 from tacit.privacy.errors import EngineFailed
 
 INT4_MAX: Final = 2**31 - 1
