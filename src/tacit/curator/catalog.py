@@ -18,14 +18,12 @@ from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tacit.curator.catalog_file import CatalogFile, Snapshot
-from tacit.curator.statements import Contents, check_units, check_way, in_dataset, linked, ordered, read, through
-from tacit.curator.writing import HEADER, table_text, with_table, without_table
+from tacit.curator.catalog_file import HEADER, CatalogFile, Snapshot, table_text, with_table, without_table
+from tacit.curator.catalog_reader import Contents, check_units, check_way, in_dataset, linked, ordered, read, through
 from tacit.engines.protocol import Source
 from tacit.privacy import texts
 from tacit.privacy.errors import CatalogInvalid, InvalidInput, NameTaken
-from tacit.privacy.facts import fitted
-from tacit.privacy.tables import Limits, Schema, Table
+from tacit.privacy.tables import Limits, Schema, Table, fitted
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """The curator of one folder: whose data, which budgets, which analysts, which questions.
 
 Promise: everything that is charged goes through the one ledger of the folder, and everything that is released through
-the one road (`road`). What a budget promises is said when it is set, and a delta that promises too little is said
-loudly.
+the one pipeline (`tacit.pipeline`). What a budget promises is said when it is set, and a delta that promises too little
+is warned of.
 """
 
 from __future__ import annotations
@@ -11,31 +11,29 @@ import dataclasses
 import os
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tacit.curator.catalog_file import make_private, warning_if_open
-from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Store
+from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Request, Store
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping, require_warn
-from tacit.privacy.bounds import Bounds, Categories, Category
+from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import CatalogChanged, EmptyInput, InvalidInput, TacitError, WrongType
 from tacit.privacy.numbers import truth_value
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
-from tacit.privacy.units import Unit
+from tacit.privacy.units import Relation, Unit
 
 if TYPE_CHECKING:
     from tacit.curator.catalog import Catalog
+    from tacit.curator.curated_tables import CuratedTable
     from tacit.curator.engine_registry import EngineRegistry
-    from tacit.curator.plans import Plans
-    from tacit.curator.road import Asked, Road
-    from tacit.curator.statistics import CuratedTable
-    from tacit.engines.protocol import Progress, Source
-    from tacit.query import Preview, Release
+    from tacit.curator.query_service import Plans, QueryService
+    from tacit.engines.protocol import Source
+    from tacit.query import PlanOptions, Preview, QueryOptions, Release
     from tacit.query.explain import Line
 
 
@@ -111,19 +109,22 @@ class Curator:
         What is known of its columns is stated here and never read off the data. `warn` is given what would be warned of
         otherwise: rows that another data set has, or had, too.
         """
-        from tacit.curator.sources import source_of
-        from tacit.curator.stating import table_of
-        from tacit.engines.frames import frame_source, is_frame, remove_unused
+        from tacit.curator.registration import table_of
+        from tacit.curator.table_sources import source_of
+        from tacit.engines.frames import frame_source, is_frame, is_same_frame, remove_unused
 
         may_replace = truth_value("replace", replace)
         texts.name("the name of a table", name)
         require_warn(warn)
         with self._lock:
-            places = [self.catalog.source(name).place] if name.lower() in self.catalog.tables else []
+            known = self.catalog.source(name) if name.lower() in self.catalog.tables else None
+            places = [known.place] if known is not None else []
             try:
                 if is_frame(data):
                     source = frame_source(data, self.folder, name)
                     places.append(source.place)
+                    if known is not None and is_same_frame(known, source, self.folder):
+                        source = known  # rows that have not changed keep their version
                 else:
                     source = self.engines.with_forms(source_of(data, folder=self.folder, format=format))
                 table = table_of(
@@ -168,7 +169,7 @@ class Curator:
             source = self.engines.with_forms(source)
             try:
                 self.catalog.add(table, source, **options)
-                self.engines.refresh((table.name,), always=True)
+                self.engines.refresh((table.name,))
                 self._count_public((table.name,))
                 self.note_sources((table.name,), before, warn=warn)
             except BaseException:
@@ -300,7 +301,7 @@ class Curator:
         epsilon_min: object = None,
         units: int | None = None,
     ) -> LedgerBudget:
-        """Give a data set its budget, once and for all.
+        """Give a data set its budget, or another one as long as nothing is charged to it.
 
         `epsilon_min` is the least epsilon that a release costs, a ten-thousandth of the budget's unless it is said.
         `units` is how many units the data hold, if that is public; delta is then held against it.
@@ -329,79 +330,63 @@ class Curator:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         return self.ledger.budget(dataset, analyst=analyst, epoch=epoch)
 
-    def sql(
-        self,
-        sql: str,
-        epsilon: object = None,
-        *,
-        rho: object = None,
-        error: object = None,
-        delta: object = None,
-        analyst: str | None = None,
-        purpose: str = "",
-        limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Category]] | None = None,
-        other: bool = False,
-        key: str | None = None,
-        timeout_s: float | None = None,
-        progress: Progress | None = None,
-    ) -> Release:
+    def budgets(self, dataset: str | None = None) -> list[LedgerBudget]:
+        """Return every budget, or those of one data set: first the whole, then those of its analysts and epochs."""
+        scopes = self.ledger.scopes(dataset)
+        scopes.sort(key=lambda scope: (scope.dataset, scope.kind != "dataset", scope.name))
+        return [LedgerBudget(self.ledger, scope) for scope in scopes]
+
+    def requests(self, *, only_open: bool = False) -> list[Request]:
+        """Return requests of analysts for more budget, the oldest first."""
+        return self.ledger.requests(only_open=only_open)
+
+    def decide(self, request: str, granted: bool, by: str, note: str = "") -> Request:
+        """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
+        return self.ledger.decide(request, granted, by, note)
+
+    def sql(self, sql: str, epsilon: object = None, **options: Unpack[QueryOptions]) -> Release:
         """Answer a question privately, or raise and charge nothing.
 
         `epsilon` is what the whole answer costs; or `rho`, or `error` (the wanted half-width of the interval of its
-        first count or sum). `limits` says how much of each unit is counted, `keys` which groups are public; with
-        `other` the groups whose keys cannot be shown are added up in one more row. The same `key` (any text) with the
-        same question on the same data is charged once, so a question whose answer was lost can be asked again.
+        first count or sum). The other arguments are those of `tacit.query.QueryOptions`: `delta`, `limits`, `keys`,
+        `other`, `analyst`, `purpose`, `key`, `timeout_s` and `progress`.
         """
-        asked = _asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst, purpose, key)
-        return self.road().release(asked, timeout_s=timeout_s, progress=progress)
+        from tacit.query import QuerySpec
+
+        return self.queries().release(QuerySpec.of(sql, epsilon, options))
 
     def table(self, name: str) -> CuratedTable:
         """Return a private table for statistics: `tacit.stats.mean(curator.table("visits")["age"], epsilon=0.1)`."""
+        from tacit.curator.curated_tables import CuratedTable
         from tacit.curator.salt import salt_of
-        from tacit.curator.statistics import CuratedTable
 
         return CuratedTable(self.catalog.schema.table(name), self.ledger, self.engines, salt_of(self.folder))
 
     def preview(
-        self,
-        sql: str,
-        epsilon: object = None,
-        *,
-        rho: object = None,
-        error: object = None,
-        delta: object = None,
-        analyst: str | None = None,
-        limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Category]] | None = None,
-        other: bool = False,
+        self, sql: str, epsilon: object = None, *, analyst: str | None = None, **options: Unpack[PlanOptions]
     ) -> Preview:
-        """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
-        return self.road().preview(_asked(sql, epsilon, rho, error, delta, limits, keys, other, analyst))
+        """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing.
 
-    def explain(
-        self,
-        sql: str,
-        epsilon: object = None,
-        *,
-        rho: object = None,
-        error: object = None,
-        delta: object = None,
-        limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Category]] | None = None,
-        other: bool = False,
-    ) -> list[Line]:
-        """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
+        It takes the arguments of `sql` that decide the price (`tacit.query.PlanOptions`), and `analyst`.
+        """
+        from tacit.query import QuerySpec
+
+        return self.queries().preview(QuerySpec.of_plan(sql, epsilon, options, analyst))
+
+    def explain(self, sql: str, epsilon: object = None, **options: Unpack[PlanOptions]) -> list[Line]:
+        """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs.
+
+        It takes the arguments of `sql` that decide the price (`tacit.query.PlanOptions`).
+        """
+        from tacit.query import QuerySpec
         from tacit.query.explain import explain
 
-        road = self.road()
-        plan = road.plan(_asked(sql, epsilon, rho, error, delta, limits, keys, other))
-        return explain(plan, road.bound(plan).engine.write)
+        bound = self.queries().bind(QuerySpec.of_plan(sql, epsilon, options))
+        return explain(bound.plan, bound.engine.write)
 
-    def road(self, among: Collection[str] | None = None) -> Road:
-        """Return the road of releases; with `among`, for somebody to whom there are only these tables."""
-        from tacit.curator.plans import Plans
-        from tacit.curator.road import Road
+    def queries(self, among: Collection[str] | None = None) -> QueryService:
+        """Return what answers SQL; with `among`, for a caller who sees only these tables."""
+        from tacit.curator.query_service import Plans, QueryService
         from tacit.curator.salt import salt_of
 
         schema = self.catalog.schema
@@ -410,7 +395,7 @@ class Curator:
             visible = Schema(map(schema.table, instances("among", among, str, "a list of names of tables")))
         if self._plans is None:
             self._plans = Plans()
-        return Road(schema, self.ledger, self.engines, salt_of(self.folder), self._plans, visible)
+        return QueryService(schema, self.ledger, self.engines, salt_of(self.folder), self._plans, visible)
 
     def cancel(self, thread: int | None = None) -> None:
         """Stop the question that a thread runs, or all, from another thread; what was charged stays charged."""
@@ -434,23 +419,3 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({str(self.folder)!r})"
-
-
-def _asked(
-    sql: str,
-    epsilon: Any,
-    rho: Any,
-    error: Any,
-    delta: Any,
-    limits: Limits | None,
-    keys: Mapping[str, Sequence[Category]] | None,
-    other: bool,
-    analyst: str | None = None,
-    purpose: str = "",
-    key: str | None = None,
-) -> Asked:
-    from tacit.curator.road import Asked
-    from tacit.query import Settings, Target
-
-    settings = Settings(Limits() if limits is None else limits, keys, other)
-    return Asked(sql, Target(epsilon, rho, error, delta), settings, analyst, purpose, key)

@@ -11,6 +11,7 @@ place. Tables of one question lie in one engine.
 from __future__ import annotations
 
 import hashlib
+import shlex
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
@@ -21,9 +22,9 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from tacit.curator.catalog import Catalog
+from tacit.curator.catalog_reader import through
+from tacit.curator.data_versions import DataVersion, DataVersions
 from tacit.curator.salt import salt_of
-from tacit.curator.statements import through
-from tacit.curator.versions import DataVersion, DataVersions
 from tacit.engines.protocol import SCHEMA, Described, Engine, Source
 from tacit.privacy.errors import CatalogChanged, NotAllowed, TacitError
 from tacit.privacy.tables import Table
@@ -48,16 +49,25 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundTables:
     """The tables of one plan in the engine that shows them, each exactly as the plan was made for it."""
 
     engine: Engine
     registrations: tuple[Registration, ...]
+    registry: EngineRegistry = field(repr=False, compare=False)
 
     @property
-    def data_version(self) -> str:
+    def version(self) -> str:
         """A digest that changes with the version or the record of any of the tables."""
         return hashlib.sha256("\n".join(sorted(one.digest for one in self.registrations)).encode()).hexdigest()
+
+    def is_current(self) -> bool:
+        """Return whether the engine has shown these tables all the time since they were bound."""
+        return self.registry.shows(self.registrations)
+
+    def cancel(self, thread: int) -> None:
+        """Make what a thread runs in the engine raise Cancelled."""
+        self.engine.cancel(thread)
 
 
 class EngineRegistry:
@@ -87,7 +97,7 @@ class EngineRegistry:
         """Return the version of the rows of each table that has one, by its name in lower case."""
         return {name: version.id for name, version in self._known.known().items()}
 
-    def bind(self, records: Iterable[Table]) -> Bound:
+    def bind(self, records: Iterable[Table]) -> BoundTables:
         """Show tables as their records say, in their present versions, and return the engine with them.
 
         Raises CatalogChanged where the catalog says something else by now; looks at no row.
@@ -105,12 +115,12 @@ class EngineRegistry:
                 names.add(record.name.lower())
             tables = _with_parents(catalog, names)
             engine = self.engine(self._one_key(catalog, tables))
-            return Bound(engine, tuple(self._show(engine, catalog, table) for table in tables))
+            return BoundTables(engine, tuple(self._show(engine, catalog, table) for table in tables), self)
 
-    def is_current(self, bound: Bound) -> bool:
-        """Return whether the engine has shown the tables of a bound plan all the time since they were bound."""
+    def shows(self, registrations: Iterable[Registration]) -> bool:
+        """Return whether the engine has shown tables all the time since they were registered so."""
         with self._lock:
-            return all(self._shown.get(one.table.name.lower()) is one for one in bound.registrations)
+            return all(self._shown.get(one.table.name.lower()) is one for one in registrations)
 
     def rows(self, table: Table) -> int:
         """Return how many rows of a table questions see: exactly, so of a private one for its owner alone."""
@@ -124,15 +134,14 @@ class EngineRegistry:
         found = engine.run(engine.write(counted.from_(exp.table_(table.name, db=SCHEMA, quoted=True))))
         return [int(found[f"n{at}"][0]) for at in range(len(parts))]
 
-    def refresh(self, names: Collection[str], *, always: bool = False) -> list[str]:
+    def refresh(self, names: Collection[str]) -> list[str]:
         """Look at the rows of tables again, with those of their parents and children; return those that changed.
 
-        With `always` the named tables get a new version in any case. If rows are refused, nothing has changed.
+        If rows are refused, nothing has changed.
         """
         with self._lock:
             catalog = self._catalog()
-            wanted = {name.lower() for name in names}
-            shared = family(catalog, wanted)
+            shared = family(catalog, {name.lower() for name in names})
             with suppress(TacitError):  # what is shown now is what a refused refresh goes back to
                 self._show_all(catalog, shared)
             try:
@@ -143,7 +152,7 @@ class EngineRegistry:
                 with suppress(TacitError):
                     self._show_all(catalog, shared)
                 raise
-            changed = self._known.advance(seen, wanted if always else ())
+            changed = self._known.advance(seen)
             for table in shared:
                 if not {table.name.lower(), *(step.target_table.lower() for step in through(table))}.isdisjoint(
                     changed
@@ -201,7 +210,7 @@ class EngineRegistry:
         if key not in known or not known[key].is_of(table, source):
             raise CatalogChanged(
                 f"{table.name} was stated anew in {catalog.path}, and its rows were not looked at since; run "
-                f"tacit table refresh {table.name}",
+                f"tacit table refresh {shlex.quote(table.name)}",
                 name="table",
                 value=table.name,
             )

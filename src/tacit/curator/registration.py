@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 from tacit.engines.protocol import Described
 from tacit.privacy.arguments import by_name, instance, instances
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, WrongType
-from tacit.privacy.facts import fitted
+from tacit.privacy.near_names import did_you_mean
 from tacit.privacy.numbers import truth_value
-from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.tables import Column, Kind, Limits, Table, fitted
 from tacit.privacy.units import ForeignKey, Unit
 
 
@@ -38,9 +37,9 @@ def table_of(
     """
     if (unit is None) == (not truth_value("public", public)):
         raise InvalidInput(
-            f"say whom {name} protects: unit is the column whose values are the protected people, or public=True says "
-            "that it is about nobody; "
-            + ("if no column says whose row it is, add one to the data first" if unit is None else "not both"),
+            f"who is protected in {name}? state the unit, the column whose values identify the protected people, or "
+            "public=True for a table that is not about people"
+            + ("; if no column identifies people, add one to the data first" if unit is None else "; not both"),
             name="unit",
         )
     owners = Limits() if limits is None else instance("limits", limits, Limits, "Limits")
@@ -98,9 +97,8 @@ class _Found:
                 name="column",
                 value=name,
             )
-        names = {one.name.lower(): one.name for one in self.described}
-        near = [names[key] for key in get_close_matches(name.lower(), names, n=3)]
-        instead = f"is {' or '.join(near)} meant?" if near else f"it has {', '.join(names.values())}"
+        names = [one.name for one in self.described]
+        instead = did_you_mean(name, names, f"it has {', '.join(names)}")
         raise NotInCatalog(f"{self.table} has no column {name}; {instead}", name="column", value=name)
 
     def usable(self, name: str, names: set[str]) -> str:

@@ -1,7 +1,8 @@
 """Which rows of each table questions are about: the data versions of a folder, in `versions.json`.
 
 Promise: a version changes only by an act of the owner (`Curator.add_table`, `Curator.refresh`, or the schedule that the
-owner gave a server) and never comes back: rows that are put back as they were get a version of their own. Previews and
+owner gave a server) that finds other rows or another statement than the last one did, and never comes back: rows that
+are put back as they were, after others were seen, get a version of their own. Previews and
 questions read versions and look at no source, so what they answer, cost or take in time tells nothing of what became
 of the rows since.
 """
@@ -12,7 +13,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -54,10 +55,10 @@ class DataVersions:
             self._known = self._read(self._snapshot.text)
         return self._known
 
-    def advance(self, seen: Iterable[tuple[Table, Source, str]], always: Collection[str] = ()) -> list[str]:
+    def advance(self, seen: Iterable[tuple[Table, Source, str]]) -> list[str]:
         """Give a new version to each table whose rows or statement were seen to have changed; return their names.
 
-        `seen` are tables with their sources and fingerprints; those named in `always` get a new version in any case.
+        `seen` are tables with their sources and fingerprints.
         """
         with self._file.locked():
             before = self._file.read()
@@ -67,7 +68,7 @@ class DataVersions:
                 name = table.name.lower()
                 last = known.get(name)
                 is_same = last is not None and last.fingerprint == fingerprint and last.is_of(table, source)
-                if name in always or not is_same:
+                if not is_same:
                     changed[name] = _next(last, table, source, fingerprint)
             if changed:
                 self._file.replace(_text({**known, **changed}), before)

@@ -1,4 +1,11 @@
-"""The catalog's file as tables and sources: what each statement means, and a sentence for each that means nothing.
+"""The catalog's file as tables and sources, with an error that names its line for each statement that is wrong.
+
+Which line of a TOML file says what, for sentences that name a line and for edits that leave all others alone.
+
+A plain look at headers and keys, not a parser: it may be deceived by a text of several lines that looks like TOML.
+Whoever edits by it reads the outcome again and compares.
+
+The catalog's file as tables and sources: what each statement means, and a sentence for each that means nothing.
 
 Promise: whatever the file holds, the outcome is its tables or CatalogInvalid with the file, the line where one is known
 and what to write instead. A key that is not known is refused, because a mistyped one would silently not protect.
@@ -17,16 +24,82 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tacit.curator import sources
-from tacit.curator.lines import line_of
-from tacit.engines.csv_form import CsvForm
+from tacit.curator import table_sources
+from tacit.engines.csv_format import CsvForm
 from tacit.engines.protocol import Source
 from tacit.privacy import texts
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import CatalogInvalid, TacitError
-from tacit.privacy.facts import EXAMPLES, fitted
-from tacit.privacy.tables import Column, Kind, Limits, Table
+from tacit.privacy.tables import EXAMPLES, Column, Kind, Limits, Table, fitted
 from tacit.privacy.units import ForeignKey, Unit
+
+Keys: TypeAlias = tuple[str, ...]
+
+_PART: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_KEY: Final = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A header with what stands below it up to the next one, and the comment right above it."""
+
+    path: Keys
+    text: str
+
+
+def line_of(text: str, path: Keys) -> int | None:
+    """Return the number of the line that states `path`, or else of the nearest statement that holds it."""
+    found, depth = None, 0
+    for number, stated in _statements(text):
+        together = min(len(stated), len(path))
+        if together > depth and stated[:together] == path[:together]:
+            found, depth = number, together
+    return found
+
+
+def sections(text: str) -> list[Section]:
+    """Cut a file at its headers; the parts joined together are the file. The first part has no header."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+$", text)
+    starts: list[tuple[int, Keys]] = [(0, ())]
+    for number, line in enumerate(lines):
+        if (path := _header(line)) is not None:
+            start = number
+            while start > starts[-1][0] and lines[start - 1].lstrip().startswith("#"):
+                start -= 1
+            starts.append((start, path))
+    ends = [start for start, _ in starts[1:]] + [len(lines)]
+    return [Section(path, "".join(lines[start:end])) for (start, path), end in zip(starts, ends, strict=True)]
+
+
+def _statements(text: str) -> Iterator[tuple[int, Keys]]:
+    header: Keys = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if (path := _header(line)) is not None:
+            header = path
+            yield number, path
+        elif (match := _KEY.match(line)) and (keys := _keys(f"{match[1]} = 0")):
+            yield number, (*header, *keys)
+
+
+def _header(line: str) -> Keys | None:
+    return _keys(line) if line.lstrip().startswith("[") else None
+
+
+def _keys(line: str) -> Keys | None:
+    """Return the keys that one line of TOML names, from the outermost to the innermost."""
+    try:
+        inside: object = tomllib.loads(line)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+    keys: list[str] = []
+    while True:
+        if isinstance(inside, list) and inside:
+            inside = inside[0]
+        if not isinstance(inside, dict) or not inside:
+            return tuple(keys) or None
+        ((key, inside),) = inside.items()
+        keys.append(key)
+
 
 LIMITS: Final = ("rows_per_unit", "groups_per_unit", "rows_per_group")
 TABLE_KEYS: Final = (
@@ -37,8 +110,6 @@ COLUMN_KEYS: Final = ("kind", "bounds", "categories", "nullable")
 UNIT_KEYS: Final = ("column", "through")
 STEP_KEYS: Final = ("column", "table", "target")
 WRITTEN: Final = {str: 'a text in quotation marks, such as "visits"', bool: "true or false", int: "a whole number"}
-
-Keys: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +334,8 @@ def _source(page: _Page, stated: dict[str, Any], keys: Keys) -> Source:
     place, form = page.typed(stated, "source", str, keys), page.typed(stated, "format", str, keys)
     if not place:
         raise page.fault(keys, f'{keys[-1]} has no rows; write source = "FILE", such as "{keys[-1]}.parquet"')
-    with page.blamed((*keys, "source" if form is None or form in sources.FORMS else "format")):
-        source = sources.read(place, form, page.folder)
+    with page.blamed((*keys, "source" if form is None or form in table_sources.FORMS else "format")):
+        source = table_sources.read(place, form, page.folder)
     forms = page.listed(stated.get("csv", []), (*keys, "csv"), "one { ... } for each form of file")
     with page.blamed((*keys, "csv")):
         if forms and source.form != "csv":
