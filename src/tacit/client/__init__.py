@@ -10,11 +10,10 @@ Answers, budgets and errors have the surface of those of `tacit.Curator`. `tacit
 of DB-API 2. Not here: who may do what, and who pays (the server and its ledger).
 """
 
-from tacit.client.budget import RemoteBudget
+from tacit.client.answers import RemotePermit, RemotePreview, RemoteRelease
 from tacit.client.client import Client, connect
-from tacit.client.release import RemotePermit, RemotePreview, RemoteRelease
-from tacit.client.tables import RemoteColumn, RemoteTable
-from tacit.client.wire import InsecureWarning
+from tacit.client.resources import RemoteBudget, RemoteColumn, RemoteTable
+from tacit.client.transport import InsecureWarning
 
 __all__ = [
     "Client",

@@ -11,34 +11,60 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from tacit.accounting.bounds import Cost
-from tacit.client.budget import BudgetState, RemoteBudget
-from tacit.client.failures import understood
-from tacit.client.ledger import RemoteLedger
-from tacit.client.people import People
-from tacit.client.questions import Asking, Progress, question_document
-from tacit.client.records import Job, request_of
-from tacit.client.release import LEVEL, RemotePreview, RemoteRelease, lines_of
-from tacit.client.tables import RemoteTable, registration, table_of
-from tacit.client.tokens import Token
-from tacit.client.values import number_document
-from tacit.client.wire import Wire
+from tacit.accounting.conversions import Cost
+from tacit.client.answers import RemotePreview, RemoteRelease, line_of
+from tacit.client.errors import parsed_list
+from tacit.client.queries import QueryRunner, plan_request
+from tacit.client.resources import (
+    BudgetState,
+    Job,
+    People,
+    RemoteBudget,
+    RemoteLedger,
+    RemoteTable,
+    request_of,
+    table_of,
+    table_request,
+)
+from tacit.client.transport import SecretToken, Transport
 from tacit.ledger import Budget
-from tacit.ledger.requests import Request
+from tacit.ledger.administration import Request
 from tacit.privacy.arguments import instance, mapping, require_warn
-from tacit.privacy.bounds import Bounds, Categories, Category
+from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, NotAllowed, WrongType
-from tacit.privacy.numbers import truth_value
-from tacit.privacy.relations import Relation
+from tacit.privacy.numbers import DEFAULT_LEVEL, truth_value
 from tacit.privacy.tables import Column, Kind, Limits
-from tacit.privacy.units import Unit
+from tacit.privacy.units import Relation, Unit
 from tacit.query.explain import Line
+from tacit.query.options import PlanOptions, QueryOptions
+from tacit.wire.requests import (
+    AnalystRequest,
+    BudgetRequest,
+    DecisionRequest,
+    EpochRequest,
+    MoreBudgetRequest,
+)
+from tacit.wire.responses import (
+    AuditResponse,
+    BudgetResponse,
+    JobResponse,
+    MeResponse,
+    MoreBudgetResponse,
+    NewTableResponse,
+    PaidResponse,
+    PlanLine,
+    RefreshResponse,
+    ReleaseResponse,
+    ReportResponse,
+    TableResponse,
+)
+from tacit.wire.values import encode_number
 
 if TYPE_CHECKING:
     import httpx
@@ -61,37 +87,22 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Make a client; nothing is sent before the first question. `http` and `sleep` are for tests."""
-        self._wire: Final = Wire(
-            url, Token.of(token), timeout_s=timeout_s, verify=verify, retries=retries, http=http, sleep=sleep
+        self._transport: Final = Transport(
+            url, SecretToken.of(token), timeout_s=timeout_s, verify=verify, retries=retries, http=http, sleep=sleep
         )
-        self._asking: Final = Asking(self._wire, sleep)
-        self.ledger: Final = RemoteLedger(self._wire)
+        self._queries: Final = QueryRunner(self._transport, sleep)
+        self.ledger: Final = RemoteLedger(self._transport)
         """The records of the ledger, for owners and auditors."""
-        self.people: Final = People(self._wire)
+        self.people: Final = People(self._transport)
         """Who is known to the server, and their tokens."""
 
     @property
     def url(self) -> str:
         """The address of the server."""
-        return self._wire.url
+        return self._transport.url
 
     def sql(
-        self,
-        sql: str,
-        epsilon: object = None,
-        *,
-        rho: object = None,
-        error: object = None,
-        delta: object = None,
-        analyst: str | None = None,
-        purpose: str = "",
-        limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Category]] | None = None,
-        other: bool = False,
-        key: str | None = None,
-        timeout_s: float | None = None,
-        progress: Progress | None = None,
-        level: float = LEVEL,
+        self, sql: str, epsilon: object = None, *, level: float = DEFAULT_LEVEL, **options: Unpack[QueryOptions]
     ) -> RemoteRelease:
         """Answer a question privately, or raise and charge nothing; as `Curator.sql`.
 
@@ -99,90 +110,33 @@ class Client:
         once. `level` is that of the intervals that come along; `analyst` is the token's owner, and cannot be another.
         After `timeout_s` the answer is waited for no longer (TimedOut), and the question goes on at the server.
         """
-        question = question_document(
-            sql,
-            epsilon=epsilon,
-            rho=rho,
-            error=error,
-            delta=delta,
-            analyst=analyst,
-            purpose=purpose,
-            limits=limits,
-            keys=keys,
-            other=other,
-        )
-        return self._asking.release(question, key, level, progress, timeout_s)
+        return self._queries.release(sql, epsilon, level, options)
 
     def preview(
-        self,
-        sql: str,
-        epsilon: object = None,
-        *,
-        rho: object = None,
-        error: object = None,
-        delta: object = None,
-        analyst: str | None = None,
-        limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Category]] | None = None,
-        other: bool = False,
+        self, sql: str, epsilon: object = None, *, analyst: str | None = None, **options: Unpack[PlanOptions]
     ) -> RemotePreview:
         """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing."""
-        question = question_document(
-            sql,
-            epsilon=epsilon,
-            rho=rho,
-            error=error,
-            delta=delta,
-            analyst=analyst,
-            limits=limits,
-            keys=keys,
-            other=other,
-        )
-        return self._asking.preview(question)
+        return self._queries.preview(plan_request(sql, epsilon, options, analyst))
 
-    def explain(
-        self,
-        sql: str,
-        epsilon: object = None,
-        *,
-        rho: object = None,
-        error: object = None,
-        delta: object = None,
-        limits: Limits | None = None,
-        keys: Mapping[str, Sequence[Category]] | None = None,
-        other: bool = False,
-    ) -> list[Line]:
+    def explain(self, sql: str, epsilon: object = None, **options: Unpack[PlanOptions]) -> list[Line]:
         """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
-        question = question_document(
-            sql,
-            epsilon=epsilon,
-            rho=rho,
-            error=error,
-            delta=delta,
-            limits=limits,
-            keys=keys,
-            other=other,
-        )
-        document = self._wire.post("explain", body=question, is_repeatable=True)
-        with understood("the explanation"):
-            return list(lines_of(document))
+        reply = self._transport.ask("POST", "explain", body=plan_request(sql, epsilon, options), is_repeatable=True)
+        return [line_of(one) for one in parsed_list(PlanLine, reply.document, "the explanation")]
 
     @cached_property
     def stats(self) -> Statistics:
         """The statistics of `tacit.stats`: `client.stats.mean(client.table("visits")["age"], epsilon=0.1)`."""
         from tacit.client.statistics import Statistics
 
-        return Statistics(self._asking.statistic)
+        return Statistics(self._queries.statistic, self._queries.statistic_preview)
 
     def tables(self) -> list[RemoteTable]:
         """Return the tables that may be asked about."""
-        document = self._wire.get("tables")
-        with understood("the list of tables"):
-            return [table_of(one) for one in document]
+        return [table_of(one) for one in self._transport.get_list(TableResponse, "tables")]
 
     def table(self, name: str) -> RemoteTable:
         """Return what is public about a table; `table["age"]` is a column for statistics."""
-        return table_of(self._wire.get("tables", name))
+        return table_of(self._transport.get(TableResponse, "tables", name))
 
     def add_table(
         self,
@@ -205,7 +159,7 @@ class Client:
         `warn` is given what would be warned of otherwise: rows that another data set has, or had, too.
         """
         require_warn(warn)
-        body = registration(
+        body = table_request(
             name,
             data,
             unit=unit,
@@ -218,19 +172,17 @@ class Client:
             format=format,
             replace=replace,
         )
-        document = self._wire.post("tables", body=body)
-        _warn(document, "the table", warn)
-        return table_of(document)
+        added = self._transport.post(NewTableResponse, "tables", body=body)
+        _warn(added.warnings, warn)
+        return table_of(added)
 
     def remove_table(self, name: str) -> None:
         """Take a table out of the catalog; its file, its budget and what was released stay."""
-        self._wire.delete("tables", name)
+        self._transport.delete("tables", name)
 
     def refresh(self, name: str) -> list[str]:
         """Let the server look at the rows of a table again, and return the tables whose rows have changed."""
-        document = self._wire.post("tables", name, "refresh", body={})
-        with understood("the refresh"):
-            return [str(one) for one in document["changed"]]
+        return self._transport.post(RefreshResponse, "tables", name, "refresh").changed
 
     def budget(self, dataset: str, analyst: str | None = None, *, epoch: str | None = None) -> RemoteBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
@@ -238,17 +190,15 @@ class Client:
 
     def budgets(self) -> list[BudgetState]:
         """Return every budget that may be seen as it is now: of data sets, of analysts on them, of epochs."""
-        document = self._wire.get("budgets")
-        with understood("the list of budgets"):
-            return [BudgetState.read(one) for one in document]
+        return [BudgetState.of(one) for one in self._transport.get_list(BudgetResponse, "budgets")]
 
     def _budget(
         self, dataset: str, analyst: str | None = None, epoch: str | None = None, first: BudgetState | None = None
     ) -> RemoteBudget:
         query = {"analyst": analyst, "epoch": epoch}
         return RemoteBudget(
-            lambda: self._wire.get("budgets", dataset, query=query),
-            lambda: self._wire.get("budgets", dataset, "report", query=query),
+            lambda: self._transport.get(BudgetResponse, "budgets", dataset, query=query),
+            lambda: self._transport.get(ReportResponse, "budgets", dataset, "report", query=query),
             first,
         )
 
@@ -265,21 +215,21 @@ class Client:
         epsilon_min: object = None,
         units: int | None = None,
     ) -> RemoteBudget:
-        """Give a data set its budget, once and for all; what is doubtful about it is warned of."""
-        body = {
-            "dataset": dataset,
-            "epsilon": number_document("epsilon", epsilon),
-            "delta": number_document("delta", delta),
-            "filter": filter,
-            "order": number_document("order", order),
-            "relation": Relation.of(relation).value,
-            "per_epoch": truth_value("per_epoch", per_epoch),
-            "epsilon_min": number_document("epsilon_min", epsilon_min),
-            "units": units,
-        }
-        document = self._wire.post("budgets", body={name: one for name, one in body.items() if one is not None})
-        _warn(document, "the budget")
-        return self._budget(dataset, first=BudgetState.read(document))
+        """Give a data set its budget, or another one while nothing is charged; doubts are warned of."""
+        body = BudgetRequest.stated(
+            dataset=dataset,
+            epsilon=encode_number("epsilon", epsilon),
+            delta=encode_number("delta", delta),
+            filter=filter,
+            order=encode_number("order", order),
+            relation=Relation.of(relation).value,
+            per_epoch=truth_value("per_epoch", per_epoch),
+            epsilon_min=encode_number("epsilon_min", epsilon_min),
+            units=units,
+        )
+        made = self._transport.post(BudgetResponse, "budgets", body=body)
+        _warn(made.warnings)
+        return self._budget(dataset, first=BudgetState.of(made))
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
         """Let an analyst, or a group, spend up to a cap on each of some data sets, one after another."""
@@ -289,8 +239,8 @@ class Client:
             if not isinstance(budget, Budget):
                 raise WrongType(f"what {name} may spend on {dataset} is a Budget", name="budgets", value=budget)
         for dataset, budget in budgets.items():
-            body = {"name": name, "epsilon": budget.epsilon, "delta": budget.delta}
-            self._wire.post("budgets", dataset, "analysts", body=body)
+            body = AnalystRequest.stated(name=name, epsilon=budget.epsilon, delta=budget.delta)
+            self._transport.post(BudgetResponse, "budgets", dataset, "analysts", body=body)
 
     def add_epoch(
         self,
@@ -303,51 +253,46 @@ class Client:
         delta: object = None,
     ) -> RemoteBudget:
         """Give a stretch of time of a data set a budget of its own."""
-        body = {
-            "name": name,
-            "starts": None if starts is None else str(starts),
-            "ends": None if ends is None else str(ends),
-            "epsilon": number_document("epsilon", epsilon),
-            "delta": number_document("delta", delta),
-        }
-        self._wire.post("budgets", dataset, "epochs", body={key: one for key, one in body.items() if one is not None})
+        body = EpochRequest.stated(
+            name=name,
+            starts=None if starts is None else str(starts),
+            ends=None if ends is None else str(ends),
+            epsilon=encode_number("epsilon", epsilon),
+            delta=encode_number("delta", delta),
+        )
+        self._transport.post(BudgetResponse, "budgets", dataset, "epochs", body=body)
         return self.budget(dataset, epoch=name)
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests for more budget that may be seen, the oldest first."""
         query = {"only_open": "true"} if truth_value("only_open", only_open) else None
-        document = self._wire.get("requests", query=query)
-        with understood("the list of requests"):
-            return [request_of(one) for one in document]
+        return [request_of(one) for one in self._transport.get_list(MoreBudgetResponse, "requests", query=query)]
 
     def file_request(self, dataset: str, what: Cost | Budget, reason: str) -> Request:
         """Ask for more than one's own cap on a data set: a cost, or the budget that one would like to have more."""
         if not isinstance(what, Cost | Budget):
             raise WrongType(f"a request is for a cost, not {type(what).__name__}", name="what")
-        body = {"dataset": dataset, "epsilon": what.epsilon, "delta": what.delta, "reason": reason}
-        return request_of(self._wire.post("requests", body=body))
+        body = MoreBudgetRequest.stated(dataset=dataset, epsilon=what.epsilon, delta=what.delta, reason=reason)
+        return request_of(self._transport.post(MoreBudgetResponse, "requests", body=body))
 
     def decide(self, request: Request | str, granted: bool, note: str = "") -> Request:
-        """Grant or decline a request of somebody else; granting raises her cap, never above the data set's."""
+        """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
         number = request if isinstance(request, str) else instance("request", request, Request, "a Request").id
-        body = {"granted": truth_value("granted", granted), "note": note}
-        return request_of(self._wire.post("requests", number, "decision", body=body))
+        body = DecisionRequest.stated(granted=truth_value("granted", granted), note=note)
+        return request_of(self._transport.post(MoreBudgetResponse, "requests", number, "decision", body=body))
 
     def releases(self, dataset: str | None = None, *, limit: int | None = None) -> list[dict[str, Any]]:
         """Return which answers were paid for, the newest first, without the answers."""
-        document = self._wire.get("releases", query={"dataset": dataset, "limit": limit})
-        with understood("the list of releases"):
-            return [dict(one) for one in document]
+        query = {"dataset": dataset, "limit": limit}
+        return [one.model_dump() for one in self._transport.get_list(PaidResponse, "releases", query=query)]
 
     def release(self, permit: object) -> RemoteRelease:
         """Return an answer that was paid for, by its permit, at no cost."""
-        return RemoteRelease(self._wire.get("releases", str(permit)))
+        return RemoteRelease(self._transport.get(ReleaseResponse, "releases", str(permit)))
 
     def jobs(self) -> list[Job]:
         """Return questions that outlast their requests, the newest first."""
-        document = self._wire.get("jobs")
-        with understood("the list of jobs"):
-            return [Job.read(one) for one in document]
+        return [Job.of(one) for one in self._transport.get_list(JobResponse, "jobs")]
 
     def cancel(self, what: Job | str | int | None = None) -> None:
         """Stop a job, the question that a thread of this client waits for, or all that wait; as `Curator.cancel`.
@@ -356,9 +301,9 @@ class Client:
         as it has become a job (2 s after it was asked).
         """
         if isinstance(what, int) or what is None:
-            self._asking.stop(what)
+            self._queries.stop(what)
         else:
-            self._wire.delete("jobs", what if isinstance(what, str) else instance("what", what, Job, "a job").id)
+            self._transport.delete("jobs", what if isinstance(what, str) else instance("what", what, Job, "a job").id)
 
     def reservations(self) -> list[dict[str, Any]]:
         """Return permits that were never committed: runs under way, and runs that died."""
@@ -366,17 +311,16 @@ class Client:
 
     def audit(self, first: int = 1, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was refused, and what was changed about people, for owners and auditors; the oldest first."""
-        document = self._wire.get("audit", query={"first": first, "limit": limit})
-        with understood("the list of records"):
-            return [dict(one) for one in document]
+        query = {"first": first, "limit": limit}
+        return [one.model_dump() for one in self._transport.get_list(AuditResponse, "audit", query=query)]
 
     def me(self) -> dict[str, Any]:
         """Return who the token says one is, what one may do, and which server this is."""
-        return dict(self._wire.get("me"))
+        return self._transport.get(MeResponse, "me").model_dump()
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._wire.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -393,12 +337,10 @@ class Client:
         return f"Client({self.url!r})"
 
 
-def _warn(document: Any, what: str, warn: Callable[[str], None] | None = None) -> None:
+def _warn(sentences: Iterable[str], warn: Callable[[str], None] | None = None) -> None:
     """Warn of what the server says is doubtful about something that it has made."""
     from tacit.curator import PrivacyWarning
 
-    with understood(what):
-        sentences = [str(one) for one in document.get("warnings") or ()]
     for sentence in sentences:
         if warn is None:
             warnings.warn(sentence, PrivacyWarning, stacklevel=3)

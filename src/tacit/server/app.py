@@ -1,11 +1,11 @@
 """The application: its routes, and what every request passes through.
 
-    Bodies        host, size and pace of what comes in, strict headers on what goes out
-    Watch         one line of the log and the figures for each request
-    failures      every error as a document with a code
-    routes        who calls, what she may do, and the curator
+    RequestLimits     host, size and pace of requests, strict headers on responses
+    RequestLog        one log line and the metrics of each request
+    error_responses   every error as a document with a code
+    routes            who calls, what they may do, and the curator
 
-One application serves one folder. Questions are planned in a few threads and run in others, each by fair turns; light
+One application serves one folder. Questions are planned in a few threads and run in others, by fair queues; light
 requests have threads of their own; the event loop only waits.
 """
 
@@ -21,27 +21,25 @@ from fastapi.responses import HTMLResponse
 
 from tacit.curator import Curator
 from tacit.privacy.errors import TacitError
-from tacit.server import failures
+from tacit.server import error_responses
 from tacit.server.access import Access
-from tacit.server.bodies import Bodies
 from tacit.server.catalog_audit import noted
-from tacit.server.documents import ErrorGiven
+from tacit.server.context import Server, require_known
+from tacit.server.fair_queue import FairQueue, FairThreads, QueueLimits
 from tacit.server.jobs import Jobs
-from tacit.server.logs import note
-from tacit.server.metrics import Metrics
-from tacit.server.place import Server, require_known
+from tacit.server.middleware import RequestLimits, RequestLog
 from tacit.server.quotas import AnswerQuota
-from tacit.server.releases import Releases, Shown
+from tacit.server.releases import ReleaseCache, ReleaseStore
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
-from tacit.server.turns import FairThreads, Places, Turns
-from tacit.server.watch import Watch
+from tacit.server.telemetry import Metrics, note
 from tacit.version import __version__
+from tacit.wire.responses import ErrorResponse
 
 STOP_S: Final = 20.0
 """How long questions that run may go on when the server stops."""
 
-LOGINS: Final = Places(running=4, running_each=2, waiting=256, waiting_each=32)
+LOGINS: Final = QueueLimits(running=4, running_each=2, waiting=256, waiting_each=32)
 """How many passwords are checked and wait for it, in all and of one address."""
 
 DESCRIPTION: Final = """\
@@ -58,13 +56,13 @@ PAGE: Final = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>ta
 def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     """Return the application that serves a curator's folder."""
     metrics, database = Metrics(), access.database
-    planning = FairThreads(settings.limits.planning_places, "tacit planning")
+    planning = FairThreads(settings.limits.planning_queue, "tacit planning")
     logins = FairThreads(LOGINS, "tacit login")
-    jobs = Jobs(database, Turns(settings.limits.places), metrics, curator.cancel, settings.limits)
+    jobs = Jobs(database, FairQueue(settings.limits.queue), metrics, curator.cancel, settings.limits)
     curator.ledger.quota = quota = AnswerQuota(database, settings.limits)
     oidc = None
     if settings.oidc is not None:
-        from tacit.server.access.oidc import Oidc, OidcSettings
+        from tacit.server.access.logins import Oidc, OidcSettings
 
         oidc = Oidc(OidcSettings.of(settings.oidc), database)
 
@@ -78,6 +76,8 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         if refreshing is not None:
             refreshing.cancel()
         await jobs.close(STOP_S)
+        planning.close()
+        logins.close()
         note("stopped")
 
     app = FastAPI(
@@ -87,7 +87,7 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses={status: {"model": ErrorGiven} for status in failures.DOCUMENTED},
+        responses={status: {"model": ErrorResponse} for status in error_responses.DOCUMENTED},
     )
     app.state.server = Server(
         curator,
@@ -95,9 +95,9 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
         settings,
         database,
         jobs,
-        Releases(database, settings.limits),
+        ReleaseStore(database, settings.limits),
         metrics,
-        Shown(),
+        ReleaseCache(),
         planning,
         logins,
         quota,
@@ -106,9 +106,9 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.add_api_route("/", _page, response_class=HTMLResponse, include_in_schema=False)
-    failures.install(app)
-    app.add_middleware(Watch, metrics=metrics)
-    app.add_middleware(Bodies, settings=settings, require_known=lambda scope: require_known(access, scope))
+    error_responses.install(app)
+    app.add_middleware(RequestLog, metrics=metrics)
+    app.add_middleware(RequestLimits, settings=settings, require_known=lambda scope: require_known(access, scope))
     return app
 
 

@@ -26,9 +26,9 @@ from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from tacit.server.access.throttle import network_of
-from tacit.server.bodies import HEADERS, HEADERS_MAX, headers_too_large
-from tacit.server.failures import CODE_HEADER, document_of, status_of
+from tacit.server.access.passwords import network_of
+from tacit.server.error_responses import CODE_HEADER, document_of, status_of
+from tacit.server.middleware import HEADERS, HEADERS_MAX, headers_too_large
 from tacit.server.settings import Limits
 
 PIPELINED_MAX: Final = 8
@@ -55,7 +55,7 @@ def connections_within(limits: Limits) -> int:
         soft = raised
     if soft == resource.RLIM_INFINITY:
         return limits.connections
-    return max(1, min(limits.connections, soft - min(FILES_KEPT, soft // 2)))
+    return min(limits.connections, soft - min(FILES_KEPT, soft // 2))
 
 
 class Proxies:
@@ -248,7 +248,7 @@ class LimitedProtocol(LimitedConnection, _Base):  # type: ignore[misc]
 
 def _refusal(most: int) -> bytes:
     error = headers_too_large(most)
-    body = json.dumps(document_of(error)).encode()
+    body = json.dumps(document_of(error).model_dump()).encode()
     lines = [
         f"HTTP/1.1 {status_of(error)} Request Header Fields Too Large".encode(),
         b"content-type: application/json",

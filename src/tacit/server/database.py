@@ -15,16 +15,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tacit.ledger.stores.postgres_schema import BEGIN, PostgresSchema, Sentences, placeholders
-from tacit.ledger.stores.sqlite_file import BUSY_TIMEOUT_S, Connect, SqliteFile, Words
-from tacit.privacy.errors import (
-    InvalidInput,
-    LedgerBusy,
-    LedgerCorrupt,
-    LedgerFull,
-    LedgerReadOnly,
-    LedgerUnavailable,
-)
+from tacit.privacy.errors import InvalidInput
+from tacit.storage.connections import ErrorProfile
+from tacit.storage.postgres import BEGIN, PostgresSchema, placeholders
+from tacit.storage.sqlite import BUSY_TIMEOUT_S, Connect, SqliteFile
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Execute: TypeAlias = Callable[[str, Sequence[Any]], Rows]
@@ -35,22 +29,12 @@ MIGRATIONS: Final = Path(__file__).parent / "migrations"
 APPLICATION_ID: Final = 0x74616373  # "tacs"
 DESCRIPTION: Final = "the server's own database"
 
-_WORDS: Final = Words(
-    thing="a server's database",
+_PROFILE: Final = ErrorProfile(
+    noun="server's database",
     undone="nothing was changed",
     closed="nobody is let in",
     doubt="whether the last change was made is not known; look before making it again",
 )
-_SENTENCES: Final[Sentences] = {
-    "23": (LedgerCorrupt, "contradicts itself; restore a backup"),
-    "25": (LedgerReadOnly, "cannot be written, so nobody is let in; name the primary server"),
-    "42": (LedgerUnavailable, "refuses a statement; check that its user owns the schema"),
-    "53": (LedgerFull, "has no space or no connection left: nothing was changed; free some and ask again"),
-    "55": (LedgerBusy, "was used by others for longer than the time limit: nothing was changed; ask again"),
-    "57": (LedgerUnavailable, "stopped the statement; ask again"),
-    "XX": (LedgerCorrupt, "reports damaged data; nobody is let in until a backup is restored"),
-    "": (LedgerUnavailable, "cannot be reached; check that it runs and that its address is right"),
-}
 _TAKE_TURN: Final = "SELECT only_row FROM turn FOR UPDATE"
 
 
@@ -84,7 +68,7 @@ class SqliteDatabase(SqliteFile, Database):
     ) -> None:
         super().__init__(
             folder / FILE_NAME,
-            _WORDS,
+            _PROFILE,
             APPLICATION_ID,
             MIGRATIONS / "sqlite",
             description=DESCRIPTION,
@@ -108,7 +92,7 @@ class PostgresDatabase(PostgresSchema, Database):
         super().__init__(
             connection_string,
             schema,
-            _SENTENCES,
+            _PROFILE,
             MIGRATIONS / "postgres",
             description=DESCRIPTION,
             lock_timeout_s=lock_timeout_s,

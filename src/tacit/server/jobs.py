@@ -5,6 +5,9 @@ show and cancel, because jobs are rows in the server's database. The process tha
 it is alive; a job whose process has died is `lost`, and asking the same question with the same key again finishes it
 without a second charge.
 
+The outcome of a run is held back before it is committed (`pipeline.holding_outcomes`), so that no preview, repetition,
+list of releases or record of the ledger shows earlier than the answer itself that the run has ended.
+
 What a job shows of its progress is how much of its class of time has passed, never what the engine says, which depends
 on the rows.
 """
@@ -21,15 +24,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tacit.curator.pipeline import RUN_FAILED
+from pydantic import BaseModel
+
+from tacit.ledger.permits import time_of
+from tacit.pipeline import RUN_FAILED, holding_outcomes
 from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 from tacit.server.database import Database
-from tacit.server.failures import document_of, unforeseen
-from tacit.server.metrics import Metrics
+from tacit.server.error_responses import document_of, unforeseen
+from tacit.server.fair_queue import FairQueue
 from tacit.server.quotas import Pruning
+from tacit.server.response_padding import ResponseClock
 from tacit.server.settings import Limits
-from tacit.server.timing import Clock
-from tacit.server.turns import Turns
+from tacit.server.telemetry import Metrics
+from tacit.wire.responses import JobResponse, ReleaseResponse, StatisticResponse
 
 BEAT_S: Final = 0.5
 LOST_AFTER_S: Final = 15.0
@@ -37,12 +44,12 @@ KEPT_S: Final = 24 * 3600.0
 """How long a job is shown after it has ended, if there is room; its answer stays among the releases."""
 SHOWN_MAX: Final = 200
 
-Document = dict[str, Any]
-Work = Callable[[], Document]
+Answer = ReleaseResponse | StatisticResponse
+Work = Callable[[], Answer]
 
 
 @dataclass(eq=False)
-class Running:
+class RunningJob:
     """A question between its request and its answer."""
 
     person: str
@@ -52,11 +59,20 @@ class Running:
     thread: int | None = None
     is_cancelled: bool = False
     is_job: bool = False
-    clock: Clock | None = None
-    task: asyncio.Task[Document] | None = None
+    clock: ResponseClock | None = None
+    task: asyncio.Task[Answer] | None = None
     filing: asyncio.Task[None] | None = None
     same: Hashable = None
     """Equal for requests that ask the same of the same data for the same person; None is equal to no other."""
+    is_late: bool | None = None
+    """Whether the run took longer than its class; None until its outcome was held back."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def hold(self) -> None:
+        """Wait, in the thread of the run, until its outcome may be seen: the end of its class, or of the server."""
+        assert self.clock is not None
+        self.is_late = self.clock.elapsed_s > self.clock.class_s
+        self.stopping.wait(self.clock.wait_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +86,32 @@ class JobRow:
         """Whose job it is."""
         return str(self.row[1])
 
-    def document(self) -> Document:
+    def response(self) -> JobResponse:
         """Return what became of the job."""
-        return _shown(self.row, with_answer=True)
+        return _response(self.row, with_answer=True)
 
 
 class Jobs:
     """The questions of one process, and the jobs of all."""
 
     def __init__(
-        self, database: Database, turns: Turns, metrics: Metrics, stop: Callable[[int], None], limits: Limits
+        self, database: Database, queue: FairQueue, metrics: Metrics, stop: Callable[[int], None], limits: Limits
     ) -> None:
-        self._database, self.turns, self._metrics, self._stop = database, turns, metrics, stop
+        self._database, self.queue, self._metrics, self._stop = database, queue, metrics, stop
         self._pruning = Pruning("jobs", limits)
         self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="tacit question")
-        self._running: set[Running] = set()
+        self._running: set[RunningJob] = set()
         self._process = secrets.token_hex(8)
         self._beating: asyncio.Task[None] | None = None
 
     async def answered(
         self, person: str, work: Work, class_s: float, wait_s: float, same: Hashable = None
-    ) -> Document | str:
-        """Run a question and return its document, or the id of its job if that takes longer than the wait.
+    ) -> Answer | str:
+        """Run a question and return its answer, or the id of its job if that takes longer than the wait.
 
         A request that is the `same` as one under way is not run again, and gets the outcome of that one.
         """
-        running = self._under_way(same) or self._started(Running(person, work, class_s, same=same))
+        running = self._under_way(same) or self._started(RunningJob(person, work, class_s, same=same))
         assert running.task is not None
         done, _ = await asyncio.wait({running.task}, timeout=wait_s)
         if done:
@@ -105,17 +121,17 @@ class Jobs:
         await asyncio.shield(running.filing)
         return running.id
 
-    def _under_way(self, same: Hashable) -> Running | None:
+    def _under_way(self, same: Hashable) -> RunningJob | None:
         found = (one for one in self._running if one.same == same and not one.is_cancelled)
         return None if same is None else next(found, None)
 
-    def _started(self, running: Running) -> Running:
+    def _started(self, running: RunningJob) -> RunningJob:
         running.task = asyncio.create_task(self._run(running))
         self._running.add(running)
         running.task.add_done_callback(lambda _: self._running.discard(running))
         return running
 
-    async def _become_job(self, running: Running) -> None:
+    async def _become_job(self, running: RunningJob) -> None:
         await asyncio.to_thread(self._file, running)
         assert running.task is not None
         if running.task.done():  # between the two: the job is there, and is told how it ended
@@ -125,17 +141,17 @@ class Jobs:
             if self._beating is None or self._beating.done():
                 self._beating = asyncio.create_task(self._beat())
 
-    async def _run(self, running: Running) -> Document:
-        async with self.turns.turn(running.person):
-            running.clock = clock = Clock(time.monotonic(), running.class_s)
+    async def _run(self, running: RunningJob) -> Answer:
+        async with self.queue.turn(running.person):
+            running.clock = clock = ResponseClock(time.monotonic(), running.class_s)
             loop = asyncio.get_running_loop()
             try:
                 return await loop.run_in_executor(self._threads, _begun, running)
             finally:
-                if await clock.strike():
+                if await clock.wait() if running.is_late is None else running.is_late:
                     self._metrics.late.inc()
 
-    def _file(self, running: Running) -> None:
+    def _file(self, running: RunningJob) -> None:
         """Write that a question has become a job, and forget the oldest that have ended."""
         running.is_job, now_us = True, _now_us()
         self._database.write(
@@ -147,20 +163,21 @@ class Jobs:
             ("DELETE FROM jobs WHERE changed_at_us < ?", (now_us - int(KEPT_S * 1e6),)),
         )
 
-    def _ended(self, running: Running) -> None:
+    def _ended(self, running: RunningJob) -> None:
         asyncio.get_running_loop().run_in_executor(None, self._end, running)
 
-    def _end(self, running: Running) -> None:
+    def _end(self, running: RunningJob) -> None:
         """Write how a job ended."""
         task = running.task
         if task is None or task.cancelled():
-            state, document = "cancelled", document_of(_cancelled())
+            state = "cancelled"
+            document: BaseModel = document_of(_cancelled())
         elif (error := task.exception()) is None:
             state, document = "done", task.result()
         else:
             state = "cancelled" if isinstance(error, Cancelled) else "failed"
             document = document_of(error) if isinstance(error, TacitError) else unforeseen(error)
-        text = json.dumps(document)
+        text = json.dumps(document.model_dump())
         with self._database.transaction() as execute:
             execute(
                 "UPDATE jobs SET state = ?, changed_at_us = ?, document = ?, bytes = ? WHERE id = ?",
@@ -189,7 +206,7 @@ class Jobs:
         )
         return {row[0] for row in rows}
 
-    def _cancel(self, running: Running, *, at_once: bool = False) -> None:
+    def _cancel(self, running: RunningJob, *, at_once: bool = False) -> None:
         """Stop a question at the end of the class of time that it is in; one that waits for its turn, now.
 
         Whether it ended before it was cancelled then tells no more than the class in which it ended.
@@ -199,19 +216,20 @@ class Jobs:
             if running.task is not None:
                 running.task.cancel()  # it still waits for its turn, and nothing is charged
         elif at_once:
+            running.stopping.set()
             self._interrupt(running)
         else:
             asyncio.get_running_loop().call_later(running.clock.wait_s, self._interrupt, running)
 
-    def _interrupt(self, running: Running) -> None:
+    def _interrupt(self, running: RunningJob) -> None:
         if running.thread is not None:
             self._stop(running.thread)
 
-    def shown(self, person: str | None) -> list[Document]:
+    def listed(self, person: str | None) -> list[JobResponse]:
         """Return jobs, the newest first, of one person or of all."""
         where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
         rows = self._database.read(f"{_SELECT}{where} ORDER BY asked_at_us DESC LIMIT {SHOWN_MAX}", values)
-        return [_shown(row, with_answer=False) for row in rows]
+        return [_response(row, with_answer=False) for row in rows]
 
     def find(self, job: str) -> JobRow | None:
         """Return a job, or None if there is none by this name."""
@@ -238,42 +256,34 @@ class Jobs:
 _SELECT: Final = "SELECT id, person, state, asked_at_us, changed_at_us, expected_s, document FROM jobs"
 
 
-def _begun(running: Running) -> Document:
+def _begun(running: RunningJob) -> Answer:
     """Do the work of a question in this thread."""
     running.thread = threading.get_ident()
     try:
-        return running.work()
+        with holding_outcomes(running.hold):
+            return running.work()
     except TimedOut:  # the limit is the server's, and nothing tells it apart from another failure
         raise EngineFailed(RUN_FAILED) from None
     finally:
         running.thread = None
 
 
-def _shown(row: tuple[Any, ...], *, with_answer: bool) -> Document:
+def _response(row: tuple[Any, ...], *, with_answer: bool) -> JobResponse:
     job, _, state, asked_at_us, changed_at_us, expected_s, document = row
     now_us = _now_us()
     if state == "running" and now_us - changed_at_us > LOST_AFTER_S * 1e6:
         state = "lost"
     until_us = now_us if state == "running" else changed_at_us
-    found: Document = {
-        "id": job,
-        "state": state,
-        "asked_at": _moment(asked_at_us),
-        "elapsed_s": round((until_us - asked_at_us) / 1e6, 1),
-        "expected_s": expected_s,
-        "release": None,
-        "error": None,
-    }
-    if with_answer and document is not None:
-        content = json.loads(document)
-        found |= {"error": content["error"]} if "error" in content else {"release": content}
-    return found
-
-
-def _moment(at_us: int) -> str:
-    from tacit.ledger.permits import time_of
-
-    return time_of(at_us).isoformat()
+    content = json.loads(document) if with_answer and document is not None else {}
+    return JobResponse(
+        id=job,
+        state=state,
+        asked_at=time_of(asked_at_us),
+        elapsed_s=round((until_us - asked_at_us) / 1e6, 1),
+        expected_s=expected_s,
+        release=content if content and "error" not in content else None,
+        error=content.get("error"),
+    )
 
 
 def _now_us() -> int:

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from tacit.curator import Curator
 from tacit.privacy.errors import InvalidInput, UnsafeBind
-from tacit.server import logs
+from tacit.server import telemetry
 from tacit.server.access import Access
 from tacit.server.app import STOP_S, create_app
 from tacit.server.database import FILE_NAME, Database, open_database
@@ -80,11 +80,8 @@ def free_port(settings: Settings) -> Settings:
 @contextmanager
 def opened_access(settings: Settings) -> Iterator[Access]:
     """Open who may do what, for a moment."""
-    database = _database(settings)
-    try:
-        yield Access(database)
-    finally:
-        database.close()
+    with closing(Access(_database(settings))) as access:
+        yield access
 
 
 def _database(settings: Settings) -> Database:
@@ -100,16 +97,16 @@ def opened_app(settings: Settings) -> FastAPI:
 
     most = LimitedProtocol.limit(settings.limits, settings.proxies)
     if most < settings.limits.connections:
-        logs.note("connections limited by open files", connections=most, asked=settings.limits.connections)
+        telemetry.note("connections limited by open files", connections=most, asked=settings.limits.connections)
     store = PostgresStore.from_environment() if settings.postgres else None
     with ExitStack() as opened:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             curator = opened.enter_context(Curator(settings.folder, store=store))
         for one in found:
-            logs.note("warning", message=str(one.message))
-        database = opened.enter_context(closing(_database(settings)))
-        app = create_app(curator, Access(database), settings)
+            telemetry.note("warning", message=str(one.message))
+        access = opened.enter_context(closing(Access(_database(settings))))
+        app = create_app(curator, access, settings)
         until_stopped = opened.pop_all()
     inner: Any = app.router.lifespan_context
 
@@ -130,7 +127,7 @@ def tune_interpreter() -> None:
     loaded already is left out of them, and they are made less often. With 40 large previews under way, the 95th
     percentile of `/v1/me` was 240 to 800 ms without this and 40 to 100 ms with it, on two busy cores.
     """
-    import tacit.curator.road
+    import tacit.curator.query_service
     import tacit.stats  # noqa: F401  # loaded for good, so that it is among what is left out
 
     sys.setswitchinterval(SWITCH_S)
@@ -142,7 +139,7 @@ def tune_interpreter() -> None:
 
 def app_from_environment() -> FastAPI:
     """Return the application of a process that was started for requests."""
-    logs.configure()
+    telemetry.configure()
     tune_interpreter()
     return opened_app(Settings.model_validate_json(os.environ[VARIABLE]))
 
@@ -172,7 +169,7 @@ def serve(settings: Settings) -> None:
         "proxy_headers": bool(settings.proxies),
         "forwarded_allow_ips": list(settings.proxies),
     }
-    logs.configure()
+    telemetry.configure()
     with suppress(KeyboardInterrupt):
         if settings.workers == 1:
             tune_interpreter()

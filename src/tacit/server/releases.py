@@ -1,4 +1,4 @@
-"""Answers as documents, kept by their permits so that they can be looked at again; and the same as CSV and Arrow."""
+"""Answers as responses, kept by their permits so that they can be looked at again; and the same as CSV and Arrow."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import io
 import json
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
-from tacit.accounting.bounds import Cost
-from tacit.ledger.permits import cost_to_dict, time_of
+from cachetools import LRUCache
+
+from tacit.accounting.conversions import Cost
+from tacit.ledger.permits import time_of
 from tacit.privacy.errors import TooWide, Unavailable
+from tacit.privacy.tables import Kind
 from tacit.query import Plan, Release
-from tacit.query.sets import sizes
+from tacit.query.grouping_sets import sizes
 from tacit.server.database import Database
 from tacit.server.quotas import Pruning
 from tacit.server.settings import Limits
-from tacit.server.wire import kind_of, written
-
-Document = dict[str, Any]
+from tacit.wire.responses import ColumnResponse, CostResponse, PaidResponse, ReleaseResponse, cost_responses
+from tacit.wire.values import MOMENTS, encode, kind_of
 
 DOCUMENT_BYTES_MAX: Final = 2**24
 """A larger answer is not kept as a document; asked again it comes from the ledger, at no cost."""
@@ -32,8 +33,8 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a text begins that spreadsheets take for a formula."""
 
 
-def release_document(release: Release, level: float, remaining: dict[str, Cost], rows_max: int) -> Document:
-    """Return an answer as it goes over the wire: its first `rows_max` rows, if how many it has was not public.
+def release_response(release: Release, level: float, remaining: Mapping[str, Cost], rows_max: int) -> ReleaseResponse:
+    """Return an answer for the wire: its first `rows_max` rows, if how many it has was not public.
 
     More than that of a public number were refused before the charge (`require_shown`).
     """
@@ -43,23 +44,21 @@ def release_document(release: Release, level: float, remaining: dict[str, Cost],
             f" The server shows {rows_max:,} of {len(release.rows):,} rows; LIMIT and OFFSET show the others at no "
             "further cost."
         )
-    return {
-        "columns": [{"name": name, "kind": kind_of([row[name] for row in rows])} for name in release.columns],
-        "rows": written(rows),
-        "intervals": [
-            {name: written(span) for name, span in row.items()} for row in release.intervals(level)[:rows_max]
-        ],
-        "level": level,
-        "cost": cost_to_dict(release.cost),
-        "remaining": {name: cost_to_dict(cost) for name, cost in remaining.items()},
-        "permit": release.permit.id if release.permit is not None else None,
-        "permits": [permit.id for permit in release.permits],
-        "datasets": list(release.datasets),
-        "counted": release.counted,
-        "warnings": list(release.warnings),
-        "card": card,
-        "simulated": release.simulated,
-    }
+    return ReleaseResponse(
+        columns=[ColumnResponse(name=name, kind=kind_of([row[name] for row in rows])) for name in release.columns],
+        rows=encode(rows),
+        intervals=encode(release.intervals(level)[:rows_max]),
+        level=level,
+        cost=CostResponse.of(release.cost),
+        remaining=cost_responses(remaining),
+        permit=release.permit.id if release.permit is not None else None,
+        permits=[permit.id for permit in release.permits],
+        datasets=list(release.datasets),
+        counted=release.counted,
+        warnings=list(release.warnings),
+        card=card,
+        simulated=release.simulated,
+    )
 
 
 def require_shown(plan: Plan, rows_max: int) -> None:
@@ -78,17 +77,17 @@ def require_shown(plan: Plan, rows_max: int) -> None:
         )
 
 
-def as_csv(document: Document) -> bytes:
+def as_csv(answer: ReleaseResponse) -> bytes:
     """Return the rows of an answer as CSV, with the ends of their intervals in columns of their own.
 
     Texts that a spreadsheet would take for formulas have an apostrophe before them; numbers stay numbers.
     """
     out = io.StringIO()
-    names = [column["name"] for column in document["columns"]]
-    noisy = [name for name in names if any(row.get(name) for row in document["intervals"])]
+    names = [column.name for column in answer.columns]
+    noisy = [name for name in names if any(row.get(name) for row in answer.intervals)]
     writer = csv.writer(out, lineterminator="\r\n")  # with another one, a text that holds \r would not be quoted
     writer.writerow(map(_cell, [*names, *(f"{name}_{end}" for name in noisy for end in ("low", "high"))]))
-    for row, spans in zip(document["rows"], document["intervals"], strict=True):
+    for row, spans in zip(answer.rows, answer.intervals, strict=True):
         ends = [end for name in noisy for end in (spans.get(name) or (None, None))]
         writer.writerow(map(_cell, [*(row[name] for name in names), *ends]))
     return out.getvalue().encode()
@@ -105,67 +104,59 @@ def require_arrow() -> None:
         raise Unavailable("answers as Arrow need pyarrow on the server; ask for JSON or CSV")
 
 
-def as_arrow(document: Document) -> bytes:
+def as_arrow(answer: ReleaseResponse) -> bytes:
     """Return the rows of an answer as a stream of Arrow."""
     import pyarrow as pa
 
     kinds = {
-        "boolean": pa.bool_(),
-        "integer": pa.int64(),
-        "real": pa.float64(),
-        "text": pa.string(),
-        "date": pa.date32(),
-        "time": pa.timestamp("us"),
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.INTEGER: pa.int64(),
+        Kind.REAL: pa.float64(),
+        Kind.TEXT: pa.string(),
+        Kind.DATE: pa.date32(),
+        Kind.TIME: pa.timestamp("us"),
     }
     arrays = {}
-    for column in document["columns"]:
-        values = [row[column["name"]] for row in document["rows"]]
-        kind = kinds[column["kind"]]
-        if column["kind"] in ("date", "time"):
-            arrays[column["name"]] = pa.array(values, pa.string()).cast(kind)
-        else:
-            arrays[column["name"]] = pa.array(values, kind)
+    for column in answer.columns:
+        values, kind = [row[column.name] for row in answer.rows], kinds[column.kind]
+        is_text = column.kind in MOMENTS
+        arrays[column.name] = pa.array(values, pa.string()).cast(kind) if is_text else pa.array(values, kind)
     table, sink = pa.table(arrays), io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue()
 
 
-class Shown:
-    """Documents of answers that were shown last, so that showing one again takes no computing."""
+class ReleaseCache:
+    """Answers that were shown last, so that showing one again takes no computing."""
 
     def __init__(self, most: int = 512) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._documents: OrderedDict[Hashable, Document] = OrderedDict()
+        self._lock = threading.Lock()
+        self._answers: LRUCache[Hashable, ReleaseResponse] = LRUCache(most)
 
-    def get(self, key: Hashable) -> Document | None:
-        """Return a document that was shown before."""
+    def get(self, key: Hashable) -> ReleaseResponse | None:
+        """Return an answer that was shown before."""
         with self._lock:
-            if key in self._documents:
-                self._documents.move_to_end(key)
-            return self._documents.get(key)
+            return self._answers.get(key)
 
-    def put(self, key: Hashable, document: Document) -> None:
-        """Remember a document, unless it is large."""
-        if len(document["rows"]) > SHOWN_ROWS_MAX:
-            return
-        with self._lock:
-            self._documents[key] = document
-            while len(self._documents) > self._most:
-                self._documents.popitem(last=False)
+    def put(self, key: Hashable, answer: ReleaseResponse) -> None:
+        """Remember an answer, unless it is large."""
+        if len(answer.rows) <= SHOWN_ROWS_MAX:
+            with self._lock:
+                self._answers[key] = answer
 
 
-class Releases:
-    """The documents of answers that were paid for here."""
+class ReleaseStore:
+    """The answers that were paid for here, in the server's database."""
 
     def __init__(self, database: Database, limits: Limits) -> None:
         self._database, self._pruning = database, Pruning("releases", limits)
 
-    def keep(self, person: str, document: Document) -> None:
+    def keep(self, person: str, answer: ReleaseResponse) -> None:
         """Keep an answer under its permit; where room runs out, the oldest go."""
-        if document["permit"] is None or len(text := json.dumps(document)) > DOCUMENT_BYTES_MAX:
+        if answer.permit is None or len(text := json.dumps(answer.model_dump())) > DOCUMENT_BYTES_MAX:
             return
-        row = (document["permit"], person, json.dumps(document["datasets"]), time.time_ns() // 1000, text, len(text))
+        row = (answer.permit, person, json.dumps(answer.datasets), time.time_ns() // 1000, text, len(text))
         with self._database.transaction() as execute:
             execute(
                 "INSERT INTO releases (permit, person, datasets, asked_at_us, document, bytes) "
@@ -179,13 +170,13 @@ class Releases:
         rows = self._database.read("SELECT person, datasets FROM releases WHERE permit = ?", (permit,))
         return (rows[0][0], json.loads(rows[0][1])) if rows else None
 
-    def find(self, permit: str) -> Document | None:
-        """Return the document of an answer, or None if it is not kept."""
+    def find(self, permit: str) -> ReleaseResponse | None:
+        """Return an answer, or None if it is not kept."""
         rows = self._database.read("SELECT document FROM releases WHERE permit = ?", (permit,))
-        return dict(json.loads(rows[0][0])) if rows else None
+        return ReleaseResponse.model_validate(json.loads(rows[0][0])) if rows else None
 
-    def listed(self, person: str | None, limit: int) -> list[tuple[list[str], Document]]:
-        """Return which answers were paid for, the newest first, each with its data sets; the answers are left out."""
+    def listed(self, person: str | None, limit: int) -> list[PaidResponse]:
+        """Return which answers were paid for, the newest first; the answers are left out."""
         where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
         rows = self._database.read(
             f"SELECT permit, person, datasets, asked_at_us, document FROM releases{where} "
@@ -195,14 +186,14 @@ class Releases:
         return [_listed(row) for row in rows]
 
 
-def _listed(row: Sequence[Any]) -> tuple[list[str], Document]:
+def _listed(row: Sequence[Any]) -> PaidResponse:
     permit, person, datasets, asked_at_us, text = row
     document = json.loads(text)
-    return json.loads(datasets), {
-        "permit": permit,
-        "person": person,
-        "datasets": json.loads(datasets),
-        "asked_at": time_of(asked_at_us).isoformat(),
-        "cost": document["cost"],
-        "card": document["card"],
-    }
+    return PaidResponse(
+        permit=permit,
+        person=person,
+        datasets=json.loads(datasets),
+        asked_at=time_of(asked_at_us),
+        cost=document["cost"],
+        card=document["card"],
+    )

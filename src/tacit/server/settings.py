@@ -2,7 +2,10 @@
 
 Three places say it, each stronger than the one before: `server.toml` in the curator's folder, variables of the
 environment (`TACIT_PORT` for `port`, `TACIT_LIMITS__BODY_BYTES` for `limits.body_bytes`), and the flags of `tacit
-serve`. Secrets are never among the settings: databases are named by places (`env:NAME`, `service:NAME`) that hold them.
+serve`. Every setting but `folder` has a variable: lists are separated by commas, and `oidc` is a JSON object. Other
+variables that begin with `TACIT_` are refused, unless they are in `OTHER_VARIABLES`.
+
+Secrets are never among the settings: databases are named by places (`env:NAME`, `service:NAME`) that hold them.
 """
 
 from __future__ import annotations
@@ -11,18 +14,25 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput
-from tacit.server.turns import Places
+from tacit.server.fair_queue import QueueLimits
 
 FILE: Final = "server.toml"
 PREFIX: Final = "TACIT_"
 PORT: Final = 8321
-KNOWN: Final = ("HOST", "PORT", "WORKERS", "CERTIFICATE", "KEY", "TIMING_CLASS_S", "REFRESH_S")
-"""The settings that a variable of the environment can give, beside those of the limits."""
+OTHER_VARIABLES: Final = frozenset(
+    {
+        *("TACIT_LEDGER_POSTGRES", "TACIT_OIDC_CLIENT_SECRET", "TACIT_SERVER", "TACIT_SERVING", "TACIT_TOKEN"),
+        *("TACIT_CASES", "TACIT_CLUSTER", "TACIT_DATA", "TACIT_TEST_ADDRESS", "TACIT_TPCH_ENGINES"),  # tests and bench
+        *("TACIT_TPCH_SCALES", "TACIT_UPDATE_FIXTURES"),
+    }
+)
+"""Variables that are read elsewhere, and are no settings."""
 
 
 class _Strict(BaseModel):
@@ -61,14 +71,14 @@ class Limits(_Strict):
     """How many rows one answer shows at most."""
 
     @property
-    def places(self) -> Places:
+    def queue(self) -> QueueLimits:
         """How many questions run and wait."""
-        return Places(self.running, self.running_each, self.waiting, self.waiting_each)
+        return QueueLimits(self.running, self.running_each, self.waiting, self.waiting_each)
 
     @property
-    def planning_places(self) -> Places:
+    def planning_queue(self) -> QueueLimits:
         """How many questions are planned and wait for it."""
-        return Places(self.planning, self.planning_each, self.waiting, self.waiting_each)
+        return QueueLimits(self.planning, self.planning_each, self.waiting, self.waiting_each)
 
 
 class Settings(_Strict):
@@ -124,14 +134,10 @@ class Settings(_Strict):
 def settings_of(folder: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
     """Return the settings of a folder's server: its file, then the environment, then the flags that were given."""
     found = _from_file(folder / FILE)
-    for name, value in (environment if environment is not None else os.environ).items():
-        if not name.startswith(PREFIX):
-            continue
-        part = name.removeprefix(PREFIX)
-        if part.startswith("LIMITS__"):
-            found.setdefault("limits", {})[part.removeprefix("LIMITS__").lower()] = value
-        elif part in KNOWN:
-            found[part.lower()] = value
+    given, limits = _from_environment(os.environ if environment is None else environment)
+    found |= given
+    if isinstance(in_file := found.setdefault("limits", {}), dict):
+        in_file.update(limits)
     found |= {name: value for name, value in flags.items() if value is not None}
     if isinstance(found.get("oidc"), Mapping) and "client_secret" in found["oidc"]:
         raise InvalidInput(
@@ -148,6 +154,37 @@ def _from_file(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}", name="settings") from None
+
+
+def _from_environment(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings that variables give, and the limits; numbers stay texts, which pydantic reads."""
+    found: dict[str, Any] = {}
+    limits: dict[str, str] = {}
+    known = Settings.model_fields.keys() - {"folder", "limits"}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name.startswith("limits__"):
+            limits[name.removeprefix("limits__")] = text
+        elif name not in known:
+            accepted = ", ".join(PREFIX + one.upper() for one in sorted(known))
+            raise InvalidInput(
+                f"{variable} is no setting of tacit serve; there are {accepted} and {PREFIX}LIMITS__*", name=variable
+            )
+        elif name == "oidc":
+            found[name] = _object(variable, text)
+        else:
+            is_list = get_origin(Settings.model_fields[name].annotation) is tuple
+            found[name] = [one.strip() for one in text.split(",") if one.strip()] if is_list else text
+    return found, limits
+
+
+def _object(variable: str, text: str) -> Any:
+    try:
+        return strict_json.loads(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{variable} takes a JSON object: {error.message}", name=variable) from None
 
 
 def _unusable(error: ValidationError | TypeError) -> InvalidInput:

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from tacit.ledger.work import system_clock
+from tacit.ledger.transactions import system_clock
 from tacit.privacy.errors import Forged, NotKnown, NotPermitted, Throttled
-from tacit.server.access import browsers
+from tacit.server.access import logins
 from tacit.server.access.audit import DONE, Audit, AuditRecord, shown_stranger
-from tacit.server.access.browsers import Browsers, NewSession
-from tacit.server.access.hashing import PASSWORD_LENGTH_MAX, Hasher
+from tacit.server.access.logins import Browsers, NewSession
+from tacit.server.access.passwords import PASSWORD_LENGTH_MAX, Hasher, Throttle, address_key, guess_key
 from tacit.server.access.people import People, Person, require_active
 from tacit.server.access.roles import Action, Actor, Grant, Resource, Role, may
-from tacit.server.access.throttle import Throttle, address_key, guess_key
 from tacit.server.access.tokens import NewToken, Token, Tokens
 from tacit.server.database import Database
 
@@ -48,6 +47,11 @@ class Access:
         """Where all of it lies."""
         return self._database
 
+    def close(self) -> None:
+        """End the threads that hash passwords, and close the database."""
+        self._hasher.close()
+        self._database.close()
+
     @property
     def is_empty(self) -> bool:
         """Whether nobody was added yet."""
@@ -68,7 +72,7 @@ class Access:
         self._people.add(name, password, by, address, is_demo=is_demo)
 
     def set_password(self, name: str, password: str, *, by: str = "", address: str = "") -> None:
-        """Give somebody a new password; whoever is logged in under the old one is logged out."""
+        """Set a new password for a person, who is logged out everywhere."""
         self._people.set_password(name, password, by, address)
 
     def remove_person(self, name: str, *, by: str = "", address: str = "") -> None:
@@ -84,7 +88,7 @@ class Access:
         return self._people.one(name)
 
     def grant(self, name: str, grant: Grant, *, by: str = "", address: str = "") -> None:
-        """Give somebody a role."""
+        """Give a person a role."""
         self._people.grant(name, grant, by, address)
 
     def withdraw(self, name: str, grant: Grant, *, by: str = "", address: str = "") -> None:
@@ -160,7 +164,7 @@ class Access:
 
     def csrf_of(self, text: str) -> str:
         """Return the CSRF token that goes with a cookie, to be shown on a page again."""
-        return browsers.csrf_of(text)
+        return logins.csrf_of(text)
 
     def actor_of_token(self, text: str, address: str = "") -> Actor:
         """Return whom a token stands for; NotKnown if it is unknown, revoked or expired."""
@@ -177,7 +181,7 @@ class Access:
     def check_csrf(self, actor: Actor, text: str | None, address: str = "") -> None:
         """Refuse a browser's request that no page of its own session made; Forged."""
         try:
-            browsers.check_csrf(actor, text)
+            logins.check_csrf(actor, text)
         except Forged as error:
             self._audit.note(actor.name, "session.use", Resource(person=actor.name), error.code, address)
             raise

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tacit.ledger.permits import time_of
-from tacit.server.access.hashing import sha256
+from tacit.server.access.passwords import sha256
 from tacit.server.access.roles import Resource
 from tacit.server.database import Database, Execute
 

@@ -2,7 +2,7 @@
 
 Promise: somebody who was removed has no rights from that moment on, and their name is not given to another, for answers
 and charges of the past carry it; the last owner stays. Passwords have at least 12 characters and are stored as argon2id
-hashes. Not here: what a role may do (`roles`) and how somebody proves who they are (`tokens`, `browsers`).
+hashes. Not here: what a role may do (`roles`) and how somebody proves who they are (`tokens`, `logins`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 from tacit.ledger.permits import time_of
 from tacit.privacy.errors import InvalidInput, NameTaken, NotPermitted, TooLarge, UnknownName, WrongType
 from tacit.server.access.audit import DONE, Audit
-from tacit.server.access.hashing import PASSWORD_LENGTH_MAX, Hasher
+from tacit.server.access.passwords import PASSWORD_LENGTH_MAX, Hasher
 from tacit.server.access.roles import Action, Grant, Resource, Role
 from tacit.server.database import Database, Execute
 

@@ -17,7 +17,7 @@ from tacit.privacy.errors import InvalidInput
 
 
 class Role(StrEnum):
-    """What somebody is to the data."""
+    """Roles that a grant gives."""
 
     OWNER = "owner"
     CURATOR = "curator"
@@ -107,7 +107,7 @@ class Actor:
     limit: Limit | None = None
 
 
-class Kind(Enum):
+class GrantScope(Enum):
     """What a grant must cover to count."""
 
     PLACE = auto()
@@ -132,10 +132,10 @@ class Reach(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PermissionRule:
     """One row of the table."""
 
-    kind: Kind
+    kind: GrantScope
     reach: Mapping[Role, Reach]
     of_part: Reach | None = None
     """Whose resources of a whole data set a grant on one of its tables reaches; none where nothing stands here."""
@@ -147,28 +147,30 @@ class Rule:
 _ALL, _OWN, _NOT_OTHERS = Reach.ALL, Reach.OWN, Reach.NOT_OTHERS
 _O, _C, _A, _U = Role.OWNER, Role.CURATOR, Role.ANALYST, Role.AUDITOR
 
-RULES: Final[Mapping[Action, Rule]] = {
-    Action.CATALOG_READ: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
-    Action.CATALOG_WRITE: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL}),
-    Action.BUDGET_READ: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL, _A: _NOT_OTHERS, _U: _ALL}, of_part=_NOT_OTHERS),
-    Action.BUDGET_WRITE: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL}),
-    Action.QUESTION_PREVIEW: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL, _A: _ALL}),
-    Action.QUESTION_ASK: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL, _A: _ALL}),
-    Action.REQUEST_FILE: Rule(Kind.PLACE, {_A: _NOT_OTHERS}, of_part=_NOT_OTHERS),
-    Action.REQUEST_READ: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL, _A: _OWN, _U: _ALL}, of_part=_OWN),
-    Action.REQUEST_DECIDE: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL}, never_own=True),
-    Action.RELEASE_READ: Rule(Kind.PLACE, {_O: _ALL, _C: _ALL, _A: _OWN}, of_part=_OWN),
-    Action.LEDGER_READ: Rule(Kind.EVERYTHING, {_O: _ALL, _U: _ALL}),
-    Action.LEDGER_EXPORT: Rule(Kind.EVERYTHING, {_O: _ALL}),
-    Action.AUDIT_READ: Rule(Kind.EVERYTHING, {_O: _ALL, _U: _ALL}),
-    Action.PEOPLE_READ: Rule(Kind.EVERYTHING, {_O: _ALL}),
-    Action.PEOPLE_WRITE: Rule(Kind.EVERYTHING, {_O: _ALL}),
-    Action.TOKEN_READ: Rule(Kind.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN, _U: _OWN}),
-    Action.TOKEN_WRITE: Rule(Kind.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN, _U: _OWN}),
-    Action.JOB_READ: Rule(Kind.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
-    Action.JOB_CANCEL: Rule(Kind.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
-    Action.METRICS_READ: Rule(Kind.EVERYTHING, {_O: _ALL, _U: _ALL}),
-    Action.SERVER_READ: Rule(Kind.NOBODY, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
+RULES: Final[Mapping[Action, PermissionRule]] = {
+    Action.CATALOG_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
+    Action.CATALOG_WRITE: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL}),
+    Action.BUDGET_READ: PermissionRule(
+        GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _NOT_OTHERS, _U: _ALL}, of_part=_NOT_OTHERS
+    ),
+    Action.BUDGET_WRITE: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL}),
+    Action.QUESTION_PREVIEW: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _ALL}),
+    Action.QUESTION_ASK: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _ALL}),
+    Action.REQUEST_FILE: PermissionRule(GrantScope.PLACE, {_A: _NOT_OTHERS}, of_part=_NOT_OTHERS),
+    Action.REQUEST_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _OWN, _U: _ALL}, of_part=_OWN),
+    Action.REQUEST_DECIDE: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL}, never_own=True),
+    Action.RELEASE_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _OWN}, of_part=_OWN),
+    Action.LEDGER_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),
+    Action.LEDGER_EXPORT: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL}),
+    Action.AUDIT_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),
+    Action.PEOPLE_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL}),
+    Action.PEOPLE_WRITE: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL}),
+    Action.TOKEN_READ: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN, _U: _OWN}),
+    Action.TOKEN_WRITE: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN, _U: _OWN}),
+    Action.JOB_READ: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
+    Action.JOB_CANCEL: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
+    Action.METRICS_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),
+    Action.SERVER_READ: PermissionRule(GrantScope.NOBODY, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
 }
 
 UNLIMITED_ONLY: Final = frozenset({Action.TOKEN_WRITE})
@@ -178,7 +180,7 @@ UNLIMITED_ONLY: Final = frozenset({Action.TOKEN_WRITE})
 def may(actor: Actor, action: Action, resource: Resource) -> bool:
     """Say whether an actor may do this to that; every door of the server asks here."""
     rule = RULES[action]
-    if rule.kind is Kind.NOBODY:
+    if rule.kind is GrantScope.NOBODY:
         return True
     if rule.never_own and resource.person in (None, actor.name):
         return False  # whose it is must be known, or it could be one's own
@@ -192,16 +194,16 @@ def may(actor: Actor, action: Action, resource: Resource) -> bool:
     return action not in UNLIMITED_ONLY and any(_allows(rule, actor.name, scope, resource) for scope in limits)
 
 
-def _allows(rule: Rule, name: str, scope: tuple[Role, str | None, str | None], resource: Resource) -> bool:
+def _allows(rule: PermissionRule, name: str, scope: tuple[Role, str | None, str | None], resource: Resource) -> bool:
     """Say whether a role on a scope is enough."""
     role, dataset, table = scope
     reach = rule.reach.get(role)
     if reach is None:
         return False
     if dataset is not None:
-        if rule.kind is Kind.EVERYTHING:
+        if rule.kind is GrantScope.EVERYTHING:
             return False
-        if rule.kind is Kind.PERSON:
+        if rule.kind is GrantScope.PERSON:
             # other people's things may be of any data set, so a role on one of them reaches only one's own
             return resource.dataset in (None, dataset) and resource.person == name
         if dataset != resource.dataset:

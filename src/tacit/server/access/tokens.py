@@ -21,15 +21,15 @@ from tacit.ledger.permits import time_of
 from tacit.privacy import texts
 from tacit.privacy.errors import (
     InvalidInput,
-    LedgerUnavailable,
     NotKnown,
     OutOfRange,
+    StorageUnavailable,
     TooLarge,
     UnknownName,
     WrongType,
 )
 from tacit.server.access.audit import DONE, Audit
-from tacit.server.access.hashing import sha256
+from tacit.server.access.passwords import sha256
 from tacit.server.access.people import grants_of, is_name, require_active
 from tacit.server.access.roles import Action, Actor, Limit, Resource, Role
 from tacit.server.database import Database
@@ -176,7 +176,7 @@ class Tokens:
     def _note_use(self, token_id: str, now: int) -> None:
         earlier = now - USE_NOTED_EVERY_US
         noted = "UPDATE tokens SET used_at_us = ? WHERE id = ? AND (used_at_us IS NULL OR used_at_us <= ?)"
-        with suppress(LedgerUnavailable):  # when a token was used last is good to know, and no reason to fail
+        with suppress(StorageUnavailable):  # when a token was used last is good to know, and no reason to fail
             self._database.write((noted, (now, token_id, earlier)))
 
     def _refuse(self, token_id: str, person: str, address: str) -> NoReturn:

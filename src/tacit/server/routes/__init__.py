@@ -1,37 +1,16 @@
-"""One module for each kind of resource; each has a `router`, and all of them stand in ROUTERS."""
+"""The routes: SQL, statistics, tables, budgets, accounts and operations; each module has a `router`."""
 
 from typing import Final
 
 from fastapi import APIRouter
 
-from tacit.server.routes import (
-    audit,
-    budgets,
-    health,
-    jobs,
-    ledger,
-    logins,
-    people,
-    questions,
-    releases,
-    requests,
-    statistics,
-    tables,
-    tokens,
-)
+from tacit.server.routes import accounts, budgets, operations, queries, statistics, tables
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
-    health.router,
-    logins.router,
-    people.router,
-    tokens.router,
+    operations.router,
+    accounts.router,
     tables.router,
     budgets.router,
-    questions.router,
+    queries.router,
     statistics.router,
-    requests.router,
-    releases.router,
-    jobs.router,
-    ledger.router,
-    audit.router,
 )

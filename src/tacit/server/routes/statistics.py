@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import inspect
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Response
 
 from tacit import stats
-from tacit.accounting.bounds import Cost
-from tacit.curator.statistics import PlannedStatistic, PlanningTable
-from tacit.ledger.answer_size import REAL_BYTES, require_keepable
-from tacit.ledger.permits import cost_to_dict
-from tacit.privacy.errors import InvalidInput, TooLarge, TooWide
+from tacit.accounting.conversions import Cost
+from tacit.ledger.permits import REAL_BYTES, require_keepable
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
-from tacit.server.asking import Key, own_key, remaining, sameness
-from tacit.server.documents import Accepted, AnswerGiven, StatisticAsked
-from tacit.server.place import Caller, Who
-from tacit.server.timing import class_of_statistic
-from tacit.server.wire import DEPTH_MAX, read, written
-from tacit.stats.asking import Asked
-from tacit.stats.plan import Plan
+from tacit.server.context import Caller, Who
+from tacit.server.error_responses import AsciiJSONResponse
+from tacit.server.query_requests import Key, accepted, more_like_this, own_key, remaining, sameness, wait_s
+from tacit.server.response_padding import class_of
+from tacit.stats.preparation import Asked
+from tacit.stats.statistic import StatisticPlan
+from tacit.wire.requests import StatisticRequest
+from tacit.wire.responses import (
+    AcceptedResponse,
+    CostResponse,
+    PlanLine,
+    PreviewResponse,
+    StatisticResponse,
+    cost_responses,
+)
+from tacit.wire.values import decode, encode
 
 router = APIRouter(prefix="/v1", tags=["statistics"])
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     name: getattr(stats, name)
     for name in stats.__all__
-    if inspect.isfunction(getattr(stats, name)) and name != "workload"
+    if inspect.isfunction(getattr(stats, name)) and name not in ("prepare", "preview", "workload")
 }
-"""All but the one whose workloads are objects of the caller's process."""
+"""The statistics but for the one whose workloads are objects of the caller's process."""
 
-COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s"}
+COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s", "progress"}
 """What callers can say of any statistic; not who pays, whose rows they are, and how long it may run.
 
 The key is a header, as for questions.
@@ -46,27 +53,59 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 @router.post(
     "/statistics",
-    response_model=AnswerGiven,
-    responses={202: {"model": Accepted, "description": "It takes longer; look for the answer under the job."}},
+    response_model=StatisticResponse,
+    responses={202: {"model": AcceptedResponse, "description": "It takes longer; look for the answer under the job."}},
 )
-async def ask(who: Who, statistic: StatisticAsked, key: Key = None) -> Response:
+async def ask(who: Who, statistic: StatisticRequest, key: Key = None) -> Response:
     """Compute a statistic of one table privately, and charge it to the budget of its data set.
 
     The same statistic again is answered from what was released, at no cost.
     """
     server = who.server
     (work, class_s), same = await who.planned(lambda: (_planned(who, statistic, key), sameness(who, statistic)))
-    limits = server.settings.limits
-    wait_s = limits.wait_s if statistic.wait_s is None else min(statistic.wait_s, limits.wait_s)
-    found = await server.jobs.answered(who.name, work, class_s, wait_s, same)
+    found = await server.jobs.answered(who.name, work, class_s, wait_s(who, statistic), same)
     if isinstance(found, str):
-        return Response(json.dumps({"job": found}), 202, {"Location": f"/v1/jobs/{found}"}, "application/json")
-    server.metrics.released.labels("yes" if found["permit"] else "no").inc()
-    return Response(json.dumps(found, allow_nan=False), 200, None, "application/json")
+        return accepted(found)
+    server.metrics.released.labels("yes" if found.permit else "no").inc()
+    return AsciiJSONResponse(found.model_dump())
 
 
-def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> tuple[Callable[[], dict[str, Any]], float]:
+@router.post("/statistics/preview")
+async def preview(who: Who, statistic: StatisticRequest) -> PreviewResponse:
+    """Say exactly what a statistic would cost; spends nothing."""
+    return await who.planned(lambda: _preview(who, statistic))
+
+
+def _preview(who: Caller, statistic: StatisticRequest) -> PreviewResponse:
+    found = _prepared(who, statistic, None, Action.QUESTION_PREVIEW)[0].preview()
+    return PreviewResponse(
+        cost=CostResponse.of(found),
+        widths={},
+        is_released=found.is_released,
+        lines=[PlanLine(label="plan", text=line) for line in found.lines],
+        remaining=cost_responses(found.remaining),
+        fits=found.fits,
+        refusal=found.refusal,
+        more_like_this=more_like_this(found, found.remaining),
+    )
+
+
+def _planned(
+    who: Caller, statistic: StatisticRequest, key: str | None
+) -> tuple[Callable[[], StatisticResponse], float]:
     """Plan a statistic, and return what is still to be done and in which class of time; nothing is charged."""
+    planned, datasets = _prepared(who, statistic, key, Action.QUESTION_ASK)
+
+    def work() -> StatisticResponse:
+        return _response(planned.release(), statistic.level, remaining(who, datasets))
+
+    return work, class_of(planned.statistic.work, who.server.settings.timing_class_s)
+
+
+def _prepared(
+    who: Caller, statistic: StatisticRequest, key: str | None, action: Action
+) -> tuple[stats.PreparedStatistic, dict[str, None]]:
+    """Plan a statistic of tables on which the caller may do `action`, and return its data sets beside it."""
     who.require(Action.SERVER_READ)
     function = FUNCTIONS.get(statistic.function)
     if function is None:
@@ -83,7 +122,7 @@ def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> tuple[C
             raise InvalidInput(f"{statistic.function} has no argument {name}", name=name)
     _check_given(function, statistic)
     datasets: dict[str, None] = {}
-    arguments = {name: _read(who, value, datasets) for name, value in statistic.arguments.items()}
+    arguments = _arguments(who, statistic, datasets, action)
     if not datasets:
         raise InvalidInput(
             'a statistic is about columns of a table: {"table": "visits", "column": "age"}', name="arguments"
@@ -94,17 +133,12 @@ def _planned(who: Caller, statistic: StatisticAsked, key: str | None) -> tuple[C
     limits = who.server.settings.limits
     arguments |= {"key": own_key(who, key), "timeout_s": limits.question_s}
 
-    planned = PlannedStatistic.of(function, arguments)
+    planned = stats.prepare(function, **arguments)
     _require_shown(planned.plan, limits.rows)
-
-    def work() -> dict[str, Any]:
-        return _document(planned.release(), statistic.level, remaining(who, datasets))
-
-    each_s = who.step_s([planned.table.table.name])
-    return work, class_of_statistic(planned, who.server.settings.timing_class_s, each_s)
+    return planned, datasets
 
 
-def _require_shown(plan: Plan, rows_max: int) -> None:
+def _require_shown(plan: StatisticPlan, rows_max: int) -> None:
     """Raise TooWide if the answer could have more numbers than the server shows, or more bytes than are answered."""
     if plan.numbers > rows_max:
         raise TooWide(
@@ -114,50 +148,50 @@ def _require_shown(plan: Plan, rows_max: int) -> None:
     require_keepable(plan.keys_bytes + 3 * REAL_BYTES * plan.numbers)  # each number, and the ends of its interval
 
 
-def _check_given(function: Callable[..., Any], statistic: StatisticAsked) -> None:
+def _check_given(function: Callable[..., Any], statistic: StatisticRequest) -> None:
     for name, one in inspect.signature(function).parameters.items():
         is_needed = one.default is one.empty and one.kind in _NAMED
         if is_needed and name not in statistic.arguments:
             raise InvalidInput(f"{statistic.function} needs its argument {name}", name=name)
 
 
-def _read(who: Caller, value: Any, datasets: dict[str, None], depth: int = 0) -> Any:
-    """Return an argument: columns of tables that the caller may ask about, otherwise what was written."""
+def _arguments(who: Caller, statistic: StatisticRequest, datasets: dict[str, None], action: Action) -> dict[str, Any]:
+    """Return the arguments of a statistic, and add the data sets of the columns that it is about."""
+
+    def column(table_name: str, name: str, facts: Bounds | Categories | None) -> Any:
+        table = who.table(table_name, action)
+        datasets[table.dataset] = None
+        found = who.server.curator.table(table.name)[name]
+        return found if facts is None else found.stated(facts)
+
     most = max(who.server.settings.limits.rows, LISTED_MAX) + 1  # the edges of as many cells as an answer can show
-    if depth > DEPTH_MAX or (isinstance(value, list | dict) and len(value) > most):
-        raise TooLarge(f"a value is nested {DEPTH_MAX} deep at most, and has at most {most:,} parts", name="arguments")
-    match value:
-        case {"table": str() as name, "column": str() as column, **rest} if not rest:
-            table = who.table(name, Action.QUESTION_ASK)
-            datasets[table.dataset] = None
-            return PlanningTable(who.server.curator.table(table.name))[column]
-        case dict() if "date" not in value and "time" not in value:
-            return {key: _read(who, one, datasets, depth + 1) for key, one in value.items()}
-        case list():
-            return [_read(who, one, datasets, depth + 1) for one in value]
-    return read(value)
+    return {name: decode(value, column=column, size_max=most) for name, value in statistic.arguments.items()}
 
 
-def _document(answer: stats.Answer, level: float, left: dict[str, Cost]) -> dict[str, Any]:
-    """Return the answer of a statistic as it goes over the wire."""
-    keys = answer.keys
-    span = answer.interval(level)
+def _response(answer: stats.Answer, level: float, left: Mapping[str, Cost]) -> StatisticResponse:
+    """Return the answer of a statistic for the wire."""
+    keys, span = answer.keys, answer.interval(level)
     facts: dict[str, Any] = {}
     if isinstance(answer, stats.TestAnswer):
         facts = {"pvalue": answer.pvalue, "statistic": answer.statistic, "estimate": answer.estimate}
-    return {
-        "label": answer.label,
-        "value": written(answer.value),
-        "keys": None if keys is None else written(keys),
-        "key_names": list(answer.key_names),
-        "interval": None if span is None else [written(end) for end in span],
-        "level": level,
-        "facts": written(facts),
-        "picture": answer.plan.picture,
-        "cost": cost_to_dict(answer.cost),
-        "remaining": {name: cost_to_dict(cost) for name, cost in left.items()},
-        "permit": answer.permit.id if answer.permit is not None else None,
-        "warnings": list(answer.warnings),
-        "card": answer.card,
-        "simulated": answer.simulated,
-    }
+    if (hypothesis := answer.hypothesis) is not None:
+        facts["hypothesis"] = hypothesis
+    if bounds := answer.learnt_bounds:
+        facts["bounds"] = bounds
+    return StatisticResponse(
+        label=answer.label,
+        value=encode(answer.value),
+        keys=None if keys is None else encode(keys),
+        key_names=list(answer.key_names),
+        interval=None if span is None else encode(span),
+        level=level,
+        facts=encode(facts),
+        picture=answer.plan.picture,
+        cost=CostResponse.of(answer.cost),
+        remaining=cost_responses(left),
+        permit=answer.permit.id if answer.permit is not None else None,
+        warnings=list(answer.warnings),
+        coverage=list(answer.coverage),
+        card=answer.card,
+        simulated=answer.simulated,
+    )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter
 
+from tacit.curator.catalog_reader import through
 from tacit.curator.engine_registry import family
 from tacit.curator.source_history import SourceHistory, files_of, is_own_file, registered_with, share_rows
-from tacit.curator.sources import format_of
-from tacit.curator.statements import through
+from tacit.curator.table_sources import format_of
 from tacit.engines.frames import FOLDER as FRAMES
 from tacit.engines.protocol import Source
 from tacit.privacy import texts
@@ -20,12 +20,20 @@ from tacit.privacy.errors import InvalidInput, NotPermitted
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import ForeignKey, Unit
 from tacit.server.access import Action, Resource
-from tacit.server.asking import limits_of
 from tacit.server.catalog_audit import noted
-from tacit.server.documents import ColumnAsked, TableAsked, UnitAsked
-from tacit.server.listings import RefreshGiven, TableAdded, TableGiven
-from tacit.server.place import Caller, Who, of_table
-from tacit.server.wire import read, written
+from tacit.server.context import Caller, Who, of_table
+from tacit.server.query_requests import limits_of
+from tacit.wire.requests import ColumnRequest, TableRequest, UnitRequest
+from tacit.wire.responses import (
+    ForeignKeyResponse,
+    LimitsResponse,
+    NewTableResponse,
+    RefreshResponse,
+    TableColumnResponse,
+    TableResponse,
+    UnitResponse,
+)
+from tacit.wire.values import decode, encode
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -34,21 +42,21 @@ ELSEWHERE: Final = ("://", "spark:", "env:", "service:", "#", "~", "*", "?", "["
 FORMS: Final = ("csv", "parquet")
 
 
-@router.get("", response_model=list[TableGiven])
-def listed(who: Who) -> Any:
+@router.get("")
+def list_tables(who: Who) -> list[TableResponse]:
     """Return the tables that there are for the caller."""
     who.require(Action.SERVER_READ)
-    return [_document(table) for table in who.tables(Action.CATALOG_READ)]
+    return [_response(table) for table in who.tables(Action.CATALOG_READ)]
 
 
-@router.get("/{name}", response_model=TableGiven)
-def show(who: Who, name: str) -> Any:
+@router.get("/{name}")
+def show_table(who: Who, name: str) -> TableResponse:
     """Return what is public about a table."""
-    return _document(who.table(name, Action.CATALOG_READ))
+    return _response(who.table(name, Action.CATALOG_READ))
 
 
-@router.post("", status_code=201, response_model=TableAdded)
-def add(who: Who, asked: TableAsked) -> Any:
+@router.post("", status_code=201)
+def add_table(who: Who, asked: TableRequest) -> NewTableResponse:
     """Register a table whose rows the server can read."""
     curator = who.server.curator
     who.require(Action.CATALOG_WRITE, Resource(dataset=asked.dataset or asked.name, table=asked.name))
@@ -70,11 +78,11 @@ def add(who: Who, asked: TableAsked) -> Any:
             replace=asked.replace,
             warn=said.append,
         )
-    return _document(table) | {"warnings": said}
+    return NewTableResponse(**dict(_response(table)), warnings=said)
 
 
-@router.post("/{name}/refresh", response_model=RefreshGiven)
-def refresh(who: Who, name: str) -> Any:
+@router.post("/{name}/refresh")
+def refresh_table(who: Who, name: str) -> RefreshResponse:
     """Look at the rows of a table again, and of those that share its units by foreign keys."""
     table = who.table(name, Action.CATALOG_WRITE)
     catalog = who.server.curator.catalog
@@ -83,11 +91,11 @@ def refresh(who: Who, name: str) -> Any:
     for one in shared:
         _check_rows(who, one, catalog.source(one.name))
     with noted(who.server.access, who.server.curator, [one.name for one in shared], **who.mark):
-        return {"changed": who.server.curator.refresh(table.name)}
+        return RefreshResponse(changed=who.server.curator.refresh(table.name))
 
 
 @router.delete("/{name}", status_code=204)
-def remove(who: Who, name: str) -> None:
+def remove_table(who: Who, name: str) -> None:
     """Take a table out of the catalog; its rows, its budget and what was released stay."""
     table = who.table(name, Action.CATALOG_WRITE)
     _check_replaced(who, table.name)
@@ -104,16 +112,16 @@ def _check_replaced(who: Caller, name: str) -> None:
         _require_all(who, known, [known, *led])
 
 
-def _check_way(who: Caller, asked: TableAsked) -> None:
+def _check_way(who: Caller, asked: TableRequest) -> None:
     """Refuse a way to the unit through tables that are not the caller's, or into a data set that is not."""
-    for step in asked.unit.through if isinstance(asked.unit, UnitAsked) else ():
+    for step in asked.unit.through if isinstance(asked.unit, UnitRequest) else ():
         passed = who.table(step.target_table, Action.CATALOG_WRITE)
         if passed.is_private:  # its data set will be that of the new table
             who.require(Action.CATALOG_WRITE, Resource(dataset=passed.dataset, table=asked.name))
 
 
 def _require_all(who: Caller, table: Table, tables: Iterable[Table]) -> None:
-    """Refuse to change tables that the caller may not write; those that are hidden from her are not named."""
+    """Refuse to change tables that the caller may not write; those that are hidden from the caller are not named."""
     for one in tables:
         if not who.may(Action.CATALOG_WRITE, of_table(one)):
             who.record(Action.CATALOG_WRITE, of_table(one))
@@ -122,11 +130,11 @@ def _require_all(who: Caller, table: Table, tables: Iterable[Table]) -> None:
             )
 
 
-def _source(who: Caller, asked: TableAsked) -> str:
+def _source(who: Caller, asked: TableRequest) -> str:
     """Return where the rows are, as the caller may say it: anywhere for an owner, otherwise only files meant for it.
 
     Those lie in the curator's folder itself or below one of the setting `sources`, their names say what they hold, and
-    they are not the rows of a table that is somebody else's. So nobody reads by a table of hers what she may not read.
+    they are not the rows of a table that is somebody else's. So a new table shows a caller no row that was hidden.
     """
     if who.may(Action.PEOPLE_WRITE):
         return asked.source
@@ -156,7 +164,7 @@ def _check_rows(who: Caller, table: Table, source: Source) -> None:
 def _check_others_rows(who: Caller, resource: Resource, source: Source, *, is_own_allowed: bool) -> None:
     """Refuse files of tables that the caller may not write, or that were such before, and the folder's own.
 
-    So what is warned of other budgets names none that is hidden from her, either.
+    So what is warned of other budgets names none that is hidden from the caller, either.
     """
     catalog = who.server.curator.catalog
     others = [one for one in catalog.tables.values() if not who.may(Action.CATALOG_WRITE, of_table(one))]
@@ -174,63 +182,64 @@ def _refused(who: Caller, resource: Resource, what: str) -> NotPermitted:
     return NotPermitted(f"{what}; ask an owner to register this one")
 
 
-def _unit(asked: str | UnitAsked | None) -> str | Unit | None:
+def _unit(asked: str | UnitRequest | None) -> str | Unit | None:
     if asked is None or isinstance(asked, str):
         return asked
     steps = (ForeignKey(one.column, one.target_table, one.target_column) for one in asked.through)
     return Unit(asked.column, tuple(steps))
 
 
-def _states(asked: ColumnAsked) -> bool:
-    return asked.bounds is not None or asked.categories is not None
+def _states(asked: ColumnRequest) -> bool:
+    return asked.bounds is not None or asked.categories is not None or not asked.nullable
 
 
-def _column(name: str, asked: ColumnAsked) -> Bounds | Categories:
+def _column(name: str, asked: ColumnRequest) -> Bounds | Categories | Column:
     if asked.bounds is not None and asked.categories is not None:
         raise InvalidInput(f"{name} has bounds or categories, not both", name=name)
+    facts: Bounds | Categories | None = None
     if asked.bounds is not None:
-        lower, upper = map(read, asked.bounds)
-        return Bounds(lower, upper)
-    return Categories(read(asked.categories))
+        lower, upper = map(decode, asked.bounds)
+        facts = Bounds(lower, upper)
+    elif asked.categories is not None:
+        facts = Categories(decode(asked.categories))
+    if asked.nullable and facts is not None:
+        return facts
+    if asked.kind is None:
+        raise InvalidInput(f"that no value of {name} is missing is stated together with its kind", name=name)
+    return Column(name, Kind(asked.kind), facts, nullable=False)
 
 
-def _document(table: Table) -> dict[str, Any]:
-    unit = table.unit
-    steps = () if unit is None else unit.through
-    return {
-        "name": table.name,
-        "dataset": table.dataset,
-        "is_private": table.is_private,
-        "unit": None
-        if unit is None
-        else {
-            "column": unit.column,
-            "through": [
-                {"column": one.column, "target_table": one.target_table, "target_column": one.target_column}
-                for one in steps
-            ],
-        },
-        "columns": [_column_document(column) for column in table.columns],
-        "limits": {
-            "groups_per_unit": table.limits.groups_per_unit,
-            "rows_per_group": table.limits.rows_per_group,
-            "rows_per_unit": table.limits.rows_per_unit,
-        },
-        "identified_by": sorted(table.identified_by),
-    }
+def _response(table: Table) -> TableResponse:
+    unit, limits = table.unit, table.limits
+    return TableResponse(
+        name=table.name,
+        dataset=table.dataset,
+        is_private=table.is_private,
+        unit=None if unit is None else _unit_response(unit),
+        columns=[_column_response(column) for column in table.columns],
+        limits=LimitsResponse(
+            groups_per_unit=limits.groups_per_unit,
+            rows_per_group=limits.rows_per_group,
+            rows_per_unit=limits.rows_per_unit,
+        ),
+        identified_by=sorted(table.identified_by),
+    )
 
 
-def _column_document(column: Column) -> dict[str, Any]:
+def _unit_response(unit: Unit) -> UnitResponse:
+    steps = [
+        ForeignKeyResponse(column=one.column, target_table=one.target_table, target_column=one.target_column)
+        for one in unit.through
+    ]
+    return UnitResponse(column=unit.column, through=steps)
+
+
+def _column_response(column: Column) -> TableColumnResponse:
     facts = column.facts
-    return {
-        "name": column.name,
-        "kind": column.kind.value,
-        "nullable": column.nullable,
-        "bounds": [written(_plain(facts.lower)), written(_plain(facts.upper))] if isinstance(facts, Bounds) else None,
-        "categories": written(list(facts.values)) if isinstance(facts, Categories) else None,
-    }
-
-
-def _plain(bound: Any) -> Any:
-    """Return a bound as a number that JSON has."""
-    return float(bound) if not isinstance(bound, int | float) and hasattr(bound, "numerator") else bound
+    return TableColumnResponse(
+        name=column.name,
+        kind=column.kind,
+        nullable=column.nullable,
+        bounds=encode([facts.lower, facts.upper]) if isinstance(facts, Bounds) else None,
+        categories=encode(facts.values) if isinstance(facts, Categories) else None,
+    )

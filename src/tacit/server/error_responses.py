@@ -1,0 +1,153 @@
+"""Whatever goes wrong as a status and a document: `{"error": {"code", "name", "message", "details"}}`.
+
+Promise: a document holds what the error's own sentence says and what it carries as attributes for the caller, and
+nothing else. What tacit did not foresee is answered with T000 and a reference, under which the log has the place in the
+code and the kind of the error, never its text, which might hold a value.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from tacit.privacy import errors
+from tacit.privacy.errors import TacitError
+from tacit.wire.requests import invalid_request
+from tacit.wire.responses import CostResponse, ErrorBody, ErrorResponse
+
+STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
+    errors.NotInCatalog: HTTPStatus.NOT_FOUND,
+    errors.UnknownName: HTTPStatus.NOT_FOUND,
+    errors.NameTaken: HTTPStatus.CONFLICT,
+    errors.AlreadySettled: HTTPStatus.CONFLICT,
+    errors.KeyReused: HTTPStatus.CONFLICT,
+    errors.InvalidInput: HTTPStatus.BAD_REQUEST,
+    errors.QueryRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.BudgetExceeded: HTTPStatus.PAYMENT_REQUIRED,
+    errors.NotKnown: HTTPStatus.UNAUTHORIZED,
+    errors.Throttled: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.NotPermitted: HTTPStatus.FORBIDDEN,
+    errors.StorageFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Unavailable: HTTPStatus.NOT_IMPLEMENTED,
+    errors.TimedOut: HTTPStatus.GATEWAY_TIMEOUT,
+    errors.Cancelled: HTTPStatus.CONFLICT,
+    errors.EngineFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.SourceMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.SlowRequest: HTTPStatus.REQUEST_TIMEOUT,
+    errors.AnswersFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    errors.HeadersTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
+    errors.ServerLimit: HTTPStatus.TOO_MANY_REQUESTS,
+}
+"""The status of an error is that of its nearest ancestor here."""
+
+DOCUMENTED: Final = (400, 401, 402, 403, 404, 405, 408, 409, 413, 421, 422, 429, 431, 500, 501, 503, 504, 507)
+CODE_HEADER: Final = "X-Tacit-Code"
+_COSTS: Final = ("asked", "remaining", "fits")
+_LOG: Final = logging.getLogger("tacit.server")
+
+
+class AsciiJSONResponse(JSONResponse):
+    """JSON in ASCII, so that whatever a request held can be quoted, also what UTF-8 cannot write."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the document as it is sent."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def status_of(error: TacitError) -> int:
+    """Return the HTTP status of an error."""
+    for kind in type(error).__mro__:
+        if kind in STATUSES:
+            return int(STATUSES[kind])
+    return int(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def document_of(error: TacitError) -> ErrorResponse:
+    """Return an error as the caller sees it."""
+    return _document(error.code, type(error).__name__, error.message, _details(error))
+
+
+def response_of(error: TacitError) -> JSONResponse:
+    """Return the answer to a request that failed."""
+    headers = {CODE_HEADER: error.code}
+    if (after_s := getattr(error, "retry_after_s", None)) is not None:
+        headers["Retry-After"] = str(max(1, round(after_s)))
+    if isinstance(error, errors.NotKnown):
+        headers["WWW-Authenticate"] = "Bearer"
+    return AsciiJSONResponse(document_of(error).model_dump(), status_of(error), headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make every failure of an application a document."""
+
+    @app.exception_handler(TacitError)
+    async def _known(_request: Request, error: TacitError) -> JSONResponse:
+        return response_of(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _misshapen(_request: Request, error: RequestValidationError) -> JSONResponse:
+        return response_of(invalid_request(next(iter(error.errors()), {"loc": (), "msg": "cannot be read"})))
+
+    @app.exception_handler(HTTPException)
+    async def _by_the_framework(_request: Request, error: HTTPException) -> JSONResponse:
+        sentence = {404: "nothing is at this address; /openapi.json lists what is", 405: "this address takes others"}
+        name = HTTPStatus(error.status_code).name.title().replace("_", "")
+        document = _document("T100", name, sentence.get(error.status_code, f"{name}: see /openapi.json"))
+        return AsciiJSONResponse(
+            document.model_dump(), error.status_code, {**(error.headers or {}), CODE_HEADER: "T100"}
+        )
+
+
+def response_of_unforeseen(error: BaseException) -> JSONResponse:
+    """Return the answer to a request that met a defect of tacit."""
+    return AsciiJSONResponse(
+        unforeseen(error).model_dump(), int(HTTPStatus.INTERNAL_SERVER_ERROR), {CODE_HEADER: TacitError.code}
+    )
+
+
+def unforeseen(error: BaseException) -> ErrorResponse:
+    """Return the document for a defect of tacit, and write where it happened to the log."""
+    reference, places, at = secrets.token_hex(4), [], error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        places.append(f"{code.co_filename.rpartition('/tacit/')[2]}:{at.tb_lineno} {code.co_name}")
+        at = at.tb_next
+    _LOG.error("defect", extra={"facts": {"reference": reference, "kind": type(error).__name__, "at": places[-8:]}})
+    sentence = f"the server failed, and that is a defect of tacit; its log has the place under {reference}"
+    return _document("T000", "Defect", sentence)
+
+
+def _document(code: str, name: str, message: str, details: Mapping[str, Any] | None = None) -> ErrorResponse:
+    # not validated, for a message may quote what is no text of UTF-8
+    body = ErrorBody.model_construct(code=code, name=name, message=message, details=dict(details or {}))
+    return ErrorResponse.model_construct(error=body)
+
+
+def _details(error: TacitError) -> dict[str, Any]:
+    """Return what an error carries beside its sentence, as far as a caller can use it."""
+    found: dict[str, Any] = {}
+    if isinstance(error, errors.BudgetExceeded):
+        for name in _COSTS:
+            price = getattr(error, name)
+            found[name] = None if price is None else CostResponse.of(price).model_dump()
+        found["scope"] = error.scope
+    if isinstance(error, errors.InvalidInput) and error.name is not None:
+        found["name"] = error.name
+    if (accepted := getattr(error, "accepted", "")) != "":
+        found["accepted"] = accepted
+    if (place := getattr(error, "place", None)) is not None:
+        found["place"] = list(place)
+    if (after_s := getattr(error, "retry_after_s", None)) is not None:
+        found["retry_after_s"] = after_s
+    return found

@@ -1,0 +1,110 @@
+"""Structured logs and Prometheus metrics.
+
+Structured logs: one JSON object a line, made of names and numbers that the server itself chose.
+
+Promise: no value of the data, no SQL, no token and no password is in a line. Messages are fixed words; what varies
+stands in `facts`, which only this package writes: method, route, status, milliseconds, who asked, and codes of errors.
+Milliseconds of answers are those after padding.
+
+What operators watch, for Prometheus: requests, times, questions that run and wait, refusals by code.
+
+Nothing is counted by table, person or question, so the figures say how busy the server is and not what is asked. With
+several processes, each writes to files in one folder (`PROMETHEUS_MULTIPROC_DIR`), and any of them adds them up.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+LOG: Final = logging.getLogger("tacit.server")
+
+
+class Lines(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; of what others wrote only who and where, for their text is not ours to vouch for."""
+        ours = record.name.startswith("tacit.")
+        facts: dict[str, Any] = getattr(record, "facts", {}) if ours else {"at": f"{record.module}:{record.lineno}"}
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.msg if ours else "message",
+            **facts,
+        }
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def configure(stream: TextIO | None = None, level: str = "INFO") -> None:
+    """Write all logs of this process as lines."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(Lines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    LOG.setLevel(level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        other = logging.getLogger(name)
+        other.handlers.clear()
+        other.propagate = True
+        other.setLevel(logging.WARNING)
+
+
+def note(event: str, **facts: Any) -> None:
+    """Write a line."""
+    LOG.info(event, extra={"facts": facts})
+
+
+BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 60.0)
+
+
+class Metrics:
+    """The figures of one process."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "tacit_requests_total", "Requests, by route and status.", ["route", "status"], registry=self._registry
+        )
+        self.seconds = Histogram(
+            "tacit_request_seconds", "How long requests took.", ["route"], buckets=BUCKETS, registry=self._registry
+        )
+        self.refusals = Counter(
+            "tacit_refusals_total", "Requests that failed, by code.", ["code"], registry=self._registry
+        )
+        self.released = Counter(
+            "tacit_releases_total", "Answers, by whether they were new.", ["new"], registry=self._registry
+        )
+        self.late = Counter(
+            "tacit_late_answers_total", "Questions that outlasted their class of time.", registry=self._registry
+        )
+        self._running = Gauge(
+            "tacit_questions_running", "Questions that run.", multiprocess_mode="livesum", registry=self._registry
+        )
+        self._waiting = Gauge(
+            "tacit_questions_waiting", "Questions that wait.", multiprocess_mode="livesum", registry=self._registry
+        )
+        self._stored = Gauge(
+            "tacit_answer_bytes", "Bytes of stored answers.", multiprocess_mode="max", registry=self._registry
+        )
+
+    def page(self, running: Callable[[], int], waiting: Callable[[], int], stored: Callable[[], int]) -> bytes:
+        """Return all figures as Prometheus reads them."""
+        self._stored.set(stored())
+        self._running.set(running())
+        self._waiting.set(waiting())
+        if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)

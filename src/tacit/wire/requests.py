@@ -1,0 +1,208 @@
+"""Requests of the REST interface, made by the client and read by the server; `/openapi.json` is made of them.
+
+Promise: a field that is not known is refused, so that a mistyped one is never silently ignored; what the server would
+refuse for its form, the client refuses with the same sentence before it is sent (`stated`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tacit.privacy.errors import InvalidInput
+from tacit.privacy.numbers import DEFAULT_LEVEL
+from tacit.query.parse import TEXT_MAX
+
+KEY_HEADER: Final = "Idempotency-Key"
+KEY_MAX: Final = 180
+"""How long an idempotency key may be; the server puts the caller's name before it."""
+LEVEL_MAX: Final = 0.999
+"""The highest level of intervals: more draws are needed the nearer it is to 1."""
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+"""What is above any price, width or time that makes sense is refused here, before anything is computed with it."""
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+Level = Annotated[float, Field(gt=0, le=LEVEL_MAX, allow_inf_nan=False)]
+Contribution = Annotated[int, Field(ge=1, le=1_000_000)]
+Value = Any
+"""A text, number, truth value or null; a date is {"date": "2024-01-31"}, a time {"time": "2024-01-31T12:00:00"}."""
+KindName = Literal["boolean", "integer", "real", "text", "date", "time"]
+RoleName = Literal["owner", "curator", "analyst", "auditor"]
+
+
+class RequestModel(BaseModel):
+    """What callers send."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @classmethod
+    def stated(cls, **fields: Any) -> Self:
+        """Return a request of the fields that are not None, or raise InvalidInput as the server would."""
+        try:
+            return cls(**{name: value for name, value in fields.items() if value is not None})
+        except ValidationError as error:
+            refused = invalid_request(error.errors()[0])
+        raise refused
+
+
+def invalid_request(error: Mapping[str, Any]) -> InvalidInput:
+    """Return what is wrong with the form of a request, in one sentence and without the values that came."""
+    where = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path")) or "the body"
+    return InvalidInput(f"{where}: {str(error['msg']).lower()}; /openapi.json says what it takes", name=where)
+
+
+class LimitsRequest(RequestModel):
+    """How much of each unit is counted."""
+
+    groups_per_unit: Contribution | None = None
+    rows_per_group: Contribution | None = None
+    rows_per_unit: Contribution | None = None
+
+
+class QueryRequest(RequestModel):
+    """A question in SQL, what it may cost (exactly one of epsilon, rho and error), and how it is answered."""
+
+    sql: Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+    epsilon: Positive | None = None
+    rho: Positive | None = None
+    error: Positive | None = None
+    delta: Positive | None = None
+    purpose: Annotated[str, Field(max_length=500)] = ""
+    limits: LimitsRequest = LimitsRequest()
+    keys: dict[str, list[Value]] | None = None
+    other: bool = False
+    level: Level = DEFAULT_LEVEL
+    wait_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+
+
+class StatisticRequest(RequestModel):
+    """A statistic by its name in `tacit.stats`, arguments by name; a column is {"table": ..., "column": ...}."""
+
+    function: Name
+    arguments: dict[str, Value]
+    level: Level = DEFAULT_LEVEL
+    wait_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+
+
+class ForeignKeyRequest(RequestModel):
+    """One foreign key on the way to a unit."""
+
+    column: Name
+    target_table: Name
+    target_column: Name
+
+
+class UnitRequest(RequestModel):
+    """The column whose values are protected, and the foreign keys that lead to it."""
+
+    column: Name
+    through: Annotated[list[ForeignKeyRequest], Field(max_length=16)] = []
+
+
+class ColumnRequest(RequestModel):
+    """What is public about a column: bounds, categories, or its kind alone."""
+
+    kind: KindName | None = None
+    nullable: bool = True
+    """Whether a value may be missing; that none is, is stated together with the kind."""
+    bounds: Annotated[list[Value], Field(min_length=2, max_length=2)] | None = None
+    categories: Annotated[list[Value], Field(min_length=1, max_length=100_000)] | None = None
+
+
+class TableRequest(RequestModel):
+    """A table to register: where its rows are, whom it protects, and what is public about its columns."""
+
+    name: Name
+    source: Annotated[str, Field(min_length=1, max_length=2_000)]
+    unit: Name | UnitRequest | None = None
+    public: bool = False
+    columns: dict[str, ColumnRequest] = {}
+    limits: LimitsRequest = LimitsRequest()
+    identified_by: Annotated[list[Name], Field(max_length=64)] = []
+    dataset: Annotated[str, Field(max_length=200)] = ""
+    format: Literal["csv", "parquet", "duckdb"] | None = None
+    replace: bool = False
+
+
+class BudgetRequest(RequestModel):
+    """A budget for a data set; it can be replaced until something is charged to it."""
+
+    dataset: Name
+    epsilon: Positive
+    delta: Share = 0.0
+    filter: Literal["pure", "zcdp", "renyi", "gdp"] | None = None
+    order: Positive | None = None
+    relation: Literal["add-remove", "replace-one"] = "add-remove"
+    per_epoch: bool = False
+    epsilon_min: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
+    units: Annotated[int, Field(ge=1, le=10**15)] | None = None
+
+
+class AnalystRequest(RequestModel):
+    """What an analyst, or a group, may spend within the budget of a data set."""
+
+    name: Name
+    epsilon: Positive
+    delta: Share = 0.0
+
+
+class EpochRequest(RequestModel):
+    """A stretch of time with a budget of its own."""
+
+    name: Name
+    starts: Annotated[date, Field(strict=False)] | None = None
+    ends: Annotated[date, Field(strict=False)] | None = None
+    epsilon: Positive | None = None
+    delta: Share | None = None
+
+
+class MoreBudgetRequest(RequestModel):
+    """A request for more budget."""
+
+    dataset: Name
+    epsilon: Positive
+    delta: Share = 0.0
+    reason: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class DecisionRequest(RequestModel):
+    """What is decided about a request."""
+
+    granted: bool
+    note: Annotated[str, Field(max_length=2_000)] = ""
+
+
+class LoginRequest(RequestModel):
+    """A name and a password."""
+
+    name: Name
+    password: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class PersonRequest(RequestModel):
+    """Somebody to be known by name; without a password they come with a token, or through OIDC."""
+
+    name: Name
+    password: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+
+
+class GrantRequest(RequestModel):
+    """A role, everywhere or on a data set or on a table of one."""
+
+    role: RoleName
+    dataset: Name | None = None
+    table: Name | None = None
+
+
+class TokenRequest(RequestModel):
+    """A token for oneself, or for another person if one is an owner; role and data set narrow what it can do."""
+
+    person: Name | None = None
+    label: Annotated[str, Field(max_length=200)] = ""
+    days: Annotated[int, Field(ge=1, le=365)] = 90
+    role: RoleName | None = None
+    dataset: Name | None = None

@@ -1,0 +1,173 @@
+"""Values as JSON: one encoder, one decoder, one nesting limit.
+
+JSON has no dates, no infinity and no NaN. In requests, where nothing else tells the kind of a value, a date is
+`{"date": "2024-01-31"}` and a time `{"time": "2024-01-31T12:00:00"}`, so that a text stays one (`tagged`); NaN and
+infinity are refused. In responses dates and times are ISO texts, told from others by the kind of their column, and
+what is not a finite number is null. Times are in UTC, without a zone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.mechanisms.mechanism import Interval
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import InvalidInput, TooLarge, WrongType
+from tacit.privacy.numbers import exact
+from tacit.privacy.tables import Kind
+
+DEPTH_MAX: Final = 8
+"""How deep a value of a request may be nested."""
+
+MOMENTS: Final = (Kind.DATE, Kind.TIME)
+
+Facts = Bounds | Categories
+Resolve = Callable[[str, str, Facts | None], Any]
+"""Returns what stands for a column, by the names of its table and of itself, and what is stated of it."""
+
+_FACTS: Final = ("bounds", "categories")
+
+
+def encode(value: Any, *, tagged: bool = False, depth: int = 0) -> Any:
+    """Return a value as JSON has it; `tagged` for requests, in which dates and times are marked as such.
+
+    The nesting limit is for requests: an answer that was charged is sent however it is nested.
+    """
+    if tagged:
+        _require_shallow(depth)
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case datetime():
+            text = _time_text(value)
+            return {"time": text} if tagged else text
+        case date():
+            return {"date": value.isoformat()} if tagged else value.isoformat()
+        case float() if not tagged:
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(name): encode(one, tagged=tagged, depth=depth + 1) for name, one in value.items()}
+        case np.ndarray() | np.generic():
+            return encode(value.tolist(), tagged=tagged, depth=depth)
+        case Sequence() | set() | frozenset() | range() if not isinstance(value, bytes | bytearray):
+            return [encode(one, tagged=tagged, depth=depth + 1) for one in value]
+    if hasattr(value, "tolist"):  # an array of another library
+        return encode(value.tolist(), tagged=tagged, depth=depth + 1)
+    if isinstance(value, float | Fraction) or hasattr(value, "__float__"):
+        return encode_number("a value", value)
+    raise WrongType(f"a value of type {type(value).__name__} cannot be sent", name="arguments", value=value)
+
+
+def decode(value: Any, *, column: Resolve | None = None, size_max: int | None = None, depth: int = 0) -> Any:
+    """Return what a caller wrote into a request, with its dates and times.
+
+    With `column`, {"table": ..., "column": ...} is what it returns, with "bounds" or "categories" that are stated for
+    this one request; lists and objects have at most `size_max` parts.
+    """
+    _require_shallow(depth)
+    if size_max is not None and isinstance(value, list | dict) and len(value) > size_max:
+        raise TooLarge(f"a value has at most {size_max:,} parts", name="arguments")
+    match value:
+        case {"date": str() as text, **rest} if not rest:
+            return _moment(date, text)
+        case {"time": str() as text, **rest} if not rest:
+            return _moment(datetime, text)
+        case {"table": str() as table, "column": str() as name, **rest} if column is not None and {*_FACTS} >= {*rest}:
+            return column(table, name, _facts(decode(rest, size_max=size_max, depth=depth + 1)))
+        case dict():
+            return {name: decode(one, column=column, size_max=size_max, depth=depth + 1) for name, one in value.items()}
+        case list():
+            return [decode(one, column=column, size_max=size_max, depth=depth + 1) for one in value]
+    return value
+
+
+def column_reference(table: str, column: str, facts: Facts | None = None) -> dict[str, Any]:
+    """Return a column of a table as requests write it, with what is stated of it for this one request."""
+    reference = {"table": table, "column": column}
+    if isinstance(facts, Bounds):
+        return {**reference, "bounds": encode([facts.lower, facts.upper], tagged=True)}
+    return reference if facts is None else {**reference, "categories": encode(facts.values, tagged=True)}
+
+
+def encode_number(name: str, value: object) -> int | float | None:
+    """Return a number that a caller gave; raise NotFinite or WrongType for what is none."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    return float(exact(name, value))
+
+
+def decode_cell(value: Any, kind: Kind | None) -> Any:
+    """Return a value of a column of a response."""
+    if value is None:
+        return None
+    match kind:
+        case Kind.DATE:
+            return date.fromisoformat(value)
+        case Kind.TIME:
+            return datetime.fromisoformat(value)
+        case Kind.REAL:
+            return float(value)
+    return value
+
+
+def decode_interval(ends: Sequence[Any] | None, kind: Kind | None = None) -> Interval | None:
+    """Return an interval of a response; numbers stay as they came, since that of an integer may have real ends."""
+    if ends is None:
+        return None
+    low, high = ends
+    moments = kind if kind in MOMENTS else None
+    return Interval(decode_cell(low, moments), decode_cell(high, moments))
+
+
+def kind_of(values: Sequence[Any]) -> Kind:
+    """Return the kind of a column of an answer, by the first value that is there."""
+    for value in values:
+        match value:
+            case None:
+                continue
+            case bool() | np.bool_():
+                return Kind.BOOLEAN
+            case int() | np.integer():
+                return Kind.INTEGER
+            case float() | np.floating():
+                return Kind.REAL
+            case datetime():
+                return Kind.TIME
+            case date():
+                return Kind.DATE
+        break
+    return Kind.TEXT
+
+
+def _facts(stated: Mapping[str, Any]) -> Facts | None:
+    match stated:
+        case _ if not stated:
+            return None
+        case {"bounds": [lower, upper], **rest} if not rest:
+            return Bounds(lower, upper)
+        case {"categories": list() as values, **rest} if not rest:
+            return Categories(values)
+    raise InvalidInput("of a column, two bounds or a list of categories are stated", name="arguments")
+
+
+def _require_shallow(depth: int) -> None:
+    if depth > DEPTH_MAX:
+        raise TooLarge(f"a value is nested {DEPTH_MAX} deep at most", name="arguments")
+
+
+def _time_text(value: datetime) -> str:
+    moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+    return moment.isoformat()
+
+
+def _moment(kind: type[date], text: str) -> date:
+    try:
+        return kind.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{kind.__name__}s are written as in ISO 8601, such as 2024-01-31", name="value") from None
