@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tacit.client import connect
     from tacit.curator import Curator
     from tacit.ledger import Budget
-    from tacit.privacy import Bounds, Categories, ForeignKey, Limits, Relation, Unit
+    from tacit.privacy import Bounds, Categories, ForeignKey, Kind, Limits, Relation, Unit
     from tacit.privacy.errors import (
         BudgetExceeded,
         InvalidInput,
@@ -48,6 +48,7 @@ __all__ = [
     "Curator",
     "ForeignKey",
     "InvalidInput",
+    "Kind",
     "LedgerCorrupt",
     "Limits",
     "NotPermitted",

@@ -13,8 +13,8 @@ import click
 from click.shell_completion import shell_complete
 
 from tacit import __version__
-from tacit.cli.failures import report
-from tacit.cli.kit import FolderGroup
+from tacit.cli.error_messages import report_error
+from tacit.cli.groups import FolderGroup
 
 COMPLETE_VARIABLE: Final = "_TACIT_COMPLETE"
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
@@ -51,13 +51,15 @@ def run(arguments: Sequence[str]) -> int:
     try:
         exit_code = _invoke(list(arguments))
         sys.stdout.flush()
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stopped:
+        if str(stopped):  # a release that was charged (`pipeline.interrupts`)
+            click.echo(f"tacit: {stopped}", err=True)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _discard_output()
         return EXIT_READER_GONE
     except Exception as error:
-        return report(error, arguments)
+        return report_error(error, arguments)
     return exit_code
 
 

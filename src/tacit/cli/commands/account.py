@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.kit import Fact, Group, Screen
+from tacit.cli.groups import Group
+from tacit.cli.output import Fact, Screen
 
 if TYPE_CHECKING:
-    from tacit.cli.accounting.answers import Answer
+    from tacit.cli.accounting import Answer
     from tacit.privacy.events import Event
 
 PRIORS: Final = (0.01, 0.1, 0.5)
@@ -35,7 +36,7 @@ class NotationGroup(Group):
 
 @click.group("account", cls=NotationGroup)
 def command() -> None:
-    """Say what events cost, and what that means to an attacker.
+    """Compute what releases cost, and what that means to an attacker.
 
     An event is what was released, or is planned:
 
@@ -60,7 +61,7 @@ def _checked(_context: click.Context, _option: click.Parameter, plot: Path | Non
 
 _DELTA: Final = click.option("--delta", type=float, required=True, help="The delta at which epsilon is wanted.")
 _PLOT: Final = click.option(
-    "--plot", type=click.Path(path_type=Path), callback=_checked, help="Draw it into an .svg or .png file, too."
+    "--plot", type=click.Path(path_type=Path), callback=_checked, help="Also save a plot to this .svg or .png file."
 )
 _FILE: Final = click.option(
     "--file",
@@ -79,9 +80,9 @@ def _about_a_plan(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def wrapped(*screen: Screen, event: str | None, file: Path | None, relation: str | None, **settings: Any) -> None:
-        from tacit.cli.accounting.plans import read_plan
+        from tacit.cli.accounting import read_events
 
-        function(*screen, plan=read_plan(event, file, relation), **settings)
+        function(*screen, plan=read_events(event, file, relation), **settings)
 
     return click.argument("event", required=False)(_FILE(_RELATION(click.pass_obj(wrapped))))
 
@@ -96,7 +97,7 @@ def epsilon_command(screen: Screen, plan: Event, delta: float, plot: Path | None
     The plot is the privacy curve: delta at every epsilon.
     """
     from tacit.accounting import meaning
-    from tacit.cli.accounting.answers import CostAnswer
+    from tacit.cli.accounting import CostAnswer
     from tacit.report import privacy_curve, save
 
     worth = meaning(plan, delta)
@@ -115,7 +116,7 @@ def delta_command(screen: Screen, plan: Event, epsilon: float, plot: Path | None
     The plot is the privacy curve: delta at every epsilon.
     """
     from tacit.accounting import Bound, Meaning, delta
-    from tacit.cli.accounting.answers import CostAnswer
+    from tacit.cli.accounting import CostAnswer
     from tacit.report import privacy_curve, save
 
     bound = delta(plan, epsilon)
@@ -138,15 +139,14 @@ def calibrate_command(screen: Screen, epsilon: float, delta: float, relation: st
     to fall with it.
     """
     from tacit.accounting import calibrate, meaning
-    from tacit.cli.accounting.answers import CalibrationAnswer
-    from tacit.cli.accounting.seeking import maker, shown_parameter
+    from tacit.cli.accounting import CalibrationAnswer, event_template, rounded_parameter
 
-    make = maker(event, relation)
+    make = event_template(event, relation)
     found = calibrate(make, epsilon, delta)
     if screen.as_json:
         parameter, worth = found, meaning(make(found), delta)
     else:
-        parameter, worth = shown_parameter(make, found, epsilon, delta)
+        parameter, worth = rounded_parameter(make, found, epsilon, delta)
     _show(screen, CalibrationAnswer(event, parameter, epsilon, worth))
 
 
@@ -170,7 +170,7 @@ def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[flo
     that it finds. The plot is the trade-off between the two.
     """
     from tacit.accounting import meaning
-    from tacit.cli.accounting.answers import MeaningAnswer
+    from tacit.cli.accounting import MeaningAnswer
     from tacit.report import save, trade_off
 
     worth = meaning(plan, delta)
@@ -189,7 +189,7 @@ def compare_command(screen: Screen, plan: Event, delta: float) -> None:
     that textbooks teach is among them, with a note where its condition fails.
     """
     from tacit.accounting import compare
-    from tacit.cli.accounting.answers import bound_object, plan_object
+    from tacit.cli.accounting import bound_object, plan_object
     from tacit.privacy.figures import at_most
 
     bounds = compare(plan, delta)

@@ -7,7 +7,8 @@ from typing import Final
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from tacit.cli.kit import Command, Screen
+from tacit.cli.groups import Command
+from tacit.cli.output import Screen
 
 SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": BashComplete, "fish": FishComplete, "zsh": ZshComplete}
 

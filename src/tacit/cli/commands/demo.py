@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tacit.cli.kit import Command, Screen
+from tacit.cli.groups import Command
+from tacit.cli.output import Screen
+from tacit.privacy.numbers import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from tacit.cli.tour.clinic import Patient
@@ -34,9 +36,8 @@ def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> N
 
     The people are the same in every run; the noise comes from the operating system and never repeats.
     """
-    from tacit.cli.tour import snippets
-    from tacit.cli.tour.clinic import invented_patients
-    from tacit.cli.tour.setting import clinic_in
+    from tacit.cli.tour import display
+    from tacit.cli.tour.clinic import create_clinic, invented_patients
 
     patients = invented_patients()
     is_served = not (no_serve or screen.as_json)
@@ -44,69 +45,67 @@ def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> N
         kept = str(place) if folder or is_served else None
         if not screen.as_json:
             _open(screen, patients)  # before the heavy libraries are loaded, so that there is something to read
-        with clinic_in(place, patients) as curator:
+        with create_clinic(place, patients) as curator:
             if screen.as_json:
                 screen.show_object(_facts(curator, patients, kept, port))
                 return
             _show(screen, curator, patients)
         if not is_served:
-            from tacit.cli.tour import screen as view
+            from tacit.cli.tour import display
 
-            view.show_snippets(screen.console, snippets.python(kept), snippets.curl(f"http://127.0.0.1:{port}", None))
-            view.show_end(screen.console)
+            display.show_snippets(screen.console, display.python(kept), display.curl(f"http://127.0.0.1:{port}", None))
+            display.show_end(screen.console)
             return
-        from tacit.cli.tour.serving import serve_clinic
+        from tacit.cli.tour.demo_server import serve_clinic
 
         serve_clinic(screen, place, port)
 
 
 def _open(screen: Screen, patients: list[Patient]) -> None:
-    from tacit.cli.tour import screen as view
-    from tacit.cli.tour import steps
+    from tacit.cli.tour import display, scenario
 
     visits = sum(len(one.visits) for one in patients)
-    view.show_opening(screen.console, len(patients), visits, steps.protected(len(patients)))
-    view.show_question(screen.console, steps.SQL)
+    display.show_opening(screen.console, len(patients), visits, scenario.protected(len(patients)))
+    display.show_question(screen.console, scenario.SQL)
 
 
 def _show(screen: Screen, curator: Curator, patients: list[Patient]) -> None:
-    from tacit.cli.tour import screen as view
-    from tacit.cli.tour import steps
-    from tacit.cli.tour.attack import differencing
+    from tacit.cli.tour import display, scenario
+    from tacit.cli.tour.scenario import differencing
 
     console = screen.console
-    first = steps.first_answer(curator, patients)
-    view.show_answer(console, first)
-    view.show_cost(console, first)
-    view.show_again(console, steps.ask_again(curator, first))
-    view.show_attack(console, differencing(curator, patients))
-    view.show_refusal(console, steps.ask_too_much(curator))
+    first = scenario.first_answer(curator, patients)
+    display.show_answer(console, first)
+    display.show_cost(console, first)
+    display.show_again(console, scenario.ask_again(curator, first))
+    display.show_attack(console, differencing(curator, patients))
+    display.show_refusal(console, scenario.ask_too_much(curator))
 
 
 def _facts(curator: Curator, patients: list[Patient], kept: str | None, port: int) -> dict[str, object]:
     from dataclasses import asdict
 
-    from tacit.cli.tour import setting, snippets, steps
-    from tacit.cli.tour.attack import differencing
+    from tacit.cli.tour import clinic, display, scenario
+    from tacit.cli.tour.scenario import differencing
 
-    first = steps.first_answer(curator, patients)
-    again = steps.ask_again(curator, first)
+    first = scenario.first_answer(curator, patients)
+    again = scenario.ask_again(curator, first)
     attack = differencing(curator, patients)
-    refused = steps.ask_too_much(curator)
+    refused = scenario.ask_too_much(curator)
     return {
         "invented": True,
         "patients": len(patients),
         "visits": sum(len(one.visits) for one in patients),
-        "protected": steps.protected(len(patients)),
-        "analyst": setting.ANALYST,
-        "budget": {"epsilon": setting.EPSILON_ANALYST, "left": refused.left},
-        "level": steps.LEVEL,
+        "protected": scenario.protected(len(patients)),
+        "analyst": clinic.ANALYST,
+        "budget": {"epsilon": clinic.EPSILON_ANALYST, "left": refused.left},
+        "level": DEFAULT_LEVEL,
         "question": asdict(first),
         "again": asdict(again),
         "attack": asdict(attack),
         "refused": asdict(refused),
-        "python": snippets.python(kept),
-        "curl": snippets.curl(f"http://127.0.0.1:{port}", None),
+        "python": display.python(kept),
+        "curl": display.curl(f"http://127.0.0.1:{port}", None),
     }
 
 
@@ -118,12 +117,12 @@ def _place(folder: Path | None) -> Iterator[Path]:
         return
     from tempfile import TemporaryDirectory
 
-    with _ended_properly(), TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True) as made:
+    with _exit_on_signals(), TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True) as made:
         yield Path(made)
 
 
 @contextmanager
-def _ended_properly() -> Iterator[None]:
+def _exit_on_signals() -> Iterator[None]:
     """Let a signal that ends the process end it like any other way, so that the clinic is gone then, too."""
     import signal
     import sys

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from tacit.cli.kit import Command, Screen
+from tacit.cli.groups import Command
+from tacit.cli.output import Screen
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
-from tacit.cli.catalog.place import CATALOG, LEDGER, folder_words
-from tacit.cli.kit import Command, Screen
+from tacit.cli.connections import CATALOG, LEDGER
+from tacit.cli.groups import Command
+from tacit.cli.options import folder_flag
+from tacit.cli.output import Screen
 
 
 @click.command("init", cls=Command)
@@ -19,7 +21,7 @@ def command(screen: Screen, folder: Path) -> None:
     The catalog says what is public about your tables, the ledger what was spent. What is there already is never
     written over.
     """
-    _refuse_what_is_there(folder)
+    _require_new_folder(folder)
     from tacit.curator.catalog import Catalog
     from tacit.curator.catalog_file import make_private, warning_if_open
     from tacit.ledger import Ledger
@@ -32,7 +34,7 @@ def command(screen: Screen, folder: Path) -> None:
     Catalog.create(folder)
     if sentence := warning_if_open(folder):
         click.echo(f"tacit: warning: {sentence}", err=True)
-    words = folder_words(folder)
+    words = folder_flag(folder)
     following = [
         f"tacit table add visits visits.parquet{words}",
         f"tacit budget set visits --epsilon 1 --delta 1e-7{words}",
@@ -43,12 +45,12 @@ def command(screen: Screen, folder: Path) -> None:
         return
     sentence = f"made {folder / CATALOG}, for what is public, and {folder / LEDGER}, for what is spent"
     screen.console.print(sentence, soft_wrap=True)
-    screen.console.print("next, say whom a table protects, and what may be spent on it:")
+    screen.console.print("next, register a table with its unit, and set its budget:")
     for line in following:
         screen.console.print(f"  {line}", soft_wrap=True)
 
 
-def _refuse_what_is_there(folder: Path) -> None:
+def _require_new_folder(folder: Path) -> None:
     from tacit.privacy import texts
     from tacit.privacy.errors import NameTaken
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.kit import Group, Screen
+from tacit.cli.groups import Group
+from tacit.cli.output import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 @click.group("ledger", cls=Group)
 def command() -> None:
-    """Look at a ledger, verify it, take copies of it, and go on from one.
+    """Show, verify, export, back up and restore a ledger.
 
     A ledger lies in a folder, by default this one, or with --postgres in the database that the environment variable
     TACIT_LEDGER_POSTGRES names.
@@ -35,8 +36,8 @@ def command() -> None:
 def _on_ledger(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the arguments that say where the ledger lies."""
 
-    @click.option("--postgres", is_flag=True, help="The ledger lies in PostgreSQL (TACIT_LEDGER_POSTGRES).")
-    @click.option("--folder", default=".", type=click.Path(path_type=Path), help="Where the ledger lies.")
+    @click.option("--postgres", is_flag=True, help="The ledger is in PostgreSQL (TACIT_LEDGER_POSTGRES).")
+    @click.option("--folder", default=".", type=click.Path(path_type=Path), help="The folder with the ledger.")
     @wraps(function)
     def wrapped(*arguments: Any, **settings: Any) -> None:
         function(*arguments, **settings)
@@ -73,7 +74,7 @@ def verify(screen: Screen, folder: Path, postgres: bool, full: bool, noted: str 
     with _opened(folder, postgres) as ledger:
         verified = ledger.verify(full=full, noted=None if noted is None else _noted(noted))
     first, head = verified.first, verified.head
-    _said(
+    _show_result(
         screen,
         f"records {first} to {head.number} are whole; the head is {head.number}:{head.hash}",
         {"first": first, "last": head.number, "hash": head.hash, "whole": True},
@@ -112,7 +113,7 @@ def export(screen: Screen, folder: Path, postgres: bool, file: Path | None) -> N
         ledger.export(sys.stdout if file is None else file)
         records = ledger.head().number
     if file is not None:
-        _said(screen, f"wrote {records} records to {file}", {"file": str(file), "records": records})
+        _show_result(screen, f"wrote {records} records to {file}", {"file": str(file), "records": records})
 
 
 @command.command("import")
@@ -142,7 +143,7 @@ def import_(
     with _opened(folder, postgres, create=True) as ledger:
         ledger.import_(file, source=moved, source_lost=source_lost)
         records = ledger.head().number
-    _said(screen, f"imported {records - 1} records", {"records": records - 1})
+    _show_result(screen, f"imported {records - 1} records", {"records": records - 1})
 
 
 @command.command()
@@ -153,7 +154,7 @@ def backup(screen: Screen, folder: Path, postgres: bool, file: Path) -> None:
     """Write a copy of the store to FILE, which must be new, while others go on; it can be opened as a ledger."""
     with _opened(folder, postgres) as ledger:
         ledger.backup(file)
-    _said(screen, f"wrote a copy to {file}", {"file": str(file)})
+    _show_result(screen, f"wrote a copy to {file}", {"file": str(file)})
 
 
 @command.command()
@@ -183,10 +184,10 @@ def restore(
     with Ledger.restore(where, file, by=by, reason=reason, lost_records=lost_records, anchor=anchor) as ledger:
         head = ledger.head().number
     lost = f"{lost_records} records are lost" if is_noted else "make sure that it goes on nowhere else"
-    _said(screen, f"the ledger goes on from record {head}; {lost}", {"last": head, "lost": lost_records})
+    _show_result(screen, f"the ledger goes on from record {head}; {lost}", {"last": head, "lost": lost_records})
 
 
-def _said(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
+def _show_result(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
     if screen.as_json:
         screen.show_object(facts)
     else:
@@ -204,7 +205,7 @@ def _noted(text: str) -> tuple[int, str]:
 
 
 def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
-    from tacit.ledger.permits import time_of
+    from datetime import UTC, datetime
 
     last = ledger.head().number
     return {
@@ -227,7 +228,7 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
         "records": [
             {
                 "number": one.number,
-                "at": time_of(one.at_us).isoformat(timespec="seconds"),
+                "at": datetime.fromtimestamp(one.at_us / 1e6, UTC).isoformat(timespec="seconds"),
                 "kind": one.kind,
                 "what": _what(one),
             }

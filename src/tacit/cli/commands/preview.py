@@ -7,16 +7,20 @@ from typing import Any
 
 import click
 
-from tacit.cli.catalog.place import ServerAt, at_server
-from tacit.cli.kit import Command, Fact, Screen
-from tacit.cli.questions.asking import question
+from tacit.cli.groups import Command, add_format_option
+from tacit.cli.options import ServerAddress, query_options, server_options
+from tacit.cli.output import Fact, Screen, show_hints
+from tacit.privacy.numbers import DEFAULT_LEVEL
 
 
 @click.command("preview", cls=Command)
-@question
-@at_server
-@click.option("--analyst", help="Who would ask.")
-@click.option("--explain", is_flag=True, help="Say pass by pass what would be done, with the SQL that the engine runs.")
+@query_options
+@server_options
+@click.option("--analyst", help="The analyst who would ask.")
+@add_format_option
+@click.option(
+    "--explain", is_flag=True, help="Show step by step how it is answered, with the SQL that the engine runs."
+)
 @click.pass_obj
 def command(
     screen: Screen,
@@ -25,32 +29,39 @@ def command(
     asked: dict[str, Any],
     analyst: str | None,
     explain: bool,
-    server: ServerAt | None,
+    server: ServerAddress | None,
 ) -> None:
-    """Say exactly what a question would be charged, and how wide its intervals would be; spends nothing.
+    """Show exactly what a query would cost and how wide its intervals would be; spends nothing.
 
     \b
       tacit preview "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
     """
-    from tacit.cli.questions import showing
-    from tacit.cli.questions.remote import opened_answers
+    from tacit.cli import rendering
+    from tacit.cli.backends import open_backend
 
-    with opened_answers(folder, server, 0.95) as (place, _):
-        preview = place.preview(sql, **asked, analyst=analyst)
+    with open_backend(folder, server, DEFAULT_LEVEL) as backend:
+        show_hints(screen, rendering.category_hints(sql, backend.tables()))
+        preview = backend.preview(sql, asked, analyst)
     if screen.as_json:
         screen.show_object(
             {
-                "cost": showing.cost_object(preview),
+                "cost": rendering.cost_object(preview),
                 "widths": dict(preview.widths),
                 "is_released": preview.is_released,
+                "fits": preview.fits,
+                "refusal": preview.refusal,
+                "remaining": {name: rendering.cost_object(cost) for name, cost in preview.remaining.items()},
                 "explained": [{"about": line.label, "text": line.text} for line in preview.lines],
             }
         )
         return
-    facts = [Fact("cost", showing.cost_in_words(preview), True)]
-    facts += showing.plan_facts(preview.lines)
+    facts = [Fact("cost", rendering.cost_text(preview), True), *rendering.budget_facts(preview)]
+    facts += rendering.plan_facts(preview.lines)
     for name, width in preview.widths.items():
         facts.append(Fact(name, f"± {width:,.4g} (95 %)" if width is not None else "depends on the data"))
     if explain:
         facts += [Fact(line.label, line.text) for line in preview.lines]
-    screen.show_facts(facts)
+    if screen.has_reader:
+        screen.show_facts(facts)
+    else:
+        screen.show_records(("fact", "value"), [(fact.label, fact.text) for fact in facts])

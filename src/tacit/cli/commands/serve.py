@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from tacit.cli.kit import Command, Screen
+from tacit.cli.groups import Command
+from tacit.cli.output import Screen
 
 
 @click.command("serve", cls=Command)
@@ -19,11 +20,13 @@ from tacit.cli.kit import Command, Screen
 @click.option("--key", type=click.Path(path_type=Path), help="TLS: its private key, as PEM.")
 @click.option("--postgres", is_flag=True, default=None, help="The ledger lies in PostgreSQL, as for tacit ledger.")
 @click.option(
-    "--timing-class", type=click.FloatRange(0, 60, min_open=True), help="Seconds that answers are held back for, first."
+    "--timing-class",
+    type=click.FloatRange(0, 60, min_open=True),
+    help="Shortest time in seconds after which answers are sent, so that timing tells little.",
 )
-@click.option("--without-tls", count=True, help="Said twice: others may connect although nothing is encrypted.")
+@click.option("--without-tls", count=True, help="Give it twice to let others connect without encryption.")
 @click.option(
-    "--demo-for-others", count=True, help="Said twice: others may connect although the demo has printed passwords."
+    "--demo-for-others", count=True, help="Give it twice to let others connect although the demo has printed passwords."
 )
 @click.pass_obj
 def command(
@@ -38,12 +41,12 @@ def command(
     """Serve a folder over REST until Ctrl-C.
 
     Settings come from server.toml in the folder, from the environment (TACIT_PORT) and from these options, in this
-    order of strength. If nobody is known yet, an owner is made and her token is shown, once.
+    order of strength. If no one was added yet, an owner is created, and their token is shown once.
 
     \b
       tacit serve clinic --port 8321
     """
-    from tacit.cli.catalog.place import require_folder
+    from tacit.cli.connections import require_folder
     from tacit.server.process import check_bind, free_port, serve
     from tacit.server.settings import settings_of
 
@@ -59,7 +62,7 @@ def command(
         screen.console.print(f"serving {folder} at {settings.url} (Ctrl-C stops it)", soft_wrap=True)
         if said:
             screen.console.print(
-                f"nobody was known: {said['owner']} is now the owner, with this token, which is shown once:\n\n"
+                f"created the person {said['owner']} with the role owner; this token is shown only once:\n\n"
                 f"  {said['token']}\n",
                 soft_wrap=True,
             )
@@ -67,7 +70,7 @@ def command(
 
 
 def _first_owner(settings: Any) -> dict[str, str]:
-    """Make an owner if nobody is known, and return her name and token."""
+    """Make an owner if nobody is known, and return the owner's name and token."""
     from tacit.server.access import Grant, Role
     from tacit.server.process import opened_access
 

@@ -9,19 +9,24 @@ from typing import Any
 
 import click
 
-from tacit.cli.catalog.place import ServerAt, at_server
-from tacit.cli.kit import Command, Screen
-from tacit.cli.questions.asking import question
+from tacit.cli.confirmation import YES, confirm_cost
+from tacit.cli.groups import Command, format_option
+from tacit.cli.options import ServerAddress, query_options, server_options
+from tacit.cli.output import Screen, show_hints
+from tacit.privacy.numbers import DEFAULT_LEVEL
 
 
 @click.command("sql", cls=Command)
-@partial(question, is_required=False)
-@at_server
-@click.option("--analyst", help="Who asks; her own budget is charged, too.")
-@click.option("--purpose", default="", help="What for, to be kept in the ledger; the query itself by default.")
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop after so long.")
-@click.option("--card", is_flag=True, help="Say in plain language what was released.")
+@partial(query_options, is_required=False)
+@server_options
+@click.option("--analyst", help="The analyst who asks; their own budget is charged as well.")
+@click.option("--purpose", default="", help="Purpose, recorded in the ledger; the query itself by default.")
+@click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=DEFAULT_LEVEL, show_default=True
+)
+@click.option("--yes", is_flag=True, help=YES)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time limit.")
+@click.option("--card", is_flag=True, help="Describe in plain language what was released.")
 @click.pass_obj
 def command(
     screen: Screen,
@@ -31,9 +36,10 @@ def command(
     analyst: str | None,
     purpose: str,
     level: float,
+    yes: bool,
     timeout: float | None,
     card: bool,
-    server: ServerAt | None,
+    server: ServerAddress | None,
 ) -> None:
     """Answer SQL about a private table, with noise, and charge it to the table's budget.
 
@@ -44,45 +50,48 @@ def command(
     \b
       tacit sql "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
     """
-    from tacit.cli.questions import showing
-    from tacit.cli.questions.remote import opened_answers
-    from tacit.cli.questions.waiting import waited
+    from tacit.cli import rendering
+    from tacit.cli.backends import open_backend
+    from tacit.cli.output import progress_bar
 
     if sql is None:
         settings = {"analyst": analyst, "purpose": purpose, "level": level, "timeout_s": timeout, "shows_card": card}
-        _converse(screen, folder, server, asked, settings)
+        _run_repl(screen, folder, server, asked, settings)
         return
-    with opened_answers(folder, server, level) as (place, answers):
-        release = waited(
-            screen,
-            place,
-            lambda progress: answers.sql(sql, asked, analyst, purpose=purpose, timeout_s=timeout, progress=progress),
-        )
-        remaining = answers.remaining(release.datasets, analyst)
+    with open_backend(folder, server, level) as backend:
+        show_hints(screen, rendering.category_hints(sql, backend.tables()))
+        if not yes:
+            confirm_cost(screen, backend.preview(sql, asked, analyst), analyst)
+        with progress_bar(screen) as progress:
+            release = backend.sql(sql, asked, analyst, purpose=purpose, timeout_s=timeout, progress=progress)
+        remaining = backend.remaining(release.datasets, analyst)
         if screen.as_json:
-            screen.show_object(showing.answer_object(release, remaining, level))
+            screen.show_object(rendering.answer_object(release, remaining, level))
             return
-        screen.show_table(release.columns, showing.table_rows(release, level))
-        lines = answers.explain(sql, asked)
+        rendering.show_answer(screen, release, level)
+        lines = backend.explain(sql, asked)
         if not release.rows:
-            click.echo(f"tacit: {showing.why_empty(lines)}", err=True)
-        if screen.console.is_terminal:
-            screen.show_facts(showing.after(release, remaining, lines))
+            click.echo(f"tacit: {rendering.empty_answer_text(lines)}", err=True)
+        if screen.has_reader:
+            screen.show_facts(rendering.answer_facts(release, remaining, lines))
         else:
-            for fact in showing.contents(release, lines):
+            for fact in rendering.answer_facts(release, remaining, lines):
                 click.echo(f"{fact.label} {fact.text}", err=True)
     if card:
-        click.echo(release.card, err=not screen.console.is_terminal)
+        click.echo(release.card, err=not screen.has_reader)
 
 
-def _converse(
-    screen: Screen, folder: Path, server: ServerAt | None, asked: dict[str, Any], settings: dict[str, Any]
+command.params.insert(-2, format_option())
+
+
+def _run_repl(
+    screen: Screen, folder: Path, server: ServerAddress | None, asked: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     """Open the prompt, where somebody types and reads."""
     if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
         raise click.UsageError("give the query as an argument, or - to read it from standard input")
-    from tacit.cli.prompt.loop import converse
-    from tacit.cli.questions.remote import opened_answers
+    from tacit.cli.backends import open_backend
+    from tacit.cli.repl.prompt import run_repl
 
-    with opened_answers(folder, server, settings["level"]) as (_, answers):
-        converse(screen, answers, asked, **settings)
+    with open_backend(folder, server, settings["level"]) as backend:
+        run_repl(screen, backend, asked, **settings)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import click
 
-from tacit.cli.kit import Group, Screen
+from tacit.cli.groups import Group
+from tacit.cli.output import Screen
 
 
 class StatisticsGroup(Group):
     """A group whose commands are the entries of the table of statistics."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from tacit.cli.statistics.entries import STATISTICS
+        from tacit.cli.statistics.registry import STATISTICS
 
         return [one.name for one in STATISTICS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        from tacit.cli.statistics.entries import statistic
-        from tacit.cli.statistics.options import command_of
+        from tacit.cli.statistics.command import command_of
+        from tacit.cli.statistics.registry import statistic
 
         entry = statistic(name)
         return None if entry is None else command_of(entry)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the statistics by what they are about."""
-        from tacit.cli.statistics.entries import STATISTICS
+        from tacit.cli.statistics.registry import STATISTICS
 
         for family in dict.fromkeys(one.family for one in STATISTICS):
             with formatter.section(family):
@@ -48,7 +49,7 @@ def command(context: click.Context) -> None:
     if not screen.as_json:
         click.echo(context.get_help())
         return
-    from tacit.cli.statistics.entries import STATISTICS
+    from tacit.cli.statistics.registry import STATISTICS
 
     screen.show_object(
         {"statistics": [{"name": one.name, "about": one.family, "explanation": one.explanation} for one in STATISTICS]}

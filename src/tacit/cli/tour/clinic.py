@@ -1,4 +1,4 @@
-"""A clinic whose patients are invented, the same ones in every run.
+"""The clinic of the demo: invented patients, the same in every run, in a folder with catalog, budget and analyst.
 
 This is the one place where seeded randomness belongs: it makes up people, it protects none. Whatever the catalog says
 of a column holds for every row made here, so that nothing is clamped and the true values are what noise is added to.
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from tacit.cli.connections import CATALOG, LEDGER
+from tacit.privacy import texts
+from tacit.privacy.errors import InvalidInput, NameTaken
+
+if TYPE_CHECKING:
+    from tacit.curator import Curator
+
 
 PATIENTS: Final = 4_000
 VISITS_MAX: Final = 4
@@ -21,7 +29,6 @@ COST_MAX: Final = 1_500
 SEED: Final = 1854
 FIRST_DAY: Final = date(2025, 1, 1)
 DAYS: Final = 365
-
 SEXES: Final = ("F", "M")
 WARDS: Final = ("eyes", "heart", "lungs", "medicine", "surgery")
 TOWNS: Final = (
@@ -87,3 +94,60 @@ def _invented_patient(number: int, dice: random.Random, names: list[str], shares
             for _ in range(dice.randint(1, VISITS_MAX))
         ),
     )
+
+
+TABLE: Final = "visits"
+FILE: Final = "visits.csv"
+ANALYST: Final = "ana"
+EPSILON, DELTA = 3.0, 1e-8
+EPSILON_ANALYST, DELTA_ANALYST = 1.5, 1e-8
+
+
+def create_clinic(folder: Path, patients: list[Patient]) -> Curator:
+    """Write the visits into a folder, register them there, and return its curator."""
+    from tacit import Budget
+    from tacit.curator import Curator
+    from tacit.curator.catalog_file import make_private
+    from tacit.privacy.bounds import Bounds, Categories
+    from tacit.privacy.tables import Limits
+
+    require_new_folder(folder)
+    try:
+        make_private(folder)
+        write_visits(patients, folder / FILE)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be written: {error.strerror}", name="folder", value=str(folder)) from None
+    curator = Curator(folder)
+    try:
+        curator.add_table(
+            TABLE,
+            str(folder / FILE),
+            unit="patient_id",
+            columns={
+                "age": Bounds(0, AGE_MAX),
+                "sex": Categories(SEXES),
+                "ward": Categories(WARDS),
+                "diagnosis": Categories(DIAGNOSES),
+                "cost": Bounds(0, COST_MAX),
+            },
+            limits=Limits(groups_per_unit=1, rows_per_group=VISITS_MAX),
+        )
+        curator.set_budget(TABLE, EPSILON, DELTA, units=PATIENTS)
+        curator.add_analyst(ANALYST, {TABLE: Budget(EPSILON_ANALYST, DELTA_ANALYST)})
+    except BaseException:
+        curator.close()
+        raise
+    return curator
+
+
+def require_new_folder(folder: Path) -> None:
+    """Refuse a folder that holds something of a curator already: the demo begins with a full budget."""
+    texts.path("folder", folder)
+    if folder.exists() and not folder.is_dir():
+        raise NameTaken(f"{folder} is a file; name a new folder", name="folder", value=str(folder))
+    for name in (CATALOG, LEDGER, FILE):
+        if (folder / name).exists():
+            sentence = (
+                f"{folder / name} is there already; name a new folder, or open this one with: tacit serve {folder}"
+            )
+            raise NameTaken(sentence, name="folder", value=str(folder))

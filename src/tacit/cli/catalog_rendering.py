@@ -1,0 +1,199 @@
+"""Tables of the catalog and budgets, for terminals, pipes and programs."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from tacit.cli.output import Fact, Screen
+from tacit.curator.catalog import Catalog
+from tacit.curator.catalog_file import key_text
+from tacit.curator.catalog_reader import LIMITS
+from tacit.curator.table_sources import written
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.figures import at_least, at_most, exactly
+from tacit.privacy.tables import Column, Table
+
+if TYPE_CHECKING:
+    from tacit import Cost
+    from tacit.ledger import Cap
+
+
+CATEGORIES_SHOWN: Final = 8
+LIMIT_TEXTS: Final = ("{} rows of each unit", "{} groups of an answer", "{} rows in each group")
+
+
+def table_object(catalog: Catalog, table: Table) -> dict[str, Any]:
+    """Return what is public about a table as plain objects."""
+    source, unit = catalog.source(table.name), table.unit
+    return {
+        "name": table.name,
+        "source": source.place,
+        "format": source.form,
+        **({"table": source.table} if source.table else {}),
+        "public": not table.is_private,
+        "unit": None if unit is None else unit.column,
+        "through": [
+            {"column": key.column, "table": key.target_table, "target": key.target_column}
+            for key in (unit.through if unit else ())
+        ],
+        "dataset": table.dataset,
+        **{key: getattr(table.limits, key) for key in LIMITS},
+        "identified_by": list(table.identified_by),
+        "columns": [_column_object(column) for column in table.columns],
+    }
+
+
+def show_tables(screen: Screen, catalog: Catalog) -> None:
+    """List the tables."""
+    if not catalog.tables:
+        screen.console.print("no table was added yet", soft_wrap=True)
+        return
+    rows = [
+        (
+            shown(table.name),
+            protects(table),
+            table.dataset if table.is_private else "",
+            str(len(table.columns)),
+            _place(catalog, table),
+        )
+        for table in catalog.tables.values()
+    ]
+    screen.show_table(("table", "protects", "budget", "columns", "rows from"), rows)
+
+
+def show_table(screen: Screen, catalog: Catalog, table: Table) -> None:
+    """Show one table with its columns."""
+    limits = [
+        words.format(f"{value:,}")
+        for words, key in zip(LIMIT_TEXTS, LIMITS, strict=True)
+        if (value := getattr(table.limits, key)) is not None
+    ]
+    facts = [Fact("table", shown(table.name), True), Fact("protects", protects(table))]
+    if table.is_private:
+        counted = f"at most {', '.join(limits)}" if limits else "as each question chooses"
+        facts += [Fact("budget", table.dataset), Fact("counted", counted)]
+    if table.identified_by:
+        facts.append(Fact("identified by", ", ".join(map(shown, table.identified_by))))
+    screen.show_facts([*facts, Fact("rows from", _place(catalog, table))])
+    rows = [
+        (shown(one.name), one.kind.value, facts_text(one), "" if one.nullable else "never missing")
+        for one in table.columns
+    ]
+    screen.show_table(("column", "kind", "stated", ""), rows)
+
+
+def protects(table: Table) -> str:
+    """Say whom a table protects."""
+    if table.unit is None:
+        return "no one (public)"
+    steps = [shown(f"{key.column} → {key.target_table}.{key.target_column}") for key in table.unit.through]
+    return f"each {shown(table.unit.column)}" + (f", through {', '.join(steps)}" if steps else "")
+
+
+def facts_text(column: Column) -> str:
+    """Say what is stated of a column."""
+    if isinstance(column.facts, Bounds):
+        return f"{_shown_value(column.facts.lower)} to {_shown_value(column.facts.upper)}"
+    if isinstance(column.facts, Categories):
+        values = [_shown_value(value) for value in column.facts.values[:CATEGORIES_SHOWN]]
+        more = len(column.facts.values) - len(values)
+        return ", ".join(values) + (f" and {more:,} more" if more else "")
+    return ""
+
+
+def shown(name: str) -> str:
+    """Return a name as it may be put on a screen: what does not show is written as an escape."""
+    return name if name.isprintable() else key_text(name)
+
+
+def _shown_value(value: object) -> str:
+    if isinstance(value, str):
+        return shown(value)
+    return "missing" if value is None else str(_plain(value)).lower() if isinstance(value, bool) else str(_plain(value))
+
+
+def _place(catalog: Catalog, table: Table) -> str:
+    return shown(written(catalog.source(table.name), catalog.folder))
+
+
+def _column_object(column: Column) -> dict[str, Any]:
+    stated: dict[str, Any] = {}
+    if isinstance(column.facts, Bounds):
+        stated = {"bounds": [_plain(column.facts.lower), _plain(column.facts.upper)]}
+    elif isinstance(column.facts, Categories):
+        stated = {"categories": [_plain(value) for value in column.facts.values]}
+    return {"name": column.name, "kind": column.kind.value, **stated, "nullable": column.nullable}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Fraction) else value
+
+
+BAR_WIDTH: Final = 16
+COLUMNS: Final = ("budget", "epsilon_spent", "epsilon_left", "epsilon", "epsilon_min", "delta", "filter")
+COMPOSITION: Final = "Charges compose: ε spent and ε left need not add up to the budget."
+FULL, EMPTY = "█", "░"
+
+
+def budget_object(
+    scope: str, dataset: str, kind: str, name: str, cap: Cap, spent: Cost, left: Cost, least: float
+) -> dict[str, Any]:
+    """Return a budget for programs; `kind` is dataset, analyst or epoch, `least` the least epsilon of an answer."""
+    return {
+        "scope": scope,
+        "dataset": dataset,
+        "kind": kind,
+        "name": name or dataset,
+        "filter": cap.filter,
+        "relation": cap.relation.value,
+        "epsilon": cap.epsilon,
+        "epsilon_min": least,
+        "delta": cap.delta,
+        "epsilon_spent": spent.epsilon if math.isfinite(spent.epsilon) else None,
+        "epsilon_left": left.epsilon,
+        "delta_left": left.delta,
+        "rho_left": left.rho if math.isfinite(left.rho) else None,
+    }
+
+
+def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
+    """Show budgets: with bars on a terminal, in a pipe as CSV with a line of names, or as the screen's format says."""
+    if not (screen.format == "table" and screen.console.is_terminal):
+        screen.show_records(COLUMNS, [(row["scope"], *_figures(row)) for row in budgets])
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold")
+    for name in ("budget", "", "ε spent", "ε left", "of ε", "ε min", "δ", "filter"):
+        table.add_column(name, justify="right" if name[:1] in "εoδ" and name else "left", no_wrap=True)
+    for row in budgets:
+        filled, style = _bar(row)
+        bar = Text.assemble((FULL * filled, style), (EMPTY * (BAR_WIDTH - filled), "dim"))
+        name = row["scope"] if row["kind"] == "dataset" else f"  {row['name']}"
+        table.add_row(Text(name), bar, *map(Text, _figures(row)))
+    screen.console.print(table)
+    if any(row["filter"] != "pure" and row["epsilon_spent"] != 0 for row in budgets):
+        screen.console.print(f" {COMPOSITION}", style="dim")
+
+
+def _figures(row: dict[str, Any]) -> tuple[str, ...]:
+    spent = "∞" if row["epsilon_spent"] is None else at_most(row["epsilon_spent"], 4)
+    left, least = at_least(row["epsilon_left"], 4), at_most(row["epsilon_min"], 4)
+    return spent, left, exactly(row["epsilon"]), least, exactly(row["delta"]), row["filter"]
+
+
+def _bar(row: dict[str, Any]) -> tuple[int, str]:
+    """Return how much of the bar is filled, and its colour; a budget with anything left is not shown as full."""
+    spent, cap = row["epsilon_spent"], row["epsilon"]
+    share = 1.0 if spent is None else min(max(spent / cap, 1 - row["epsilon_left"] / cap), 1.0)
+    filled = math.ceil(share * BAR_WIDTH - 1e-9)
+    if filled == BAR_WIDTH and row["epsilon_left"] > 0:
+        filled -= 1
+    return filled, "red" if share > 0.9 else "yellow" if share > 0.6 else "green"

@@ -1,0 +1,176 @@
+"""Where a command's answer goes: a terminal, a pipe, or a program that reads JSON.
+
+A command takes its `Screen` with `click.pass_obj` and hands it the answer; the options and the kind of output decide
+whether that becomes a table, CSV or JSON. rich is imported when something is shown, for it takes longer to load than
+click.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.engines.protocol import Progress
+
+
+FORMATS: Final = ("table", "csv", "json", "markdown")
+FACTS_WIDTH_MAX: Final = 100
+LABEL_WIDTH: Final = 17
+
+
+class Fact(NamedTuple):
+    """One line of an answer: a label, what is said, and whether that is what was asked for."""
+
+    label: str
+    text: str
+    is_answer: bool = False
+
+
+@dataclass
+class Screen:
+    """Where a command's answer goes: a terminal, a pipe, or a program that reads JSON."""
+
+    as_json: bool = False
+    chosen: str = ""
+    """The format of a table of numbers that was asked for; without one it is that of the place."""
+
+    @property
+    def format(self) -> str:
+        """How an answer's numbers are written: as was asked for, else as a table on a terminal and as CSV in a pipe."""
+        if self.as_json:
+            return "json"
+        return self.chosen or ("table" if self.console.is_terminal else "csv")
+
+    @property
+    def has_reader(self) -> bool:
+        """Whether somebody reads the answer at a terminal, with what is said beside the numbers."""
+        return self.format == "table" and self.console.is_terminal
+
+    @cached_property
+    def console(self) -> Console:
+        """The place for text with colour and boxes, which vanish by themselves in a pipe or under NO_COLOR."""
+
+        from rich.console import Console
+
+        class AnswerConsole(Console):
+            """A console that shows text as it is, and leaves a broken pipe to `app.run`."""
+
+            def on_broken_pipe(self) -> None:
+                raise  # the BrokenPipeError that rich is handling while it calls this
+
+        return AnswerConsole(highlight=False, markup=False, emoji=False)
+
+    def show_object(self, facts: Any) -> None:
+        """Write `facts` as one JSON object."""
+        click.echo(json.dumps(facts, ensure_ascii=False, allow_nan=False))
+
+    def show_table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a table: ruled on a terminal or where that was asked for, otherwise a row a line, with tabs."""
+        if not self.console.is_terminal and self.chosen != "table":
+            for row in rows:
+                click.echo("\t".join(row))
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*columns, box=SIMPLE_HEAD, header_style="bold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        self.console.print(table)
+
+    def show_csv(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Write a line of names and a line a row, as RFC 4180 has it."""
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        click.echo(lines.getvalue(), nl=False)
+
+    def show_markdown(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Write a table of GitHub's Markdown."""
+        for cells in (columns, ["---"] * len(columns), *rows):
+            click.echo(f"| {' | '.join(one.replace('|', chr(92) + '|') for one in cells)} |")
+
+    def show_records(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write rows in the format of the screen, other than JSON: a table, or CSV or Markdown with a line of names."""
+        if self.format == "csv":
+            self.show_csv(columns, rows)
+        elif self.format == "markdown":
+            self.show_markdown(columns, rows)
+        else:
+            self.show_table(columns, rows)
+
+    def show_facts(self, facts: Sequence[Fact]) -> None:
+        """Write facts: in two columns on a terminal, one line a fact with a tab after its label in a pipe."""
+        if not self.console.is_terminal:
+            for fact in facts:
+                click.echo(f"{fact.label}\t{fact.text}")
+            return
+        from rich.text import Text
+
+        width = min(self.console.width, FACTS_WIDTH_MAX) - LABEL_WIDTH - 1
+        self.console.print()
+        for fact in facts:
+            label = f" {fact.label:{LABEL_WIDTH - 1}}"
+            for line in Text(fact.text, "bold cyan" if fact.is_answer else "").wrap(self.console, max(width, 20)):
+                self.console.print(Text.assemble((label, "dim"), line), soft_wrap=True)
+                label = " " * LABEL_WIDTH
+        self.console.print()
+
+
+def show_result(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
+    """Answer with a sentence, or with an object for programs."""
+    if screen.as_json:
+        screen.show_object(facts)
+    else:
+        screen.console.print(sentence, soft_wrap=True)
+
+
+def show_hints(screen: Screen, hints: list[str]) -> None:
+    """Say what the user may want to know besides, on standard error; programs find it in the object."""
+    if not screen.as_json:
+        for hint in hints:
+            click.echo(f"hint: {hint}", err=True)
+
+
+QUIET_S: Final = 0.5
+"""How long a question may take before a bar is shown."""
+
+
+@contextmanager
+def progress_bar(screen: Screen) -> Iterator[Progress | None]:
+    """Give something to tell progress to: a bar on a terminal, if it takes longer than a moment."""
+    if screen.as_json or not screen.console.is_terminal:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("running"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        transient=True,
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("", total=1.0)
+    timer = threading.Timer(QUIET_S, bar.start)
+    timer.start()
+    try:
+        yield lambda share: bar.update(task, completed=share)
+    finally:
+        timer.cancel()
+        bar.stop()

@@ -1,0 +1,6 @@
+"""The prompt behind `tacit sql` without a query: queries one after another, each previewed before it is asked.
+
+Promise: nothing is spent that was not shown before, unless `.confirm off` was typed; a line that is refused spends
+nothing, and the prompt goes on. A query that is stopped while it runs stays charged, as everywhere, and the prompt says
+so.
+"""
