@@ -55,7 +55,7 @@ def opened(folder: Path, address: str, url: str) -> list[Any]:
     running = tacit.stats.RunningCount(8, epsilon=0.5, budget=ledger.budget("visits"), path=folder / "running.state")
     running.add(1)
     client = tacit.connect(url, token="tacit_x")
-    client._wire.get("tables")
+    client._transport.ask("GET", "tables")
     shared = Ledger.open(PostgresStore(address, schema="forgotten"))
     shared.head()
     server = PostgresDatabase(address, schema="forgotten_server")

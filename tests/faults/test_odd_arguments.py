@@ -24,7 +24,7 @@ from tacit.client import Client
 from tacit.curator import PrivacyWarning
 from tacit.privacy import events
 from tacit.privacy.tables import Column, Kind, Table
-from tacit.stats.asking import Asked
+from tacit.stats.preparation import Asked
 from tests.support.odd_arguments import ODD, failure, odd_calls, public, uncoded
 
 COUNT: Final = "SELECT COUNT(*) AS n, SUM(age) AS s FROM visits WHERE age < {}"
@@ -54,8 +54,8 @@ RECORDS: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     accounting.meaning(LAPLACE, 1e-6).true_positive_rate: {"false_positive_rate": 0.1},
 }
 METHODS: Final = public(tacit.Curator) - {"close"}
-ELSEWHERE: Final = {"Curator", "Meaning", "Relation"}
-"""Public names that are tried below, are made by a function that is, or take one of two values."""
+ELSEWHERE: Final = {"Curator", "Kind", "Meaning", "Relation"}
+"""Public names that are tried below, are made by a function that is, or are enumerations."""
 
 
 def test_every_public_name_is_tried() -> None:
@@ -102,14 +102,17 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "add_analyst": {"name": "bob", "budgets": {"visits": tacit.Budget(1.0, 1e-6)}},
         "add_table": visits | {"columns": {"age": tacit.Bounds(0, 90)}},
         "budget": {"dataset": "visits"},
+        "budgets": {"dataset": "visits"},
         "cancel": {},
+        "decide": {"request": "none", "granted": False, "by": "olga"},
         "explain": asked,
         "note_sources": {"names": ["labs"], "before": {}},
         "preview": asked,
         "refresh": {},
         "register": {"table": table, "source": curator.catalog.source("codes"), "replace": True, "with_linked": False},
         "remove_table": {"name": "nowhere"},
-        "road": {},
+        "queries": {},
+        "requests": {"only_open": True},
         "set_budget": {"dataset": "codes", "epsilon": 1.0, "delta": 1e-6},
         "sql": asked | {"analyst": "ana", "purpose": "a test", "key": None, "timeout_s": 5.0},
         "table": {"name": "visits"},

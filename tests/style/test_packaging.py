@@ -42,6 +42,6 @@ def test_the_core_pulls_in_what_it_is_for_and_nothing_else() -> None:
     serving = {"anyio", "fastapi", "h11", "idna", "opentelemetry-api", "prometheus-client", "starlette", "uvicorn"}
     documents = {"annotated-doc", "annotated-types", "pydantic", "pydantic-core", "typing-extensions"}
     hashing = {"argon2-cffi", "argon2-cffi-bindings", "cffi", "pycparser"}
-    asking = {"certifi", "httpcore", "httpx"}
+    asking = {"cachetools", "certifi", "httpcore", "httpx"}
     wanted = computing | commands | serving | documents | {"typing-inspection"} | hashing | asking
     assert pulled_in("tacit") == wanted

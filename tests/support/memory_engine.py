@@ -14,8 +14,8 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.engines import dialects
-from tacit.engines.declared import declared, required
 from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Progress
+from tacit.engines.relations import declared, required
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Column, Kind, Table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, Final
@@ -13,6 +13,7 @@ import numpy as np
 from tacit.accounting import Cost
 from tacit.privacy import events
 from tacit.privacy.errors import TacitError
+from tacit.query import PlanOptions, QueryOptions
 
 ODD: Final[tuple[Any, ...]] = (
     None, True, 0, -1, 3, 2**70, 10**400, 0.5, -0.0, float("nan"), float("inf"), Fraction(1, 3), 1j,
@@ -24,12 +25,21 @@ ODD: Final[tuple[Any, ...]] = (
 )  # fmt: skip
 """What people, and servers that pass on what they were sent, put into the place of an argument."""
 
+OPTIONS: Final[Mapping[str, Collection[str]]] = {
+    "Unpack[PlanOptions]": PlanOptions.__annotations__,
+    "Unpack[QueryOptions]": QueryOptions.__annotations__,
+}
+"""The arguments behind `**options`, by its annotation."""
+DEFAULTS: Final = {"other": False, "purpose": ""}
+"""Those that are not None."""
+
 
 def working(call: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments with which a call works: those that are given, and the defaults of all other parameters."""
     found = {}
     for name, one in inspect.signature(call).parameters.items():
         if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            found |= {option: given.get(option, DEFAULTS.get(option)) for option in OPTIONS.get(one.annotation, ())}
             continue
         assert name in given or one.default is not one.empty, f"{name} of {call} is not tried: give it a value"
         found[name] = given.get(name, one.default)

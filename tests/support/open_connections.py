@@ -46,15 +46,15 @@ def watch() -> None:
         return connect(*arguments, **{"factory": Watched, **settings})
 
     sqlite3.connect = watched  # type: ignore[assignment]
-    from tacit.ledger.stores import slots  # only now, for stores take `sqlite3.connect` when they are imported
+    from tacit.storage import connections  # only now, for stores take `sqlite3.connect` when they are imported
 
-    close_forgotten = slots.close_forgotten
+    close_forgotten = connections.close_forgotten
 
     def noticed(connections: list[Any], lock: Any) -> None:
         _forgotten.extend(one.origin if isinstance(one, Watched) else repr(one) for one in connections if _is_open(one))
         close_forgotten(connections, lock)
 
-    slots.close_forgotten = noticed
+    connections.close_forgotten = noticed
 
 
 def left_open() -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tacit.engines.declared import ends
+from tacit.engines.relations import ends
 from tacit.privacy.bounds import Categories
 from tacit.privacy.tables import Column, Kind
 from tacit.query.expressions import Expression, Range, position

@@ -18,7 +18,7 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
 from tacit.query import Plan, compile_
-from tacit.query.price import Target, Tariff
+from tacit.query.allocation import Target, Tariff
 from tests.conformance.engines.conftest import PLACES, Place
 from tests.property.query.neighbours import Pair
 

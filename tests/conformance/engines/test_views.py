@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import sqlglot
 
 from tacit.engines import DuckDBEngine, Engine, PostgresEngine, Source
 from tacit.privacy.errors import EngineFailed, InvalidInput
@@ -107,10 +108,16 @@ def test_a_view_that_mixes_rows_is_no_table_of_units(made: Made, sql: str) -> No
         engine.register(PRIVATE, viewed(sql), {})
 
 
+def count_of(engine: Engine) -> int:
+    statement = sqlglot.parse_one("SELECT COUNT(*) AS n FROM tacit_data.t", dialect="duckdb")
+    return int(engine.run(engine.write(statement))["n"][0])
+
+
 @pytest.mark.parametrize("sql", PLAIN.values(), ids=PLAIN)
 def test_a_view_that_is_read_row_by_row_is_a_table(made: Made, sql: str) -> None:
     engine, viewed = made
     engine.register(PRIVATE, viewed(sql), {})
+    assert count_of(engine) > 0
 
 
 def test_a_view_that_mixes_rows_is_no_way_to_the_unit_either(made: Made) -> None:
@@ -126,6 +133,7 @@ def test_a_view_that_mixes_rows_is_no_way_to_the_unit_either(made: Made) -> None
 def test_public_rows_may_be_those_of_a_view_that_mixes(made: Made) -> None:
     engine, viewed = made
     engine.register(PUBLIC, viewed(MIXING["a join"]), {})
+    assert count_of(engine) > 0
 
 
 def test_a_view_of_spark_that_fails_for_a_row_is_refused() -> None:

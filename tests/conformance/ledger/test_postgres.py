@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tacit.ledger import Ledger, Permit, PostgresStore
-from tacit.ledger.stores import migrate
-from tacit.ledger.work import Work
+from tacit.ledger.stores.sql import MIGRATIONS
+from tacit.ledger.transactions import LedgerTransaction
 from tacit.privacy import events
 from tacit.privacy.errors import (
     InvalidInput,
@@ -24,6 +24,7 @@ from tacit.privacy.errors import (
     Unavailable,
     UnknownName,
 )
+from tacit.storage import migrations
 from tests.faults.ledger.test_batches import together
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
@@ -149,9 +150,9 @@ def test_two_ledgers_in_two_schemas_do_not_meet(postgres_address: str, schema: s
 
 
 def test_a_schema_of_a_newer_version_is_refused(postgres_address: str, schema: str, tmp_path: Path) -> None:
-    for step in (migrate.FOLDER / "postgres").glob("*.sql"):
+    for step in (MIGRATIONS / "postgres").glob("*.sql"):
         (tmp_path / step.name).write_text(step.read_text())
-    number = len(migrate.load(tmp_path)) + 1
+    number = len(migrations.load(tmp_path)) + 1
     (tmp_path / f"{number:04}_planted.sql").write_text("CREATE TABLE planted (x INTEGER);\n")
     with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
@@ -166,7 +167,7 @@ def test_a_schema_of_the_first_version_is_brought_to_the_newest(
     postgres_address: str, schema: str, tmp_path: Path
 ) -> None:
     """What PostgreSQL held then is what SQLite did: the rows come from the file of the first version."""
-    first = next((migrate.FOLDER / "postgres").glob("0001_*.sql"))
+    first = next((MIGRATIONS / "postgres").glob("0001_*.sql"))
     (tmp_path / first.name).write_text(first.read_text())
     store = PostgresStore(postgres_address, schema=schema, migrations=tmp_path)
     store.open()
@@ -320,7 +321,7 @@ def test_a_statement_that_the_server_stops_fails_every_change_of_the_batch_with_
     with Ledger.open(PostgresStore(postgres_address, schema=schema)) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
 
-        def slow(work: Work) -> None:
+        def slow(work: LedgerTransaction) -> None:
             fetch = work.rows._fetch  # type: ignore[attr-defined]
             fetch("SET LOCAL statement_timeout = '20ms'", ())
             fetch("SELECT pg_sleep(1)", ())

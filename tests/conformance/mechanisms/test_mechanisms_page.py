@@ -11,7 +11,7 @@ import pytest
 
 from tacit.mechanisms.smooth import median_smooth_bound
 from tacit.privacy.errors import OutOfRange
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tests.conformance.mechanisms.test_every_mechanism import EXAMPLES
 from tests.style.rules import ROOT
 

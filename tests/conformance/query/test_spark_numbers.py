@@ -67,34 +67,34 @@ def test_a_question_of_the_fixtures_gives_the_same_numbers(case: Case) -> None:
 
 @pytest.mark.parametrize("sql", numbers.QUESTIONS if ALL else [*numbers.QUESTIONS[:-4:6], *numbers.QUESTIONS[-4:-1]])
 def test_odd_values_give_the_same_numbers(sql: str) -> None:
-    numbers.test_odd_values_give_the_same_numbers(sql, "spark")
+    numbers.check_odd_values_give_the_same_numbers(sql, "spark")
 
 
 def test_an_empty_table_gives_zeros() -> None:
-    numbers.test_an_empty_table_gives_zeros("spark")
+    numbers.check_an_empty_table_gives_zeros("spark")
 
 
 def test_a_hundred_thousand_groups_are_the_same() -> None:
-    numbers.test_a_hundred_thousand_groups_are_the_same("spark")
+    numbers.check_a_hundred_thousand_groups_are_the_same("spark")
 
 
 def test_a_cut_keeps_exactly_the_limit_of_every_unit() -> None:
-    numbers.test_a_cut_keeps_exactly_the_limit_of_every_unit("spark")
+    numbers.check_a_cut_keeps_exactly_the_limit_of_every_unit("spark")
 
 
 def test_texts_are_read_as_the_same_values() -> None:
-    scalars.test_texts_are_read_as_the_same_values("spark")
+    scalars.check_texts_are_read_as_the_same_values("spark")
 
 
 def test_as_many_rows_leave_the_engine_as_there_are_groups() -> None:
     for sql in leaving.QUESTIONS if ALL else list(leaving.QUESTIONS)[2:3]:
-        leaving.test_as_many_rows_leave_the_engine_as_there_are_groups(sql, "spark")
+        leaving.check_as_many_rows_leave_the_engine_as_there_are_groups(sql, "spark")
 
 
 @pytest.mark.skipif(not ALL, reason="this is no long run")
 @pytest.mark.parametrize("seed", worlds.SEEDS)
 def test_generated_questions_give_the_same_numbers(seed: int) -> None:
-    worlds.test_generated_questions_give_the_same_numbers(seed, "spark")
+    worlds.check_generated_questions_give_the_same_numbers(seed, "spark")
 
 
 def written(seed: int, deep: int) -> list[str]:

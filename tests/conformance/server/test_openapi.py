@@ -48,14 +48,15 @@ ODD: tuple[Any, ...] = (
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that make and send requests
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
-    made = clinic.make(Path(tmp_path_factory.mktemp("clinic")))
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Clinic]:
+    """Make a clinic for one phase: schemathesis stops the application at its end, and its threads with it."""
+    made = clinic.make(tmp_path)
     yield made
     made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def everybody(place: Clinic) -> Iterator[None]:
     """Let each request go out as the next person; some questions are made to be about tables that are there."""
     people, questions = itertools.cycle((*PEOPLE, NOBODY)), itertools.cycle((None, *QUESTIONS))
@@ -88,7 +89,7 @@ def test_what_comes_back_is_what_is_described(place: Clinic, phase: str) -> None
 def test_whatever_a_statistic_is_given_there_is_no_defect(tmp_path: Path) -> None:
     calls = list(odd_statistics())
     step = max(1, len(calls) // (30 * CASES)) | 1
-    place = clinic.make(tmp_path)  # its own, for schemathesis starts and stops the application
+    place = clinic.make(tmp_path)
     with place.client:
         for arguments in calls[::step]:
             response = place.call("owner", "POST", "/v1/statistics", json=arguments)

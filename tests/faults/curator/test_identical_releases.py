@@ -18,8 +18,9 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.curator import road, statistics
 from tacit.privacy.errors import AlreadySettled, Cancelled, EngineFailed
+from tacit.query import release_plan
+from tacit.stats import releases
 
 SQL = "SELECT COUNT(*) AS n FROM visits"
 WAIT_S = 10.0
@@ -73,7 +74,7 @@ class Runs:
 
 def held(monkeypatch: pytest.MonkeyPatch, together: int) -> Runs:
     """Hold the runs of SQL and of statistics."""
-    runs, run, to_bytes = Runs(together), road.run, statistics.to_bytes
+    runs, run, to_bytes = Runs(together), release_plan.run, releases.to_bytes
 
     def slow_run(*arguments: Any, **named: Any) -> Any:
         runs.begin()
@@ -83,8 +84,8 @@ def held(monkeypatch: pytest.MonkeyPatch, together: int) -> Runs:
         runs.begin()
         return to_bytes(noisy)
 
-    monkeypatch.setattr(road, "run", slow_run)
-    monkeypatch.setattr(statistics, "to_bytes", slow_bytes)
+    monkeypatch.setattr(release_plan, "run", slow_run)
+    monkeypatch.setattr(releases, "to_bytes", slow_bytes)
     return runs
 
 

@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from tacit.engines import DuckDBEngine, Source
-from tacit.engines.duckdb import resources
-from tacit.engines.duckdb.connecting import Connection, connect
-from tacit.engines.duckdb.reading import Reader
+from tacit.engines.duckdb import connections
+from tacit.engines.duckdb.connections import Connection, connect
+from tacit.engines.duckdb.execution import Reader
 from tacit.engines.protocol import FAILED
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Column, Kind, Table
@@ -51,7 +51,7 @@ def setting(connection: Connection, name: str) -> str:
 def test_a_question_beyond_memory_and_disk_fails_and_the_next_is_answered(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "SPILL_MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(connections, "SPILL_MAX_BYTES", 1 << 20)
     for _ in range(3):
         with pytest.raises(EngineFailed, match=FAILED):
             engine.run(HEAVY)
@@ -64,7 +64,7 @@ def test_a_preparation_beyond_memory_and_disk_fails_and_can_be_done_again(
     tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(resources, "SPILL_MAX_BYTES", 1 << 20)
+        patched.setattr(connections, "SPILL_MAX_BYTES", 1 << 20)
         small = DuckDBEngine(tmp_path, salt=1, threads=2, memory_limit="30MB")
         with pytest.raises(EngineFailed, match="memory"):
             small.register(TABLE, source, {})
@@ -99,8 +99,8 @@ def test_a_connection_that_is_broken_is_made_anew(engine: DuckDBEngine, monkeypa
 
 
 def test_connections_leave_memory_and_disk_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "memory_bytes", lambda: 10 * GB)
-    monkeypatch.setattr(resources, "SPILL_MAX_BYTES", GB)
+    monkeypatch.setattr(connections, "memory_bytes", lambda: 10 * GB)
+    monkeypatch.setattr(connections, "SPILL_MAX_BYTES", GB)
     connection = connect({"temp_directory": str(tmp_path / "spill" / "1")})
     assert setting(connection, "memory_limit") == "4.0 GiB"
     assert setting(connection, "max_temp_directory_size") == "1.0 GiB"
@@ -122,8 +122,8 @@ def test_without_a_folder_nothing_is_spilled(tmp_path: Path, monkeypatch: pytest
 def test_the_limit_of_a_container_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, expected: int | None
 ) -> None:
-    monkeypatch.setattr(resources, "CGROUP_FILES", ())
-    machine = resources.memory_bytes()
+    monkeypatch.setattr(connections, "CGROUP_FILES", ())
+    machine = connections.memory_bytes()
     (tmp_path / "memory.max").write_text(limit)
-    monkeypatch.setattr(resources, "CGROUP_FILES", (str(tmp_path / "none"), str(tmp_path / "memory.max")))
-    assert resources.memory_bytes() == (expected or machine)
+    monkeypatch.setattr(connections, "CGROUP_FILES", (str(tmp_path / "none"), str(tmp_path / "memory.max")))
+    assert connections.memory_bytes() == (expected or machine)

@@ -69,13 +69,15 @@ def test_a_file_that_is_replaced_is_read_anew(engine: DuckDBEngine, tmp_path: Pa
     assert count(engine) == 10 < before
 
 
-def test_a_file_of_the_same_size_and_time_is_still_another_file(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_the_fingerprint_of_a_file_follows_what_it_holds_and_not_its_time(engine: DuckDBEngine, tmp_path: Path) -> None:
     source = written(tmp_path / "e.parquet")
     engine.register(EVENTS, source, {})
     version, status = engine.refresh("events"), os.stat(source.place)
     shutil.copyfile(source.place, tmp_path / "new.parquet")
-    os.utime(tmp_path / "new.parquet", ns=(status.st_atime_ns, status.st_mtime_ns))
     (tmp_path / "new.parquet").replace(source.place)
+    assert engine.refresh("events") == version
+    written(tmp_path / "e.parquet", 10)
+    os.utime(source.place, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert engine.refresh("events") != version
 
 
@@ -114,7 +116,7 @@ def test_a_file_that_never_rests_is_not_registered(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, turn = written(tmp_path / "e.parquet"), iter(range(1000))
-    monkeypatch.setattr(module, "fingerprint", lambda _: str(next(turn)))
+    monkeypatch.setattr(module, "state", lambda _: str(next(turn)))
     with pytest.raises(SourceMissing, match="being written"):
         engine.register(EVENTS, source, {})
 

@@ -293,7 +293,7 @@ def test_the_fingerprint_stays_while_the_rows_do(
 ) -> None:
     execute(f"ANALYZE {schema}.events")
     if not summed:
-        monkeypatch.setattr("tacit.engines.postgres.fingerprints.ROWS_SUMMED_MAX", 10)
+        monkeypatch.setattr("tacit.engines.postgres.sources.ROWS_SUMMED_MAX", 10)
     engine.register(EVENTS, source(schema), {})
     first = engine.refresh("events")
     assert engine.refresh("events") == first

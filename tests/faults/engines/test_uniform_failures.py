@@ -15,9 +15,9 @@ import pytest
 import sqlglot
 
 from tacit.engines import PostgresEngine, Source, SparkEngine
-from tacit.engines.postgres import connecting
+from tacit.engines.postgres import connections
 from tacit.engines.protocol import FAILED
-from tacit.engines.spark import running, sessions
+from tacit.engines.spark import execution, sessions
 from tacit.privacy.errors import Cancelled, EngineFailed
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
@@ -43,9 +43,9 @@ SAME = (EngineFailed, EngineFailed.code, FAILED, None, None, True)
 
 @pytest.fixture
 def postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[PostgresEngine, str]]:
-    monkeypatch.setitem(connecting.SETTINGS, "lock_timeout", "200ms")
-    monkeypatch.setitem(connecting.SETTINGS, "work_mem", "64kB")
-    monkeypatch.setattr(connecting, "TEMP_FILE_LIMIT", "1kB")
+    monkeypatch.setitem(connections.SETTINGS, "lock_timeout", "200ms")
+    monkeypatch.setitem(connections.SETTINGS, "work_mem", "64kB")
+    monkeypatch.setattr(connections, "TEMP_FILE_LIMIT", "1kB")
     schema = f"uniform_{os.getpid()}_{next(NUMBERS)}"
     execute(
         f"CREATE SCHEMA {schema}",
@@ -190,7 +190,7 @@ def test_a_spark_that_does_not_stop_is_ended_and_the_next_question_is_answered(
     spark: tuple[SparkEngine, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, _ = spark
-    monkeypatch.setattr(running, "STUCK_S", 1.0)
+    monkeypatch.setattr(execution, "STUCK_S", 1.0)
     endless = "SELECT count(*) AS x FROM tacit_data_t WHERE repeat('a', 3000) RLIKE '^.*.*.*.*=b'"  # for the planner
     assert told(lambda: engine.run(endless, timeout_s=1)) == SAME
     assert counted(engine) == 2000

@@ -19,7 +19,7 @@ from typing import Any
 
 from tacit.accounting import Cost
 from tacit.ledger import HEAD_FILE, Ledger, Permit
-from tacit.ledger.amounts import added
+from tacit.ledger.accounts import added
 from tacit.ledger.filters import filter_of
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events

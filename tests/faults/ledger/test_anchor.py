@@ -15,7 +15,7 @@ import pytest
 
 from tacit.curator import Curator
 from tacit.ledger import HEAD_FILE, Ledger, SqliteStore
-from tacit.ledger.anchor import LINE_BYTES, Anchor
+from tacit.ledger.journal import LINE_BYTES, Anchor
 from tacit.privacy import events
 from tacit.privacy.errors import (
     InvalidInput,
@@ -369,7 +369,7 @@ def test_records_beyond_the_noted_head_are_lost_too(folder: Path, tmp_path: Path
     restored(folder, tmp_path / "backup", lost_records=3).close()
 
 
-@pytest.mark.parametrize("step", ["os.rename", "os.replace", "tacit.ledger.anchor.Anchor.reset"])
+@pytest.mark.parametrize("step", ["os.rename", "os.replace", "tacit.ledger.journal.Anchor.reset"])
 def test_a_restoration_that_was_interrupted_can_be_run_again_or_is_done(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -527,7 +527,7 @@ def test_verify_remembers_where_the_journal_ends(folder: Path) -> None:
 
 
 def test_the_record_that_was_noted_is_checked_to_be_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.work.CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr("tacit.ledger.transactions.CHECKPOINT_EVERY", 4)
     with Ledger.open(folder) as ledger:
         noted = Anchor(folder / HEAD_FILE).read()
         for _ in range(4):
@@ -545,7 +545,7 @@ def test_a_lowered_note_is_on_disk_before_the_ledger_goes_on(folder: Path, monke
     synced: list[str] = []
     real = os.fsync
     monkeypatch.setattr(
-        "tacit.ledger.anchor.os.fsync", lambda one: (synced.append(os.readlink(f"/proc/self/fd/{one}")), real(one))
+        "tacit.ledger.journal.os.fsync", lambda one: (synced.append(os.readlink(f"/proc/self/fd/{one}")), real(one))
     )
     anchor = Anchor(folder / HEAD_FILE)
     noted = anchor.read()

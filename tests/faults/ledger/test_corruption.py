@@ -215,7 +215,7 @@ def test_a_damaged_journal_is_not_mended_by_rebuilding(folder: Path) -> None:
 
 
 def test_damage_before_a_checkpoint_is_found_when_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.work.CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr("tacit.ledger.transactions.CHECKPOINT_EVERY", 5)
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
         for _ in range(20):
@@ -230,7 +230,7 @@ def test_damage_before_a_checkpoint_is_found_when_all_is_read(tmp_path: Path, mo
 
 @pytest.mark.parametrize("change", ["totals", "kind"])
 def test_a_forged_checkpoint_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    monkeypatch.setattr("tacit.ledger.work.CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr("tacit.ledger.transactions.CHECKPOINT_EVERY", 5)
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
         for _ in range(6):

@@ -34,7 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a closed ledger that has rows of every kind, and checkpoints."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.ledger.work.CHECKPOINT_EVERY", 8)
+        patch.setattr("tacit.ledger.transactions.CHECKPOINT_EVERY", 8)
         with Ledger.open(folder) as ledger:
             fill(ledger)
             assert ledger.head().checkpoint > 8

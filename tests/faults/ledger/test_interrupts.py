@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger, SqliteStore
-from tacit.ledger.stores import slots
 from tacit.privacy import events
 from tacit.privacy.errors import LedgerUnavailable, TacitError
+from tacit.storage import connections
 
-FILES = ("batches.py", "slots.py", "sqlite_file.py", "sqlite.py", "book.py", "contextlib.py")
+FILES = ("batches.py", "connection_slot.py", "sqlite.py", "book.py", "contextlib.py")
 TENTH = events.Laplace(0.1)
 
 
@@ -93,7 +93,7 @@ def test_an_interrupt_at_any_moment_leaves_no_lock_behind(ledger: Ledger, name: 
 def test_a_thread_whose_change_an_interrupted_thread_was_writing_does_not_wait_for_ever(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.ledger.batches.WAIT_S", 0.05)
+    monkeypatch.setattr("tacit.ledger.transactions.WAIT_S", 0.05)
     for moment in itertools.count():
         started, go = threading.Event(), threading.Event()
 
@@ -127,7 +127,7 @@ def test_a_lock_is_acquired_and_noted_in_one_step() -> None:
     def interrupted_acquire() -> None:
         had: list[bool] = []
         try:
-            slots.acquire(lock, had, 1)
+            connections.acquire(lock, had, 1)
         finally:
             if had:
                 lock.release()

@@ -223,8 +223,8 @@ def test_one_who_asks_much_does_not_keep_others_waiting(server: Served) -> None:
         between = order[: order.index("analyst.visits")].count("analyst") - before
         statuses = {one.result() for one in many}
     assert statuses <= {200, 429}
-    # those whose requests were under way already are planned before it; turns themselves are fair (test_turns)
-    assert between <= CONNECTIONS, f"{between} questions of the other were answered before it"
+    # in the order of arrival nearly all connections of the other would come first; in fair turns only what runs already
+    assert between <= CONNECTIONS // 4, f"{between} questions of the other were answered before it"
 
 
 def threads_of_one(ask: object) -> int:

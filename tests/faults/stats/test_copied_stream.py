@@ -19,9 +19,9 @@ import pytest
 
 import tacit
 from tacit.ledger import Ledger, LedgerBudget
+from tacit.pipeline.steps import StepAnchor, digest_after, digest_of
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerBusy, UnknownName
 from tacit.stats import RunningCount, RunningSum
-from tacit.stats.stream_anchor import StreamAnchor, digest_after, digest_of
 from tacit.stats.stream_files import read
 
 COSTS: dict[str, Any] = {"tree": {"epsilon": 0.5}, "root": {"rho": 0.01}}
@@ -48,7 +48,7 @@ killed = patch.multiple(RunningCount, _recover=DEFAULT)
 
 def killed_while_noting(running: RunningCount, value: int) -> None:
     """Store a step, and note nothing."""
-    with killed, patch.object(StreamAnchor, "advance", side_effect=SystemExit), pytest.raises(SystemExit):
+    with killed, patch.object(StepAnchor, "advance", side_effect=SystemExit), pytest.raises(SystemExit):
         running.add(value)
     running.close()
 
@@ -62,7 +62,7 @@ def test_a_restored_state_is_refused(cost: Any, tmp_path: Path, budget: LedgerBu
         running.add(10)
     shutil.copy(old, path)
     for place in (path, old):
-        with pytest.raises(AlreadySettled, match=r"has 1 steps.*step 2.*start another running total"):
+        with pytest.raises(AlreadySettled, match=r"has 1 steps.*step 2.*start a new release"):
             RunningCount.open(place, budget=found())
         with pytest.raises(AlreadySettled, match="has 1 steps"):
             RunningCount.from_bytes(place.read_bytes(), budget=budget)

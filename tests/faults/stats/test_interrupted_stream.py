@@ -15,7 +15,7 @@ import tacit
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.stats import RunningCount
-from tacit.stats.running import Roots, Trees
+from tacit.stats.prefix_sums import Roots, Trees
 
 COSTS: dict[str, Any] = {"tree": {"epsilon": 1.0}, "root": {"rho": 0.5}}
 costs = pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)

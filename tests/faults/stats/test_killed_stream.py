@@ -28,7 +28,7 @@ import os, signal, sys
 from pathlib import Path
 from tacit.ledger import Ledger, LedgerBudget
 from tacit.stats import RunningCount
-from tacit.stats.stream_anchor import StreamAnchor
+from tacit.pipeline import StepAnchor
 from tacit.stats.stream_files import StateFile
 
 path, log, steps, when = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3]), sys.argv[4]
@@ -49,7 +49,7 @@ def noted(self, *given):
     if when == "noted" and running.steps == 6:
         os.kill(os.getpid(), signal.SIGKILL)
 
-advance, StreamAnchor.advance = StreamAnchor.advance, noted
+advance, StepAnchor.advance = StepAnchor.advance, noted
 
 StateFile.append = killed
 running = RunningCount.open(path, budget=Ledger.open(path.parent / "ledger").budget("visits"))

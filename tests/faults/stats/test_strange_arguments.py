@@ -12,7 +12,7 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.stats.asking import Asked
+from tacit.stats.preparation import Asked
 from tacit.stats.workloads import Ranges
 from tests.support.odd_arguments import ODD
 
@@ -100,7 +100,7 @@ def names(function: str) -> list[str]:
 
 def test_all_statistics_are_tried() -> None:
     functions = [name for name in stats.__all__ if inspect.isfunction(getattr(stats, name))]
-    assert sorted(functions) == sorted(BASES)
+    assert sorted(functions) == sorted([*BASES, "prepare", "preview"])
 
 
 def ask(function: str, changed: dict[str, Any], budget: Any) -> Any:

@@ -19,7 +19,7 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.stats.arrays import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, arrays
 from tacit.stats.rows import Term
 
 STRANGE: dict[str, Any] = {

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tacit.curator.catalog import Catalog
 from tacit.curator.catalog_file import FILE_NAME
-from tacit.curator.lines import sections
-from tacit.engines.csv_form import CsvForm
+from tacit.curator.catalog_reader import sections
+from tacit.engines.csv_format import CsvForm
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import CatalogInvalid, InvalidInput

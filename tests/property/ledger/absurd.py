@@ -13,7 +13,7 @@ from typing import Any, Final
 from tacit.privacy import events
 from tacit.privacy.errors import TacitError
 from tacit.privacy.events import KINDS, Event
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 COUNT_MAX: Final = 10**300
 DEPTH_MAX: Final = 4

@@ -7,14 +7,13 @@ from fractions import Fraction
 import pytest
 
 from tacit.ledger import Budget
-from tacit.ledger.accounts import Measured, least_units
-from tacit.ledger.amounts import Amounts, read, written
+from tacit.ledger.accounts import Amounts, Measured, least_units, read, written
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tacit.privacy import events
 from tacit.privacy.errors import BudgetExceeded, TacitError
 from tacit.privacy.events import KINDS, Event
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tests.property.ledger import absurd
 
 SAMPLES = (80, pytest.param(400, marks=pytest.mark.soak))

@@ -16,7 +16,7 @@ import tacit
 from tacit.curator.salt import salt_of
 from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput, QueryRefused
-from tacit.query import Plan, Settings, Target, compile_
+from tacit.query import Plan, PlanSettings, Target, compile_
 from tacit.query.plan import Statement
 from tacit.query.rewrite import UNITS
 from tests.property.query.neighbours import Pair, Tally, Violated, check_bins, ranges_of
@@ -27,7 +27,7 @@ Results = list[dict[str, list[Any]]]
 
 def results(curator: tacit.Curator, plan: Plan, statements: Sequence[Statement]) -> Results:
     """Return what statements of a plan give on the rows that the curator shows."""
-    engine = curator.road().bound(plan).engine
+    engine = curator.engines.bind(map(curator.catalog.schema.table, plan.tables)).engine
     found = []
     for one in statements:
         columns = engine.run(one.sql(engine.write), {"salt": salt_of(curator.folder)} if one.is_salted else None)
@@ -47,7 +47,10 @@ def check_removal(
     schema, tally = curator.catalog.schema, Tally()
     asked: list[tuple[str, Plan, Results, Results]] = []
     cap, target = Budget(epsilon=1e4, delta=1e-6).cap, Target(epsilon=1.0)
-    for one in (*(question(seed, schema) for seed in seeds), *(Asked(sql, Settings(), cap, target) for sql in written)):
+    for one in (
+        *(question(seed, schema) for seed in seeds),
+        *(Asked(sql, PlanSettings(), cap, target) for sql in written),
+    ):
         tally.questions += 1
         try:
             plan = compile_(one.sql, schema, one.target, one.tariff, one.settings)

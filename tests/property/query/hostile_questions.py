@@ -16,7 +16,7 @@ from typing import Final
 
 from tacit.ledger import Budget
 from tacit.privacy.tables import Kind, Limits
-from tacit.query import Settings, Target
+from tacit.query import PlanSettings, Target
 from tests.property.query.hostile_worlds import VICTIM
 from tests.property.query.questions import Asked
 from tests.property.query.scalar_sql import BY_NAME, COLUMNS, LITERALS, SHAPES, Writer
@@ -92,7 +92,7 @@ class _Hostile(Writer):
         most = [None, None, 1, 64, 10**6]
         limits = Limits(groups_per_unit=rng.choice(most[:4]), rows_per_group=rng.choice(most))
         budget = Budget(epsilon=1e4, delta=1e-6)
-        return Asked(sql, Settings(limits), budget.cap, Target(epsilon=rng.choice([0.1, 1.0, 30.0])), self.features)
+        return Asked(sql, PlanSettings(limits), budget.cap, Target(epsilon=rng.choice([0.1, 1.0, 30.0])), self.features)
 
     # What stands in FROM.
 

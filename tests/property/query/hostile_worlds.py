@@ -12,9 +12,9 @@ from typing import Final
 
 import duckdb
 
-from tacit.engines.declared import TYPES
-from tacit.engines.duckdb.connecting import connect
+from tacit.engines.duckdb.connections import connect
 from tacit.engines.protocol import SCHEMA
+from tacit.engines.relations import TYPES
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tests.property.query.scalar_sql import BENIGN, BY_NAME, COLUMNS, VALUES

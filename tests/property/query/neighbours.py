@@ -18,16 +18,16 @@ import duckdb
 import numpy as np
 
 from tacit.engines.protocol import SCHEMA
-from tacit.ledger.accounts import Measured, Sum
+from tacit.ledger.accounts import Measured, SumAccount
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, QueryRefused, TacitError
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tacit.query import Plan, compile_
+from tacit.query.estimates import finished
 from tacit.query.expressions import Range
-from tacit.query.finish import finished
-from tacit.query.learn import BINS
+from tacit.query.learned_bounds import BINS
 from tacit.query.run import release
 from tests.property.query.questions import Asked, question
 from tests.property.query.worlds import SHUFFLED, World, world
@@ -101,7 +101,7 @@ def check(
 ) -> float:
     """Raise `Violated` unless the plan's promise holds; return how near to the limit the furthest neighbour came.
 
-    With `thorough` the rows are read in another order as well, and an answer is released and finished.
+    The rows are read in another order as well; with `thorough` an answer is released and finished.
     """
     tight = 0.0
     learning = [one.sql() for one in plan.learning]
@@ -114,10 +114,10 @@ def check(
     for name in neighbours:
         found = [executed(connection, one, name) for one in statements]
         tight = max(tight, Pair(ranged, whole, found, bins[SCHEMA], bins[name]).check())
+    other_order = [executed(connection, one, SHUFFLED) for one in statements]
+    for here, there in zip(whole, other_order, strict=True):
+        _require(_by_group(here) == _by_group(there), "the answer depends on the order of rows")
     if thorough:
-        other_order = [executed(connection, one, SHUFFLED) for one in statements]
-        for here, there in zip(whole, other_order, strict=True):
-            _require(_by_group(here) == _by_group(there), "the answer depends on the order of rows")
         check_release(ranged, whole)
     return tight
 
@@ -180,7 +180,7 @@ class Pair:
         _require(size <= limit**2, f"{what} moves by the root of {size}, and the noise is for {limit}")
         if measure.how not in ("rows", "sum", "mean") or bounding.whole_rows is None:
             touched = sum(value != 0 for value in moved.values())
-            _require(touched <= bounding.groups_touched, f"{what} moves in {touched} groups")
+            _require(touched <= bounding.groups_changed, f"{what} moves in {touched} groups")
 
     def _spent(self, index: int, moved: dict[Group, int]) -> tuple[Fraction, Fraction]:
         """Return the epsilon and the rho that the noise of a measure lets out, with its exact sensitivity here."""
@@ -193,7 +193,7 @@ class Pair:
 
     def _check_units(self, moved: dict[Group, int]) -> None:
         touched = sum(value != 0 for value in moved.values())
-        limit = self.plan.bounding.groups_touched
+        limit = self.plan.bounding.groups_changed
         _require(touched <= limit, f"the number of units moves in {touched} groups, and {limit} were allowed")
         _require(max(moved.values(), default=0) <= 1, f"the number of units moves by more than 1: {moved}")
 
@@ -210,7 +210,7 @@ class Pair:
             scores = [choice._scores(_counts(choice.cells, weights), mechanism) for weights in (mine, theirs)]
             apart = int(np.abs(scores[0] - scores[1]).max())
             _require(apart <= mechanism.sensitivity, f"a score of {choice.label} moves by {apart}")
-        _require(touched <= bounding.groups_touched, f"{choice.label} moves in {touched} groups")
+        _require(touched <= bounding.groups_changed, f"{choice.label} moves in {touched} groups")
 
 
 def check_price(asked: Asked, plan: Plan) -> None:
@@ -219,7 +219,7 @@ def check_price(asked: Asked, plan: Plan) -> None:
         charged = Measured(plan.event).concentrated[0]
         _require(charged <= asked.target.rho * (1 + 1e-9), f"rho {charged} is charged for {asked.target.rho}")
     else:
-        charged = Sum.of(asked.cap).approximate(Measured(plan.event))[0]
+        charged = SumAccount.of(asked.cap).approximate(Measured(plan.event))[0]
         _require(charged <= (asked.target.epsilon or 0) * (1 + 1e-9), f"epsilon {charged} is charged: {asked.target}")
 
 

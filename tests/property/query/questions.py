@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tacit.ledger import Budget
-from tacit.ledger.accounts import Sum
+from tacit.ledger.accounts import SumAccount
 from tacit.ledger.caps import Cap
 from tacit.privacy.bounds import Bounds
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Kind, Limits, Schema, Table
-from tacit.query import Settings, Target, Tariff
+from tacit.privacy.units import Relation
+from tacit.query import PlanSettings, Target, Tariff
 from tests.property.query.worlds import quoted
 
 NUMBERS: Final = (Kind.INTEGER, Kind.REAL)
@@ -50,7 +50,7 @@ class Asked:
     """A question with what was said beside it."""
 
     sql: str
-    settings: Settings
+    settings: PlanSettings
     cap: Cap
     target: Target
     features: set[str] = field(default_factory=set)
@@ -58,7 +58,7 @@ class Asked:
     @property
     def tariff(self) -> Tariff:
         """What the budget allows a question."""
-        return Tariff(self.cap.relation, Sum.of(self.cap).slice)
+        return Tariff(self.cap.relation, SumAccount.of(self.cap).slice)
 
 
 def question(seed: int, schema: Schema) -> Asked:
@@ -99,7 +99,7 @@ class _Writer:
         self.features.add(relation.value)
         budget = Budget(epsilon=1e4, delta=rng.choice([1e-6, 0.5] if keys else [0.0, 1e-6, 0.5]), relation=relation)
         other = rng.random() < 0.2
-        return Asked(sql, Settings(limits, other=other), budget.cap, self.target(), self.features)
+        return Asked(sql, PlanSettings(limits, other=other), budget.cap, self.target(), self.features)
 
     def target(self) -> Target:
         if self.rng.random() < 0.25:
@@ -128,6 +128,7 @@ class _Writer:
             (1.2 * deep, lambda: self.windowed(depth)),
             (0.8 * deep, lambda: self.union(depth)),
             (0.7 * deep, lambda: self.members(depth)),
+            (0.8 * deep, lambda: self.zeros(depth)),
         )
 
     def table(self, chosen: Table | None = None) -> From:
@@ -207,6 +208,33 @@ class _Writer:
         columns = [self.window(inner, unit) for _ in range(self.rng.randint(1, 2))]
         columns += [self.value(inner), *self.keep_unit(inner)]
         return self.derived(inner, columns)
+
+    def zeros(self, depth: int) -> From:
+        """Keep one of a unit's zeros, which are equal, and ask which one it is."""
+        inner = self.source(depth + 1)
+        numbers = inner.of(*NUMBERS)
+        unit = self.unit_of(inner)
+        if not unit or not numbers:
+            return inner
+        self.features.add("zeros")
+        number = self.rng.choice(numbers).sql
+        zero = self.rng.choice([f"{number} * 0e0", f"ROUND(({number} - 1) / 3e9)", f"CAST({number} AS DOUBLE)"])
+        made = self.derived(inner, [Item(unit, self.kind_of_unit(inner), unit=True), Item(zero, Kind.REAL)])
+        own, real = made.items
+        over = f"OVER (PARTITION BY {own.sql} ORDER BY {real.sql})"
+        function, after = self.rng.choice(
+            [
+                (f"MIN({real.sql})", f" GROUP BY {own.sql}"),
+                (f"MAX({real.sql})", f" GROUP BY {own.sql}"),
+                (real.sql, f" GROUP BY {own.sql}, {real.sql}"),
+                (f"LAG({real.sql}) {over}", ""),
+                (f"CASE WHEN ROW_NUMBER() {over} = 1 THEN {real.sql} END", ""),
+            ]
+        )
+        kept = self.derived(made, [own, Item(function, Kind.REAL)], after=after)
+        zero = kept.items[1].sql
+        told = self.rng.choice([f"CAST({zero} AS VARCHAR) LIKE '-%'", f"POWER({zero}, -1) < 0"])
+        return replace(kept, where=(told,)) if self.rng.random() < 0.6 else kept
 
     def union(self, depth: int) -> From:
         left, right = self.source(depth + 1), self.source(depth + 1)
@@ -363,13 +391,14 @@ class _Writer:
             f"LN({rng.choice(a)})", f"EXP({rng.choice(a)})", f"{rng.choice(a)} - {rng.choice(a)}",
             f"ROUND({rng.choice(a)}, 1)", f"POWER({rng.choice(a)}, 2)", f"{rng.choice(a)} + 0.5",
             f"CASE WHEN {self.condition(source)} THEN {rng.choice(a)} END", "0.25",
+            f"{rng.choice(a)} * 0e0", f"POWER({rng.choice(a)}, -1)", f"ROUND({rng.choice(a)} / 1e9)",
         ]  # fmt: skip
         return Item(f"CAST({rng.choice(made)} AS DOUBLE)", Kind.REAL)
 
     def text(self, source: From) -> Item:
         rng = self.rng
         a = [one.sql for one in source.of(Kind.TEXT)] or ["'x'"]
-        some = [one.sql for one in source.of(Kind.INTEGER, Kind.BOOLEAN, Kind.DATE)] or ["1"]
+        some = [one.sql for one in source.of(Kind.INTEGER, Kind.REAL, Kind.BOOLEAN, Kind.DATE)] or ["1"]
         made = [
             f"UPPER({rng.choice(a)})", f"{rng.choice(a)} || 'z'", f"SUBSTRING({rng.choice(a)}, 1, 1)", "'k'",
             f"CASE WHEN {self.condition(source)} THEN 'yes' ELSE 'no' END", f"TRIM({rng.choice(a)})",

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.curator.road import Asked
 from tacit.privacy.errors import CatalogChanged, EngineFailed
-from tacit.query import Settings, Target
+from tacit.query import PlanSettings, QuerySpec, Target
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.curator.PrivacyWarning")  # answers with next to no noise
 SUM = "SELECT SUM(age) AS n FROM t"
@@ -81,10 +80,10 @@ def changing(tmp_path: Path) -> Iterator[Changing]:
 def test_no_answer_leaves_with_noise_for_other_bounds_than_its_rows_have(
     changing: Changing, monkeypatch: pytest.MonkeyPatch, change: str, moment: str
 ) -> None:
-    curator, asked = changing.curator, Asked(SUM, Target(epsilon=1e4), Settings())
-    road = curator.road()
-    plan = road.plan(asked)
-    engine = road.bound(plan).engine
+    curator, asked = changing.curator, QuerySpec(SUM, Target(epsilon=1e4), PlanSettings())
+    service = curator.queries()
+    plan = service.plan(asked)
+    engine = service.bind(asked, plan).engine
     run, before = engine.run, changing.people * changing.high
     waiting = [lambda: CHANGES[change](changing)]
 
@@ -99,7 +98,7 @@ def test_no_answer_leaves_with_noise_for_other_bounds_than_its_rows_have(
     else:
         monkeypatch.setattr(engine, "run", overtaken)
     try:
-        answer = road.release(asked, plan).rows[0]["n"]
+        answer = service.release(asked, plan).rows[0]["n"]
     except CatalogChanged:
         assert moment == "after the plan"
         assert change in ("bounds", "limits", "unit")
@@ -110,6 +109,6 @@ def test_no_answer_leaves_with_noise_for_other_bounds_than_its_rows_have(
         assert [one.note for one in curator.ledger.reservations()] == ["the run failed: T134"]
     else:
         assert plan.question.scope.tables == {"t"}
-        assert curator.catalog.schema.table("t") == road.schema.table("t")
+        assert curator.catalog.schema.table("t") == service.schema.table("t")
         now = changing.people * changing.high
         assert abs(answer - (now if moment == "after the plan" else before)) < changing.high

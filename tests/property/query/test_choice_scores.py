@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.mechanisms import Exponential
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Kind
-from tacit.query.bound import Bounding
+from tacit.privacy.units import Relation
+from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
-from tacit.query.ranked import COUNT_MAX, WEIGHT, Cells, Ranked
+from tacit.query.ranked import COUNT_MAX, WEIGHT, Candidates, Ranked
 from tacit.query.scalars import literal
 
 ROWS = 3
@@ -28,7 +28,7 @@ Weights = NDArray[np.int64]
 
 
 def choice(function: str, share: Fraction) -> Ranked:
-    return Ranked(function, VALUE, None, share, Cells(Fraction(0), Fraction(1), CELLS, Kind.INTEGER), function)
+    return Ranked(function, VALUE, None, share, Candidates(Fraction(0), Fraction(1), CELLS, Kind.INTEGER), function)
 
 
 choices = st.one_of(

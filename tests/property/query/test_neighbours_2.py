@@ -1,4 +1,4 @@
-"""Generated questions put to generated worlds, part 2 of 4; TACIT_CASES=1000000 makes it a long run."""
+"""Generated questions put to generated worlds, part 2 of 2; `test_soak_pairs` is the long run."""
 
 from tests.property.query.parts import everything_was_tried, part
 

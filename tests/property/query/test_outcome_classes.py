@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 
 from tacit.ledger import Budget
-from tacit.query import Settings, Target, compile_, rewrite, row_limits
+from tacit.query import PlanSettings, Target, compile_, rewrite, row_limits
 from tacit.query import plan as planning
 from tacit.query.plan import Statement
 from tacit.query.scalars import facts, trees
@@ -63,7 +63,7 @@ KNOWN = {
 
 
 def asking(sql: str) -> Asked:
-    return Asked(sql, Settings(), Budget(epsilon=1e4, delta=1e-6).cap, Target(epsilon=1.0))
+    return Asked(sql, PlanSettings(), Budget(epsilon=1e4, delta=1e-6).cap, Target(epsilon=1.0))
 
 
 def test_how_a_run_ends_and_how_long_it_takes_does_not_tell_who_is_there() -> None:

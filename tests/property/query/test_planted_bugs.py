@@ -14,8 +14,8 @@ import pytest
 from sqlglot import exp
 
 from tacit.mechanisms import Laplace
-from tacit.query import bound, disjoint, measures, relations, rewrite
-from tacit.query.scalars import intervals
+from tacit.query import allocation, contribution, measures, relations, rewrite
+from tacit.query.scalars import casts, numbers, value_ranges
 from tests.property.query.neighbours import Violated, trial
 from tests.property.query.parts import database
 
@@ -47,12 +47,12 @@ def test_a_forgotten_limit_on_groups_is_noticed(monkeypatch: pytest.MonkeyPatch)
 def test_one_column_for_two_limits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = rewrite._ranked
     monkeypatch.setattr(rewrite, "_ranked", lambda tree, _name, *rest, **more: ranked(tree, "place", *rest, **more))
-    assert "COUNT(DISTINCT" in noticed(first=4)
+    assert "COUNT(DISTINCT" in noticed(first=11)
 
 
 def test_a_bound_that_outlives_its_column_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intervals, "added", lambda one, _other: one)
-    monkeypatch.setattr(intervals, "multiplied", lambda one, _other: one)
+    monkeypatch.setattr(value_ranges, "added", lambda one, _other: one)
+    monkeypatch.setattr(value_ranges, "multiplied", lambda one, _other: one)
     assert "moves" in noticed()
 
 
@@ -67,27 +67,27 @@ def test_rows_counted_as_one_are_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_euclidean_distance_without_its_root_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "root_up", lambda _number: 1)
+    monkeypatch.setattr(contribution, "root_up", lambda _number: 1)
     assert "L2" in noticed(first=4)
 
 
 def test_an_exchange_that_is_charged_as_a_removal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound.Bounding, "_sides", property(lambda _self: 1))
+    monkeypatch.setattr(contribution.Bounding, "_sides", property(lambda _self: 1))
     assert any(word in noticed() for word in ("moves", "is charged for"))
 
 
 def test_whatever_comes_of_the_unit_taken_for_the_unit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relations.Scope, "is_unit", lambda _self, value: value.unit)
-    assert "moves" in noticed(first=8, worlds=3 * WORLDS)
+    monkeypatch.setattr(relations.FromScope, "is_unit", lambda _self, value: value.unit)
+    assert "moves" in noticed(first=7, worlds=3 * WORLDS)
 
 
 def test_conditions_wrongly_held_apart_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disjoint, "_apart", lambda _one, _other: True)
-    assert "was spent" in noticed()
+    monkeypatch.setattr(allocation, "_apart", lambda _one, _other: True)
+    assert "was spent" in noticed(first=1)
 
 
 def test_a_choice_that_is_too_sharp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound.Bounding, "per_group", lambda _self, contribution: max(1, contribution // 2))
+    monkeypatch.setattr(contribution.Bounding, "per_group", lambda _self, contribution: max(1, contribution // 2))
     assert re.search("score|weights|more than", noticed())
 
 
@@ -99,6 +99,12 @@ def test_units_with_few_rows_that_are_not_few_are_noticed(monkeypatch: pytest.Mo
     original = rewrite._parts
     monkeypatch.setattr(rewrite, "_parts", unlimited)
     assert "moves" in noticed()
+
+
+@pytest.mark.parametrize(("told_by", "first"), [(casts, 4), (numbers, 50)])
+def test_zeros_that_can_be_told_apart_are_noticed(monkeypatch: pytest.MonkeyPatch, told_by: Any, first: int) -> None:
+    monkeypatch.setattr(told_by, "one_zero", lambda value: value.tree)
+    assert "depends on the order of rows" in noticed(first)
 
 
 def test_noise_for_half_the_distance_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

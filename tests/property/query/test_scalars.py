@@ -83,14 +83,14 @@ def test_a_known_trap_holds(sql: str) -> None:
             hold_steps([expression], step, centre)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(scalars(), min_size=8, max_size=8))
 def test_no_row_makes_an_expression_fail_or_leaves_its_facts(texts: list[str]) -> None:
     if known := understood(texts):
         hold(known)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(scalars(), min_size=8, max_size=8), st.sampled_from(STEPS))
 def test_steps_stay_between_the_ends_of_the_range(texts: list[str], grid: tuple[Fraction, Fraction]) -> None:
     hold_steps([one for one in understood(texts).values() if one.kind.is_number], *grid)
@@ -112,7 +112,7 @@ def hold_steps(expressions: list[Expression], step: Fraction, centre: Fraction) 
         assert expression.nullable or None not in values
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.lists(scalars(gentle=True), min_size=8, max_size=8))
 def test_on_ordinary_rows_an_expression_is_what_duckdb_makes_of_the_sql(texts: list[str]) -> None:
     for sql, expression in understood(texts).items():

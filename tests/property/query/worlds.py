@@ -15,8 +15,8 @@ from typing import Any, Final
 import duckdb
 from sqlglot import exp
 
-from tacit.engines.declared import TYPES, declared
 from tacit.engines.protocol import ROWS, SCHEMA, UNIT
+from tacit.engines.relations import TYPES, declared
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit

@@ -18,17 +18,17 @@ import tacit
 from tacit import stats
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Kind
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.bounds import LearntBounds
-from tacit.stats.choices import LeadingMode, ListedMode, ListedTop, SelectedTop
+from tacit.privacy.units import Relation
+from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.bounds import BoundsAnswer
 from tacit.stats.histograms import Counts, Distribution
-from tacit.stats.learnt import Learnt
+from tacit.stats.learned_bounds import StatisticWithLearntBounds
+from tacit.stats.modes import LeadingMode, ListedMode, ListedTop, SelectedTop
 from tacit.stats.moments import Moments
-from tacit.stats.plan import Plan
 from tacit.stats.quantiles import ChosenQuantiles, TreeQuantiles, scores
 from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.statistic import StatisticPlan
 from tacit.stats.trees import summed
 
 KEYS = ["a", "b", "c"]
@@ -92,7 +92,7 @@ def columns(units: Sequence[Sequence[Row]]) -> tuple[dict[str, list[Any]], list[
     ]
 
 
-def seen(plan: Plan, units: Sequence[Sequence[Row]], per_unit: int) -> Recorded:
+def seen(plan: StatisticPlan, units: Sequence[Sequence[Row]], per_unit: int) -> Recorded:
     """Measure a plan, and return what it saw."""
     given, owners = columns(units)
     value = Kind.TEXT if isinstance(plan, LeadingMode | ListedMode | ListedTop | SelectedTop) else Kind.REAL
@@ -103,7 +103,7 @@ def seen(plan: Plan, units: Sequence[Sequence[Row]], per_unit: int) -> Recorded:
 
 
 @lru_cache
-def plans(per_unit: int, relation: Relation) -> dict[str, Plan]:
+def plans(per_unit: int, relation: Relation) -> dict[str, StatisticPlan]:
     """Return a plan of every kind, made for no data at all: plans do not depend on data."""
     number, text = np.zeros(0), np.array([], dtype=object).astype("U1")
     asked: Any = {"epsilon": 1.0, "unit": np.zeros(0, dtype=int), "rows_per_unit": per_unit}
@@ -141,7 +141,7 @@ def plans(per_unit: int, relation: Relation) -> dict[str, Plan]:
 WORDS = frozenset({"mode", "leading mode", "top", "selected top"})
 
 
-def check(plan: Plan, one: Recorded, other: Recorded, relation: Relation) -> None:
+def check(plan: StatisticPlan, one: Recorded, other: Recorded, relation: Relation) -> None:
     """Raise `Moved` if neighbours lie further apart than the noise of the plan was made for."""
     match plan:
         case Moments() | Counts() | ListedTop():
@@ -172,8 +172,8 @@ def check(plan: Plan, one: Recorded, other: Recorded, relation: Relation) -> Non
             if isinstance(plan, LeadingMode):
                 moved_lead = abs(_lead(one.units_seen[0]) - _lead(other.units_seen[0]))
                 _at_most(moved_lead, 1 if relation is Relation.ADD_REMOVE else 2, "the lead")
-        case LearntBounds() | Learnt():
-            part = plan.learning if isinstance(plan, LearntBounds) else plan.parts[0]
+        case BoundsAnswer() | StatisticWithLearntBounds():
+            part = plan.learning if isinstance(plan, BoundsAnswer) else plan.parts[0]
             _within(one.sums_seen[0][0] - other.sums_seen[0][0], part.mechanism.noise, "bins")
         case _:
             raise NotImplementedError(type(plan))

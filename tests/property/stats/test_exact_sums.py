@@ -13,8 +13,8 @@ import tacit
 from tacit import stats
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Kind
-from tacit.stats.arrays import ArrayRows, _added, arrays
-from tacit.stats.rows import REACH_MAX, SATURATION, Cut, Scale, Term
+from tacit.stats.array_sums import ArrayRows, _added, arrays
+from tacit.stats.rows import REACH_MAX, SATURATION, ColumnSteps, Cut, Term
 
 
 def clamped(number: int) -> int:
@@ -61,7 +61,7 @@ def test_near_the_end_of_sums_one_row_moves_them_by_no_more_than_its_term(end: i
 def test_no_value_gives_a_term_beyond_its_ends(bounds: tuple[float, float], steps: int, kind: Kind) -> None:
     values = np.array([*bounds, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 5e-324, np.nextafter(bounds[1], np.inf)])
     for centred in (True, False):
-        scale = Scale.of("x", Bounds(*bounds), kind, steps, centred=centred)
+        scale = ColumnSteps.of("x", Bounds(*bounds), kind, steps, centred=centred)
         try:
             terms = [Term((scale,)), Term((scale, scale), scale.reach**2 // 2)]
         except tacit.TacitError:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 
-from tacit.privacy.relations import Relation
-from tacit.stats.arrays import ArrayRows
+from tacit.privacy.units import Relation
+from tacit.stats.array_sums import ArrayRows
 from tacit.stats.rows import Term
 from tests.property.stats.neighbouring import WORDS, Moved, World, check, plans, seen, worlds
 

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from tacit import Budget, Relation
 from tacit.accounting.measures import concentrated, pure_epsilon
-from tacit.stats import running, streams
-from tacit.stats.funds import Funds
-from tacit.stats.running import Roots
+from tacit.measuring.allocation import Allocation
+from tacit.stats import prefix_sums, streams
+from tacit.stats.prefix_sums import Roots
 
 HORIZON = 30
 
 
 def choice(delta: float, steps: int, per_step: int, relation: Relation) -> Any:
     budget = Budget(1.0, delta, relation=relation)
-    funds = Funds.of(budget, rho=0.01) if delta else Funds.of(budget, 0.5)
-    return streams._Choice.of(funds, HORIZON, steps, per_step)
+    allocation = Allocation.of(budget, rho=0.01) if delta else Allocation.of(budget, 0.5)
+    return streams._RunningPlan.of("running count", allocation, HORIZON, steps, per_step)
 
 
 def measured(chosen: Any, values: list[int]) -> list[Any]:
@@ -84,7 +84,7 @@ def test_the_worst_unit_uses_up_nearly_all_of_the_price_and_a_worse_one_more(del
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
 def test_steps_that_are_not_paid_for_would_be_noticed(delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "root_length", lambda horizon, steps: running.root_length(horizon, 1))
+    monkeypatch.setattr(streams, "root_length", lambda horizon, steps: prefix_sums.root_length(horizon, 1))
     monkeypatch.setattr(streams, "Fraction", lambda number: 1)
     values = [5] * HORIZON
     assert lost(choice(delta, 3, 1, Relation.ADD_REMOVE), values, moved(values, [0, 1, 2], 1)) > 1

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tacit import Budget, stats
 from tacit.mechanisms import Laplace
-from tacit.privacy.relations import Relation
-from tacit.stats.arrays import ArrayRows, arrays
+from tacit.privacy.units import Relation
+from tacit.stats.array_sums import ArrayRows, arrays
 from tacit.stats.moments import TwoSided
 
 NUMBERS = st.lists(st.floats(-50, 150), min_size=0, max_size=6)

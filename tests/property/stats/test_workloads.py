@@ -18,17 +18,16 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.accounting.measures import concentrated, pure_epsilon
+from tacit.measuring.allocation import Allocation
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.relations import Relation
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.funds import Funds
+from tacit.privacy.units import Relation
+from tacit.stats.array_sums import ArrayRows, arrays
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import Cells, Hierarchy, Marginals, Prefixes, Ranges, Workload
-from tacit.stats.workloads.centred_noise import CentredGaussian
-from tacit.stats.workloads.interactions import centred
-from tacit.stats.workloads.parts import Crossed, Line, Part, Tables
-from tacit.stats.workloads.plan import WorkloadPlan, flattened, planned
+from tacit.stats.workloads.margins import CentredGaussian, centred
+from tacit.stats.workloads.parts import ColumnPart, Crossed, Part, Tables
+from tacit.stats.workloads.workload_plan import WorkloadPlan, flattened, planned
 
 CUTS = {
     "a": Cut("a", edges=tuple(float(edge) for edge in range(25))),
@@ -81,7 +80,7 @@ def measured(plan: WorkloadPlan, rows: list[Any], per_unit: int, units: bool) ->
 
 def silent(part: Part, kept: list[tuple[Any, Any]]) -> Part:
     fields = dict(vars(part))
-    if isinstance(part, Line):
+    if isinstance(part, ColumnPart):
         fields["noises"] = tuple(Silent(noise, kept) for noise in part.noises)
     elif isinstance(part, Crossed):
         fields["noises"] = tuple(tuple(Silent(noise, kept) for noise in row) for row in part.noises)
@@ -111,8 +110,8 @@ def check(plan: WorkloadPlan, before: list[tuple[Any, Any]], after: list[tuple[A
 @lru_cache(maxsize=100)
 def plan_of(asked: Workload, delta: float, per_unit: int, relation: Relation) -> WorkloadPlan:
     budget = tacit.Budget(1.0, delta, relation=relation)
-    funds = Funds.of(budget, rho=0.01) if delta else Funds.of(budget, 0.5)
-    return planned(flattened([asked]), CUTS, funds, per_unit)
+    epsilon, rho = (None, 0.01) if delta else (0.5, None)
+    return planned(flattened([asked]), CUTS, Allocation.of(budget, epsilon, rho, per_unit))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
@@ -149,14 +148,13 @@ def test_the_price_is_not_above_what_the_worst_unit_moves_by_much(asked: Workloa
 
 BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a matrix is taken to be shorter than it is": lambda patch: patch.setattr(
-        "tacit.stats.workloads.matrices.Matrix.length", lambda self, law: 2**15
+        "tacit.stats.workloads.families.Matrix.length", lambda self, law: 2**15
     ),
     "a unit is taken to have one row": lambda patch: patch.setattr(
-        "tacit.stats.workloads.purse.Purse.ways",
-        classmethod(lambda cls, funds, per_unit: (cls("Laplace", funds, 0.0, 1),)),
+        "tacit.measuring.allocation.Allocation.row_sensitivity", 1
     ),
     "every table gets the whole price": lambda patch: patch.setattr(
-        "tacit.stats.workloads.purse.Purse.parted", lambda self, weights: (self,) * len(weights)
+        "tacit.measuring.allocation.Allocation.divided", lambda self, *weights: (self,) * len(weights)
     ),
 }
 

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.mechanisms.coins import biased_coins, exponential_coin, exponential_coins
+from tacit.mechanisms.exact_sampling import biased_coins, exponential_coin, exponential_coins
 from tacit.mechanisms.randomness import Source
 from tacit.mechanisms.simulation import SeededSource
 from tests.statistical.evidence import Refuted, accept, binomial_p

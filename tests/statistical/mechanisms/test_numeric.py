@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.accounting.gaussian import log_delta
+from tacit.accounting.closed_forms import log_delta
 from tacit.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace
 from tacit.mechanisms.additive import Noise
 from tacit.mechanisms.simulation import SeededSource

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, TopK
-from tacit.mechanisms.coins import exponential_coin
+from tacit.mechanisms.exact_sampling import exponential_coin
 from tacit.mechanisms.randomness import Source
 from tacit.mechanisms.selection import Gaps, Selection
 from tacit.mechanisms.simulation import SeededSource, is_simulated

@@ -12,8 +12,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from tacit.mechanisms.exact_sampling import integer_below, integers_below, permutation
 from tacit.mechanisms.simulation import SeededSource
-from tacit.mechanisms.uniform import integer_below, integers_below, permutation
 from tests.statistical.evidence import Refuted, accept, chi_square_p
 from tests.statistical.scripted import Scripted
 

@@ -18,7 +18,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Target, Tariff, compile_
-from tacit.query.learn import BINS, WEIGHT, learnt
+from tacit.query.learned_bounds import BINS, WEIGHT, learnt
 from tests.statistical.evidence import Refuted, accept
 
 TABLE = Table(

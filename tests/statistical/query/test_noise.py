@@ -14,14 +14,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.accounting.gaussian import sigma_for_rho
+from tacit.accounting.closed_forms import sigma_for_rho
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
-from tacit.privacy.units import Unit
-from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.privacy.units import Relation, Unit
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.run import release
 from tests.statistical.evidence import FALSE_ALARM, Refuted, accept, binomial_p, chi_square_p
 from tests.statistical.exact_laws import laplace_mass
@@ -51,7 +50,7 @@ CASES = [
 
 
 def planned(value: str, groups: int, rows: int, relation: Relation, target: Target, delta: float = 0.0) -> Plan:
-    settings = Settings(Limits(groups_per_unit=groups, rows_per_group=rows))
+    settings = PlanSettings(Limits(groups_per_unit=groups, rows_per_group=rows))
     return compile_(
         f"SELECT ward, {value} FROM visits GROUP BY ward", SCHEMA, target, Tariff(relation, delta), settings
     )
@@ -155,7 +154,7 @@ def test_several_aggregates_have_noise_that_is_independent() -> None:
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("delta", [1e-2, 1e-5])
 def test_groups_are_shown_as_often_as_was_charged(groups: int, delta: float) -> None:
-    settings = Settings(Limits(groups_per_unit=groups, rows_per_group=1))
+    settings = PlanSettings(Limits(groups_per_unit=groups, rows_per_group=1))
     sql = "SELECT s, COUNT(*) FROM visits GROUP BY s"
     plan = compile_(sql, SCHEMA, Target(epsilon=2.0), Tariff(Relation.ADD_REMOVE, delta), settings)
     selection = plan.price.selection

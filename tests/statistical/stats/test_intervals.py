@@ -18,9 +18,9 @@ from scipy import stats as laws
 import tacit
 from tacit import stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.plan import Plan
+from tacit.stats.array_sums import ArrayRows, arrays
 from tacit.stats.quantiles import ChosenQuantiles, TreeQuantiles
+from tacit.stats.statistic import StatisticPlan
 from tests.statistical.evidence import Refuted, accept
 
 LEVEL = 0.95
@@ -32,12 +32,14 @@ def rows(values: Any) -> ArrayRows:
     return ArrayRows(*arrays({"value": values}), source=SeededSource(0))
 
 
-def plan(ask: Callable[..., stats.Answer], values: Any, **asked: Any) -> Plan:
+def plan(ask: Callable[..., stats.Answer], values: Any, **asked: Any) -> StatisticPlan:
     """Return the plan of a statistic."""
     return ask(values, **asked, budget=tacit.Budget(epsilon=1000.0)).plan
 
 
-def held(made: Plan, values: Any, truth: Any, *, told: Plan | None = None, trials: int = 400, seed: int = 1) -> float:
+def held(
+    made: StatisticPlan, values: Any, truth: Any, *, told: StatisticPlan | None = None, trials: int = 400, seed: int = 1
+) -> float:
     """Return the share of numbers that lie in their intervals; `told` is the plan that the intervals are made by."""
     source, data, found = SeededSource(seed), rows(values), []
     for _ in range(trials):

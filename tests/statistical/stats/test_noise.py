@@ -15,9 +15,9 @@ import pytest
 import tacit
 from tacit import stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.relations import Relation
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.plan import Plan
+from tacit.privacy.units import Relation
+from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.statistic import StatisticPlan
 from tests.statistical.evidence import Refuted, accept, chi_square_p
 
 REACH = 60
@@ -27,7 +27,7 @@ def rows(**columns: Any) -> ArrayRows:
     return ArrayRows(*arrays({name: np.asarray(one) for name, one in columns.items()}), source=SeededSource(0))
 
 
-def plan(ask: Any, values: Any, *, relation: Relation = Relation.ADD_REMOVE, **asked: Any) -> Plan:
+def plan(ask: Any, values: Any, *, relation: Relation = Relation.ADD_REMOVE, **asked: Any) -> StatisticPlan:
     """Return the plan of a statistic."""
     answer: stats.Answer = ask(
         np.asarray(values), **asked, budget=tacit.Budget(epsilon=1000.0, delta=1e-3, relation=relation)
@@ -62,7 +62,7 @@ def test_half_the_noise_of_counts_is_noticed() -> None:
         accept(laplace_p(np.asarray(noise), 2.0))
 
 
-def test_each_level_of_a_tree_has_its_share_of_the_funds() -> None:
+def test_each_level_of_a_tree_has_its_share_of_the_budget() -> None:
     tree = plan(stats.cdf, [0.5], bins=10_000, bounds=(0, 1), epsilon=1.5)
     levels = tree.measure(rows(value=[np.nan]), SeededSource(3))
     assert [len(level) for level in levels] == [40, 625, 10_000]
@@ -80,11 +80,11 @@ DATA = [0, 0, 1, 1, 1, 3]
 
 
 def law(epsilon: float, q: float) -> np.ndarray:
-    """The exponential mechanism's probabilities, written out: half of epsilon, a score of rows missed."""
+    """The exponential mechanism's probabilities, written out: three quarters of epsilon, a score of rows missed."""
     count = np.bincount(DATA, minlength=5)
     upto = np.cumsum(count)
     missed = np.maximum(0, np.maximum(q * 6 - upto, upto - count - q * 6))
-    weights = np.exp(-(epsilon / 2) * missed / (2 * max(q, 1 - q)))
+    weights = np.exp(-(0.75 * epsilon) * missed / (2 * max(q, 1 - q)))
     return np.asarray(weights / weights.sum())
 
 

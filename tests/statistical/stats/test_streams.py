@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 
 from tacit import Budget
+from tacit.measuring.intervals import STEPS, Summand, discrete_half_width
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.stats import RunningCount
-from tacit.stats.workloads.quantiles import Summand, discrete_half_width
 from tests.statistical.evidence import Refuted, accept, binomial_p
 
 HORIZON = 24
@@ -90,3 +90,16 @@ def test_the_law_of_a_sum_is_that_of_its_draws() -> None:
         inside, narrower = (int((np.abs(drawn) <= at).sum()) for at in (width, width - 0.2))
         accept(float(stats.binom.cdf(inside, 20_000, level)), f"a coverage of at least {level}")
         accept(float(stats.binom.sf(narrower - 1, 20_000, level + 0.01)), f"the least width for {level}")
+
+
+@pytest.mark.parametrize(
+    ("beyond", "scale", "level"),
+    [(0.49, 0.6, 0.8), (0.45, 1.0, 0.95), (0.3, 2.0, 0.95), (-0.49, 0.6, 0.8)],
+)
+def test_a_half_width_holds_the_sum_whose_coefficient_lies_between_two_steps(
+    beyond: float, scale: float, level: float
+) -> None:
+    """The law of one noise is known, and nothing is drawn: without the margin its last value would lie just beyond."""
+    one = Summand((43 + beyond) / STEPS, scale, 1)
+    last = math.floor(discrete_half_width((one,), level) / one.coefficient)
+    assert 1 - 2 * one.ratio ** (last + 1) / (1 + one.ratio) >= level

@@ -16,15 +16,15 @@ import pytest
 from scipy import stats
 
 import tacit
+from tacit.measuring.allocation import Allocation
+from tacit.measuring.intervals import half_widths
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.funds import Funds
+from tacit.stats.array_sums import ArrayRows, arrays
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import Hierarchy, Marginals, Prefixes, Ranges, Workload
-from tacit.stats.workloads.centred_noise import CentredGaussian
-from tacit.stats.workloads.parts import Line, Tables
-from tacit.stats.workloads.plan import Found, WorkloadPlan, flattened, planned
-from tacit.stats.workloads.quantiles import half_widths
+from tacit.stats.workloads.margins import CentredGaussian
+from tacit.stats.workloads.parts import ColumnPart, Tables
+from tacit.stats.workloads.workload_plan import Estimates, WorkloadPlan, flattened, planned
 from tests.statistical.evidence import FALSE_ALARM, Refuted, accept, binomial_p
 
 CELLS = 32
@@ -43,11 +43,11 @@ EPSILON = 0.2
 
 def plan_of(asked: Workload, delta: float) -> WorkloadPlan:
     budget = tacit.Budget(1.0, delta)
-    funds = Funds.of(budget, rho=0.002) if delta else Funds.of(budget, EPSILON)
-    return planned(flattened([asked]), CUTS, funds, 1)
+    allocation = Allocation.of(budget, rho=0.002) if delta else Allocation.of(budget, EPSILON)
+    return planned(flattened([asked]), CUTS, allocation)
 
 
-def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[Found]:
+def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[Estimates]:
     rows = ArrayRows(arrays(DATA)[0])
     source = SeededSource(seed)
     exact = {}
@@ -62,7 +62,7 @@ def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[
                 exact[by] = rows.sums(terms, by, needs)
             return exact[by]
 
-    return [Found(plan, plan.measure(Kept(), source)) for _ in range(repeats)]  # type: ignore[arg-type]
+    return [Estimates(plan, plan.measure(Kept(), source)) for _ in range(repeats)]  # type: ignore[arg-type]
 
 
 def counts(name: str) -> Any:
@@ -73,7 +73,7 @@ def halved(plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan with half the noise, which still states the whole."""
     parts: list[Any] = []
     for part in plan.parts:
-        if isinstance(part, Line):
+        if isinstance(part, ColumnPart):
             noises = tuple(replace(noise, sensitivity=Fraction(noise.sensitivity) / 2) for noise in part.noises)
             parts.append(replace(part, noises=noises))
         elif isinstance(part, Tables):
@@ -185,7 +185,7 @@ def test_intervals_hold_as_often_where_noise_has_few_values(name: str, epsilon: 
     if name == "hierarchy":
         asked = Hierarchy("a", {0: "few", 1: "few", 2: "many"})
     quiet, plan = (
-        planned(flattened([asked]), CUTS, Funds.of(tacit.Budget(1e5), one), 1) for one in (10_000.0, epsilon)
+        planned(flattened([asked]), CUTS, Allocation.of(tacit.Budget(1e5), one)) for one in (10_000.0, epsilon)
     )
     true = np.concatenate([table.values.ravel() for _, table in found(quiet, 1)[0].shown])
     held = 0

@@ -14,7 +14,7 @@ from functools import cached_property
 from mpmath import mpf
 
 from tacit.accounting import Bound, delta, epsilon
-from tacit.accounting.composition import Plan
+from tacit.accounting.composition import Composition
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tests.unit.accounting import truth
@@ -81,9 +81,9 @@ def by_lattice(event: Event) -> Event:
     return events.Composed((event, events.Pure(0.0, under=event.relation)))
 
 
-def plan(event: Event) -> Plan:
+def plan(event: Event) -> Composition:
     """Return the plan of an event that has one."""
-    made = Plan.of(event)
+    made = Composition.of(event)
     assert made is not None
     return made
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tacit.accounting.bisection import narrowed
 from tacit.accounting.conversions import mu_for, rho_for
+from tacit.accounting.numerics import narrowed
 from tacit.ledger import Budget
 
 FLOATS = [5e-324, 1.5e-323, 2.3e-308, 1e-300, 1e-17, 1.0, 3.0, 1e300, 1.7e308]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tacit import accounting
-from tacit.accounting.bounds import Bound
 from tacit.accounting.composition import WIDTH
+from tacit.accounting.conversions import Bound
 from tacit.accounting.meaning import delta_warning
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, OutOfRange

@@ -12,7 +12,7 @@ import pytest
 
 from tacit import accounting
 from tacit.accounting import measures
-from tacit.accounting.pure import amplified
+from tacit.accounting.closed_forms import amplified
 from tacit.privacy import events as kinds
 from tacit.privacy.errors import OutOfRange, TacitError
 from tacit.privacy.events import Event

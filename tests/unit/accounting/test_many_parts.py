@@ -3,9 +3,9 @@
 import pytest
 
 from tacit.accounting import composition, epsilon, loss
+from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.pairs import Pair
 from tacit.accounting.parts import LISTED_MIN, attained, parts
-from tacit.accounting.pure import pure_epsilon
 from tacit.privacy import events
 from tacit.privacy.events import Composed, Event, Repeated
 

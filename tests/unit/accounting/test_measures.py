@@ -8,7 +8,7 @@ import pytest
 
 from tacit import accounting
 from tacit.accounting import conversions, measures, renyi
-from tacit.accounting.gaussian import log_delta, sigma_for, sigma_for_rho
+from tacit.accounting.closed_forms import log_delta, sigma_for, sigma_for_rho
 from tacit.privacy import events
 from tacit.privacy.events import Composed, Repeated
 from tests.unit.accounting import truth

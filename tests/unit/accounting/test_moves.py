@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.accounting import loss, transforms
-from tacit.accounting.gaussian import log_delta
+from tacit.accounting.closed_forms import log_delta
 from tacit.accounting.loss import Curve, Focus, Lattice, Sketch, focus_on_epsilon, on_lattice, window
 from tacit.accounting.pairs import AtomPair, GaussianPair, LaplacePair, Pair, SampledPair, pure_pair
 

@@ -7,7 +7,7 @@ import pytest
 from mpmath import mpf
 
 from tacit.accounting import delta, epsilon
-from tacit.accounting.sampling import sole_sample
+from tacit.accounting.curves import sole_sample
 from tacit.privacy import Relation, events
 from tacit.privacy.events import Event
 from tests.unit.accounting import checker, truth

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.accounting import meaning
 from tacit.privacy import events
 from tacit.privacy.events import Event
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tests.unit.accounting import truth
 from tests.unit.accounting.truth import Real
 

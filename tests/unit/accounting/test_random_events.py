@@ -8,9 +8,9 @@ import random
 import pytest
 
 from tacit.accounting import delta, epsilon
+from tacit.accounting.closed_forms import pure_epsilon
+from tacit.accounting.curves import total_variation
 from tacit.accounting.measures import concentrated, gaussian_mu, renyi
-from tacit.accounting.pure import pure_epsilon
-from tacit.accounting.variation import total_variation
 from tacit.privacy import Relation, events
 from tacit.privacy.events import Event
 

@@ -12,9 +12,9 @@ import pytest
 from mpmath import mpf
 
 from tacit.accounting import conversions, measures
+from tacit.accounting.closed_forms import pure_epsilon
+from tacit.accounting.curves import total_variation
 from tacit.accounting.parts import parts
-from tacit.accounting.pure import pure_epsilon
-from tacit.accounting.variation import total_variation
 from tacit.privacy import Relation, events
 from tacit.privacy.events import Event
 from tests.unit.accounting import truth

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tacit.accounting import delta, epsilon
-from tacit.accounting.composition import Plan
+from tacit.accounting.composition import Composition
 from tacit.privacy import events
 from tests.unit.accounting import checker, truth
 
@@ -121,6 +121,6 @@ def test_a_sample_of_a_sample_is_a_smaller_sample() -> None:
 @pytest.mark.parametrize("at", [0.1, 1e-5, 1e-20])
 def test_no_plan_takes_more_than_the_memory_it_was_given(event: events.Event, at: float) -> None:
     """At 0.1 the answer is 0 for some of them, which once asked for a lattice of billions of points."""
-    plan = Plan.of(event)
+    plan = Composition.of(event)
     assert plan is not None
     assert math.isfinite(epsilon(event, at).upper)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from tacit.accounting import compare, delta, epsilon, measures, pairs, renyi, shuffling
 from tacit.accounting.measures import concentrated
 from tacit.privacy.events import Composed, Gaussian, RandomizedResponse, Repeated, Shuffled
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tests.unit.accounting import checker, truth
 from tests.unit.accounting.checker import Case, Unsound
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tacit.accounting import delta, epsilon
+from tacit.accounting.closed_forms import pure_epsilon
+from tacit.accounting.curves import total_variation
 from tacit.accounting.measures import concentrated, gaussian_mu
-from tacit.accounting.pure import pure_epsilon
 from tacit.accounting.renyi import curve
-from tacit.accounting.variation import total_variation
 from tacit.privacy import Relation, events
 from tests.unit.accounting import truth
 

@@ -17,7 +17,7 @@ from bench.tpch.errors import agree, distance
 from bench.tpch.questions import VERDICTS, Query, Statement, Verdict, judged, listed, queries
 from bench.tpch.schema import KEYS, NATIONS, UNITS, schema, tables
 from tacit.privacy.bounds import Categories
-from tacit.query import Settings
+from tacit.query import PlanSettings
 
 QUERIES: Final = queries()
 TINY: Final = 0.01
@@ -47,10 +47,10 @@ def test_at_least_twelve_are_answered_for_customers() -> None:
 def test_tacit_says_to_a_query_what_its_file_says(query: Query, unit: str) -> None:
     held(query.asked, unit, query.settings(unit, lambda _sql: NAMES))
     if query.written is not query.asked:
-        held(query.written, unit, Settings())
+        held(query.written, unit, PlanSettings())
 
 
-def held(statement: Statement, unit: str, settings: Settings) -> None:
+def held(statement: Statement, unit: str, settings: PlanSettings) -> None:
     expected, found = statement.verdicts[unit], judged(statement, schema(unit), settings)
     if expected.kind == "refused":
         assert found == expected

@@ -122,7 +122,7 @@ def test_in_a_pipe_rows_have_tabs_and_hints_go_to_standard_error(
 def test_on_a_terminal_tables_have_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     typist = Typist(monkeypatch)
     place = ("--folder", str(folder))
-    assert typist.runs("access", "people", "list", *place)[1].startswith("nobody is known here yet")
+    assert typist.runs("access", "people", "list", *place)[1].startswith("no one was added yet")
     assert "there are no tokens" in typist.runs("access", "token", "list", *place)[1]
     assert "nothing was refused" in typist.runs("access", "audit", *place)[1]
     assert typist.runs("access", "people", "add", "ana", "--no-password", *place)[0] == 0

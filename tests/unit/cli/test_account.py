@@ -13,7 +13,8 @@ import pytest
 from tacit import accounting
 from tacit.cli.app import app, run
 from tacit.cli.commands import account
-from tacit.cli.kit import Fact, Group, Screen
+from tacit.cli.groups import Group
+from tacit.cli.output import Fact, Screen
 from tacit.privacy import Relation, events
 from tacit.privacy.notation import parse, signatures
 
@@ -205,12 +206,12 @@ class TestCalibrate:
     def test_where_no_short_parameter_keeps_the_target_all_digits_are_shown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from tacit.cli.accounting import seeking
+        from tacit.cli import accounting as answers
 
-        make = seeking.maker("gaussian(?)", None)
+        make = answers.event_template("gaussian(?)", None)
         exact = accounting.calibrate(make, 1.0, 1e-6)
-        monkeypatch.setattr(seeking, "at_most", seeking.at_least)
-        parameter, worth = seeking.shown_parameter(make, exact, 1.0, 1e-6)
+        monkeypatch.setattr(answers, "at_most", answers.at_least)
+        parameter, worth = answers.rounded_parameter(make, exact, 1.0, 1e-6)
         assert parameter == exact
         assert worth.epsilon.upper <= 1
 

@@ -15,7 +15,8 @@ import pytest
 from tacit import __version__
 from tacit.cli import app as application
 from tacit.cli.app import app, run
-from tacit.cli.kit import Command, Screen
+from tacit.cli.groups import Command
+from tacit.cli.output import Screen
 from tacit.privacy import errors
 from tacit.privacy.numbers import positive
 
@@ -246,6 +247,6 @@ def test_no_color_removes_every_colour_on_a_terminal(terminal: Terminal, monkeyp
 
 def test_a_command_of_the_folder_is_named_with_hyphens(monkeypatch: pytest.MonkeyPatch) -> None:
     modules = [type("Module", (), {"name": "two_words"})]
-    monkeypatch.setattr("tacit.cli.kit.iter_modules", lambda _: modules)
+    monkeypatch.setattr("tacit.cli.groups.iter_modules", lambda _: modules)
     context = click.Context(application.app)
     assert application.app.list_commands(context) == ["two-words"]

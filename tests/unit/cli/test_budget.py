@@ -29,20 +29,22 @@ def answer(folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str) ->
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_budget_is_set_once_and_caps_of_analysts_lie_within_it(
+def test_a_budget_is_set_until_it_is_charged_and_caps_of_analysts_lie_within_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = answer(folder, capsys, "set", "clinic", "--epsilon", "3", "--delta", "1e-7", "--filter", "gdp")
     assert (made["epsilon"], made["delta"], made["filter"], made["epsilon_spent"]) == (3.0, 1e-7, "gdp", 0.0)
     cap = answer(folder, capsys, "analyst", "ana", "clinic", "--epsilon", "1", "--delta", "1e-8")
     assert (cap["name"], cap["epsilon"], cap["filter"]) == ("ana", 1.0, "gdp")
-    assert budget(folder, "set", "clinic", "--epsilon", "4") == 2
+    with Curator(folder) as curator:
+        curator.budget("clinic").charge(events.Gaussian(9.0))
+    assert budget(folder, "set", "clinic", "--epsilon", "4", "--delta", "1e-7") == 2
     assert budget(folder, "analyst", "bob", "clinic", "--epsilon", "5") == 2
     assert budget(folder, "analyst", "bob", "nowhere", "--epsilon", "1") == 2
     err = capsys.readouterr().err
     assert "what was promised is not changed" in err
     assert "must lie within its budget" in err
-    assert "no budget was created for nowhere; create one: tacit budget set nowhere --epsilon" in err
+    assert f"no budget was created for nowhere; create one: tacit budget set --folder {folder} nowhere --epsilon" in err
     with Curator(folder) as curator:
         assert curator.budget("clinic", "ana").cap.filter == "gdp"
 
@@ -65,7 +67,7 @@ def test_every_setting_reaches_the_ledger(folder: Path, capsys: pytest.CaptureFi
         (["--epsilon", "0"], "epsilon must be above 0"),
         (["--epsilon", "nan"], "epsilon must be a finite number"),
         (["--epsilon", "1", "--delta", "2"], "delta must be below 1"),
-        (["--epsilon", "1", "--filter", "zcdp"], "needs the filter pure"),
+        (["--epsilon", "1", "--delta", "0", "--filter", "zcdp"], "needs the filter pure"),
         (["--epsilon", "1", "--delta", "1e-6", "--filter", "renyi"], "needs its order"),
         (["--epsilon", "x"], "'x' is not a valid float"),
     ],
@@ -92,7 +94,7 @@ def test_a_name_that_no_table_pays_by_is_noticed(folder: Path, capsys: pytest.Ca
     catalog.write_text(table)
     assert budget(folder, "set", "clinic", "--epsilon", "1") == 0
     assert "no table is paid by clinic yet; tables are paid by visits" in capsys.readouterr().err
-    assert budget(folder, "set", "visits", "--epsilon", "1") == 0
+    assert budget(folder, "set", "visits", "--epsilon", "1", "--delta", "1e-7") == 0
     assert capsys.readouterr().err == ""
     catalog.write_text("broken")
     assert budget(folder, "set", "other", "--epsilon", "1") == 0
@@ -129,7 +131,9 @@ def test_show_lists_what_is_spent_and_left(spent: Path, capsys: pytest.CaptureFi
     assert (rows["ana on visits"]["epsilon_spent"], rows["ana on visits"]["epsilon_left"]) == (0.7, pytest.approx(0.3))
     assert [row["scope"] for row in answer(spent, capsys, "show", "births")["budgets"]] == ["births"]
     assert budget(spent, "show", "births") == 0
-    assert capsys.readouterr().out == "births\t1\t0\t1\t0.0001\t0\tpure\n"
+    assert capsys.readouterr().out == (
+        "budget,epsilon_spent,epsilon_left,epsilon,epsilon_min,delta,filter\nbirths,1,0,1,0.0001,0,pure\n"
+    )
     assert budget(spent, "show", "nowhere") == 2
 
 
@@ -155,7 +159,7 @@ def test_a_budget_with_anything_left_is_not_shown_as_full(folder: Path, monkeypa
 def test_an_empty_ledger_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert budget(folder, "show") == 0
     assert budget(folder, "requests") == 0
-    assert capsys.readouterr().out == "no budget was set yet\nno request waits\n"
+    assert capsys.readouterr().out == "no budget was set yet\nno open requests\n"
 
 
 def test_requests_are_listed_and_decided(spent: Path, capsys: pytest.CaptureFixture[str]) -> None:

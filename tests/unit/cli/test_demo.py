@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from tacit.cli.app import run
-from tacit.cli.tour import attack, clinic, setting, snippets, steps
+from tacit.cli.tour import clinic, display, scenario
 from tacit.cli.tour.clinic import invented_patients
 from tacit.curator import Curator
-from tacit.curator.road import Asked
 from tacit.mechanisms.simulation import SeededSource
-from tacit.query import Settings, Target
+from tacit.query import PlanSettings, QuerySpec, Target
 
 PEOPLE = invented_patients()
 
@@ -124,9 +123,9 @@ def test_the_attack_knows_all_from_exact_answers_and_stays_below_its_bound_with_
 
 
 def test_half_of_the_targets_have_the_diagnosis_and_each_is_alone() -> None:
-    chosen = attack.targets(PEOPLE)
+    chosen = scenario.targets(PEOPLE)
     assert len(chosen) >= 200
-    assert sum(map(attack.has_it, chosen)) * 2 == len(chosen)
+    assert sum(map(scenario.has_it, chosen)) * 2 == len(chosen)
     alike = Counter((one.age, one.sex, one.town) for one in PEOPLE)
     assert {alike[one.age, one.sex, one.town] for one in chosen} == {1}
 
@@ -135,19 +134,19 @@ def test_half_of_the_targets_have_the_diagnosis_and_each_is_alone() -> None:
 def test_a_simulated_answer_is_what_the_curators_own_road_releases(
     facts: dict[str, Any], kept: Path, seed: int
 ) -> None:
-    victim = attack.targets(PEOPLE)[seed]
-    but_one = sum(map(attack.has_it, PEOPLE)) - attack.has_it(victim)
+    victim = scenario.targets(PEOPLE)[seed]
+    but_one = sum(map(scenario.has_it, PEOPLE)) - scenario.has_it(victim)
     with Curator(kept) as curator:
-        asked = Asked(attack.everybody_but(victim), Target(epsilon=attack.EPSILON_EACH), Settings())
-        released = curator.road().release(asked, source=SeededSource(seed)).rows[0]["n"]
-        plan = steps.plan_of(curator, attack.EVERYBODY, attack.EPSILON_EACH)
+        asked = QuerySpec(scenario.everybody_but(victim), Target(epsilon=scenario.EPSILON_EACH), PlanSettings())
+        released = curator.queries().release(asked, source=SeededSource(seed)).rows[0]["n"]
+        plan = scenario.plan_of(curator, scenario.EVERYBODY, scenario.EPSILON_EACH)
     assert plan.price.noises[0].release([but_one], source=SeededSource(seed))[0] == released
 
 
 def test_an_attack_on_answers_without_noise_would_be_seen(facts: dict[str, Any], kept: Path) -> None:
     """With a hundred times the epsilon there is hardly any noise, and the same simulation shows it."""
     with Curator(kept) as curator:
-        plan = steps.plan_of(curator, attack.EVERYBODY, 100 * attack.EPSILON_EACH)
+        plan = scenario.plan_of(curator, scenario.EVERYBODY, 100 * scenario.EPSILON_EACH)
     assert plan.price.noises[0].release([300] * 3, source=SeededSource(1)).tolist() == [300] * 3
 
 
@@ -164,7 +163,7 @@ def test_the_python_that_is_shown_runs(
 
 
 def test_without_a_folder_the_python_says_how_to_get_one(text: str) -> None:
-    assert snippets.FIRST_DEMO in text
+    assert display.FIRST_DEMO in text
     assert '"clinic/visits.csv"' in text
 
 
@@ -203,5 +202,5 @@ def test_every_patient_keeps_what_the_catalog_says() -> None:
 
 
 def test_the_budget_promises_enough_for_so_many_patients(recwarn: pytest.WarningsRecorder, tmp_path: Path) -> None:
-    setting.clinic_in(tmp_path / "clinic", PEOPLE).close()
+    clinic.create_clinic(tmp_path / "clinic", PEOPLE).close()
     assert list(recwarn) == []

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.cli.tour.serving import invented_accounts, settings_near
+from tacit.cli.tour.demo_server import invented_accounts, settings_with_free_port
 from tacit.privacy.errors import NotPermitted
 from tacit.server.access import Action, Resource
 from tacit.server.process import check_bind, opened_access
@@ -154,13 +154,13 @@ def test_a_taken_port_makes_way_for_the_next(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        settings = settings_near(tmp_path, port)
+        settings = settings_with_free_port(tmp_path, port)
         assert settings.port != port
         assert settings.is_local
 
 
 def test_the_accounts_are_new_in_each_run_and_good_on_this_machine_only(tmp_path: Path) -> None:
-    settings = settings_near(tmp_path, free_port())
+    settings = settings_with_free_port(tmp_path, free_port())
     first = invented_accounts(settings)
     (tmp_path / "other").mkdir()
     second = invented_accounts(settings.model_copy(update={"folder": tmp_path / "other"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -39,18 +40,20 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
 def test_an_answer_in_a_pipe_is_one_line_a_row(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(capsys, "sql", BY_SEX, "--epsilon", "10", "--folder", clinic)
     assert code == 0
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["F", "M"]
-    assert "±" in out
+    names, *rows = csv.reader(io.StringIO(out))
+    assert names == ["sex", "n", "n_low", "n_high"]
+    assert [row[0] for row in rows] == ["F", "M"]
+    assert all(float(low) <= int(n) <= float(high) for _, n, low, high in rows)
 
 
 def test_what_is_left_out_is_said_in_a_pipe_too(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Otherwise a count of rows with a narrow interval looks exact."""
     code, out, err = asked(capsys, "sql", "SELECT COUNT(*) FROM visits", "--epsilon", "10", "--folder", clinic)
-    assert (code, out.count("\n")) == (0, 1)
-    assert err.startswith("counted at most 1 group a unit, 4 rows a group; what a unit has beyond that is left out")
+    assert (code, out.count("\n")) == (0, 2)
+    assert err.startswith("counted at most 1 group a unit, 4 rows a group; further rows are left out")
     assert "the noise only" in err
     assert "--rows-per-group" in err
-    assert "rows_per_unit" in err
+    assert "--rows-per-unit" in err
     words = ("sql", "SELECT COUNT(*) FROM visits", "--epsilon", "10", "--folder", clinic, "--json")
     assert asked(capsys, *words)[2] == ""
 
@@ -61,11 +64,11 @@ def test_an_answer_without_groups_says_from_how_many_units_on_there_are_some(
     """400 patients in 3 wards: with so little epsilon, a group is shown from some thousand units on."""
     words = ("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "--epsilon", "0.01", "--folder", clinic)
     code, out, err = asked(capsys, "sql", *words)
-    assert (code, out) == (0, "")
+    assert (code, out) == (0, "ward,n\n")
     found = re.search(r"groups with fewer than about ([\d,]+) units are hidden; state them with --keys", err)
     assert found
     rule = f"not public: groups with fewer than about {found[1]} units are hidden\n"
-    assert f"keys\t{rule}" in asked(capsys, "preview", *words)[1]
+    assert f'keys,"{rule.rstrip()}"' in asked(capsys, "preview", *words)[1]
     assert f"keys {rule}" in err
     none = ("sql", f"{BY_SEX} HAVING COUNT(*) > 1000000", "--epsilon", "1", "--folder", clinic)
     assert "tacit: the answer has no rows\n" in asked(capsys, *none)[2]
@@ -87,13 +90,13 @@ def test_what_an_answer_lacks_is_said_with_the_answer_and_with_the_preview(
     _, _, err = asked(capsys, "sql", *words)
     assert any(line.startswith(f"{about} ") and told in line for line in err.splitlines())
     _, out, _ = asked(capsys, "preview", *words)
-    assert any(line.startswith(f"{about}\t") and told in line for line in out.splitlines())
+    assert any(line.startswith(f"{about},") and told in line for line in out.splitlines())
 
 
 def test_a_preview_says_how_many_rows_of_a_unit_are_joined(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.patient = b.patient"
     _, out, _ = asked(capsys, "preview", sql, "--epsilon", "1", "--folder", clinic)
-    assert "counted\tof each unit at most 64 rows of visits are joined; the rest is left out\n" in out
+    assert "counted,of each unit at most 64 rows of visits are joined; the rest is left out\n" in out
 
 
 def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +125,7 @@ def test_a_preview_says_the_price_and_the_widths_and_spends_nothing(
     assert any("FROM tacit_data.visits" in line["text"] for line in preview["explained"])
     code, out, _ = asked(capsys, "preview", BY_SEX, *words, "--explain")
     assert code == 0
-    assert "engine\tSELECT" in out
+    assert 'engine,"SELECT' in out
     _, out, _ = asked(capsys, "ledger", "show", "--folder", clinic, "--json")
     assert json.loads(out)["budgets"][0]["epsilon_spent"] == 0
 
@@ -143,10 +146,10 @@ def test_sql_comes_from_a_file_or_from_standard_input(
 def test_keys_limits_and_the_rest_are_said_by_options(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
     code, out, _ = asked(capsys, "sql", sql, "--epsilon", "9", "--folder", clinic, "--keys", "ward=a,b,z")
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["a", "b", "z"]
+    assert [line.split(",")[0] for line in out.splitlines()] == ["ward", "a", "b", "z"]
     code, out, _ = asked(capsys, "sql", sql, "--epsilon", "9", "--folder", clinic, "--other", "--groups-per-unit", "1")
     assert code == 0
-    assert out.splitlines()[-1].startswith("other\t")
+    assert out.splitlines()[-1].startswith("other,")
 
 
 @pytest.mark.parametrize(
@@ -191,4 +194,4 @@ def test_a_time_limit_that_is_none_is_bad_use_and_charges_nothing(
         code, out, err = asked(capsys, *words, "--epsilon", "1", "--folder", clinic, "--timeout", seconds)
         assert (code, out) == (2, "")
         assert "timeout" in err
-    assert asked(capsys, "budget", "show", "--folder", clinic)[1].split("\t")[1] == "0"
+    assert asked(capsys, "budget", "show", "--folder", clinic)[1].splitlines()[1].split(",")[1] == "0"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import pytest
 
 from tacit import stats
 from tacit.cli.app import run
-from tacit.cli.statistics.entries import STATISTICS
-from tacit.cli.statistics.places import cleaned_up_when_stopped
+from tacit.cli.statistics.execution import interrupt_on_signals
+from tacit.cli.statistics.registry import STATISTICS
+from tacit.privacy.errors import Cancelled
 from tests.unit.cli.terminal import Typist
 
 CASES: dict[str, tuple[str, int]] = {
@@ -108,7 +111,7 @@ def spent(capsys: pytest.CaptureFixture[str], folder: str) -> float:
 
 
 def test_every_function_is_a_command_and_has_a_case_here() -> None:
-    functions = {name for name in stats.__all__ if name.islower()} - {"quantiles", "workload"}
+    functions = {name for name in stats.__all__ if name.islower()} - {"prepare", "preview", "quantiles", "workload"}
     assert {one.function for one in STATISTICS} == functions
     assert set(CASES) == {one.name for one in STATISTICS}
 
@@ -144,8 +147,8 @@ def test_a_question_about_a_file_is_paid_again_and_again_and_says_so(
 ) -> None:
     for _ in range(2):
         code, out, err = asked(capsys, f"mean {csv} age --bounds 0:120 --each-row --epsilon 1 --card")
-        assert (code, len(out.splitlines())) == (0, 1)
-        assert "nothing remembers this charge" in err
+        assert (code, len(out.splitlines())) == (0, 2)
+        assert "nothing records this charge" in err
         assert "tacit table add visits" in err
         assert "It cost epsilon 1: every answer is at most 2.72 times as likely" in err
 
@@ -159,7 +162,7 @@ def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.Captur
     for row in answer["rows"]:
         assert row["low"] <= row["value"] <= row["high"]
         assert row["value"] == pytest.approx(49.5, abs=3)
-    assert "Protected is each unit" in answer["card"]
+    assert "Each unit is protected" in answer["card"]
     assert answer["remaining"]["visits"]["epsilon"] == pytest.approx(40)
     wider = object_of(capsys, f"mean visits age --by sex --epsilon 20 --level 0.999 --folder {clinic}")
     assert wider["rows"][0]["high"] > answer["rows"][0]["high"]
@@ -168,12 +171,14 @@ def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.Captur
 def test_in_a_pipe_an_answer_is_keys_value_low_and_high(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = asked(capsys, f"count visits age --by ward --keys a,b --epsilon 20 --folder {clinic} --card")
     assert code == 0
-    rows = [line.split("\t") for line in out.splitlines()]
+    names, *rows = [line.split(",") for line in out.splitlines()]
+    assert names == ["ward", "value", "low", "high"]
     assert [row[0] for row in rows] == ["a", "b"]
     for _, value, low, high in rows:
         assert float(low) <= int(value) <= float(high)
     assert "\x1b" not in out
-    assert err.startswith("The count of age.")
+    assert err.startswith("cells rows with another ward than the listed ones")
+    assert "\nThe count of age." in err
 
 
 def test_on_a_terminal_an_answer_is_a_table_with_bars_its_cost_and_what_is_left(
@@ -189,8 +194,8 @@ def test_on_a_terminal_an_answer_is_a_table_with_bars_its_cost_and_what_is_left(
     assert "──●──" in shown
     code, shown = typist.runs("stats", *f"mean {csv} age --bounds 0:120 --each-row --epsilon 1".split())
     assert code == 0
-    assert "every row is taken for a person" in shown
-    assert "nothing remembers this charge" in shown
+    assert "each row, as one person" in shown
+    assert "nothing records this charge" in shown
 
 
 def test_a_two_way_table_and_a_test_have_tables_of_their_own(clinic: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +207,7 @@ def test_a_two_way_table_and_a_test_have_tables_of_their_own(clinic: str, monkey
     for text in ("p-value", "estimate", "whether the mean of age is the same for F and M", "at most 1 row"):
         assert text in shown
     _, shown = typist.runs("stats", *f"mode visits age --epsilon 2 --folder {clinic}".split())
-    assert "none leads by enough" in shown
+    assert "no value leads by enough" in shown
 
 
 def test_a_test_for_programs_has_its_p_value_and_the_interval_of_its_estimate(
@@ -270,7 +275,7 @@ def test_a_plot_is_written(clinic: str, tmp_path: Path, capsys: pytest.CaptureFi
     pytest.importorskip("vl_convert")
     picture = tmp_path / f"mean{suffix}"
     code, out, _ = asked(capsys, f"mean visits age --by sex --epsilon 1 --plot {picture} --folder {clinic}")
-    assert (code, len(out.splitlines())) == (0, 2)
+    assert (code, len(out.splitlines())) == (0, 3)
     assert picture.read_bytes()[:4] in (b"<svg", b"\x89PNG")
     again = object_of(capsys, f"mean visits age --by sex --epsilon 1 --plot {picture} --folder {clinic}")
     assert again["plot"] == str(picture)
@@ -289,7 +294,7 @@ def test_each_row_of_a_file_is_a_person_whatever_its_form(
         answer = object_of(capsys, f"count {place} age --each-row --epsilon 50")
         assert answer["value"] == pytest.approx(1200, abs=2)
         assert answer["columns"] == ["age"]
-        assert "Protected is each row" in answer["card"]
+        assert "Each row is protected" in answer["card"]
     assert object_of(capsys, f"mean {parquet} row --bounds 0:120 --each-row --epsilon 50")["value"] > 40
 
 
@@ -328,7 +333,7 @@ def test_a_closed_terminal_ends_it_as_ctrl_c_does_so_that_copies_of_rows_go(name
         pytest.skip(f"there is no {name} here")
     number = getattr(signal, name)
     before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), cleaned_up_when_stopped():
+    with pytest.raises(KeyboardInterrupt), interrupt_on_signals():
         signal.raise_signal(number)
     assert signal.getsignal(number) is before
 
@@ -340,7 +345,7 @@ def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
     path.write_text("word\n" + '"\x1b[2Jbad\tword"\n' * 500, encoding="utf-8")
     words = f"mode {path} word --each-row --epsilon 5 --delta 1e-6"
     _, out, _ = asked(capsys, words)
-    assert out.startswith('"\\u001B[2Jbad\\u0009word"\t')
+    assert out.splitlines()[1].startswith('"""\\u001B[2Jbad\\u0009word""",')
     _, shown = Typist(monkeypatch).runs("stats", *words.split())
     assert "\x1b" not in shown
     assert object_of(capsys, words)["value"] == "\x1b[2Jbad\tword"
@@ -370,7 +375,7 @@ def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
         ("correlation visits age weight --bounds 0:120 --epsilon 1", 2, "--bounds COLUMN=0:120"),
         ("correlation visits age --epsilon 1", 2, "OTHER"),
         ("mean visits age --epsilon 1 --analyst nobody", 3, "T400"),
-        ("mean visits age --epsilon 1 --unit patient", 2, "knows its unit"),
+        ("mean visits age --epsilon 1 --unit patient", 2, "has its unit"),
         ("mean visits age --epsilon 1 --delta 1e-6", 2, "its own delta"),
         ("mean visits age --epsilon 1 --plot out.gif", 2, ".svg or .png"),
         ("mean visits age --epsilon 1 --plot nowhere/out.svg", 2, "does not exist"),
@@ -423,8 +428,8 @@ def test_what_cannot_be_answered_has_a_code_a_sentence_and_costs_nothing(
     ("words", "says"),
     [
         ("age --unit patient --bounds 0:120", "--rows-per-unit 1"),
-        ("age --unit pateint --bounds 0:120", "is patient meant?"),
-        ("aeg --each-row --bounds 0:120", "is age meant?"),
+        ("age --unit pateint --bounds 0:120", "did you mean patient?"),
+        ("aeg --each-row --bounds 0:120", "did you mean age?"),
         ("age --each-row --bounds 0:120 --rows-per-unit 2", "--rows-per-unit"),
         ("age --each-row --bounds 0:120 --analyst ana", "--analyst"),
         ("age --each-row --bounds 0:120 --purpose census", "--purpose"),
@@ -459,17 +464,23 @@ def test_the_same_statistic_with_other_bounds_is_another_one(clinic: str, capsys
 def test_ctrl_c_stops_the_engine_and_ends_as_other_tools_do(
     clinic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tacit.curator import Curator
+    from tacit.engines import DuckDBEngine
 
-    stopped = []
+    stopped = threading.Event()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run where interrupts are ignored
 
     def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stopped.wait(10)
+        raise Cancelled("the question was cancelled while it ran; what was charged stays charged")
 
-    monkeypatch.setattr("tacit.stats.mean", interrupted)
-    monkeypatch.setattr(Curator, "cancel", lambda _: stopped.append(True))
-    assert asked(capsys, f"{MEAN} --folder {clinic}")[:2] == (130, "")
-    assert stopped
+    monkeypatch.setattr(DuckDBEngine, "run", interrupted)
+    monkeypatch.setattr(DuckDBEngine, "cancel", lambda *_: stopped.set())
+    try:
+        assert asked(capsys, f"{MEAN} --folder {clinic}")[:2] == (130, "")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert stopped.is_set()
 
 
 def test_a_picture_that_fails_costs_nobody_the_answer(
@@ -484,7 +495,7 @@ def test_a_picture_that_fails_costs_nobody_the_answer(
     pytest.importorskip("vl_convert")
     monkeypatch.setattr(Plot, "save", full)
     code, out, err = asked(capsys, f"{MEAN} --plot {tmp_path / 'a.svg'} --folder {clinic}")
-    assert (code, len(out.splitlines())) == (2, 1)
+    assert (code, len(out.splitlines())) == (2, 2)
     assert "no space left" in err
 
 

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from tacit.cli.app import run
-from tacit.cli.catalog.hints import column_hint, likely_units, unit_hint
-from tacit.cli.catalog.values import bounds_of, categories_of
+from tacit.cli.table_draft import column_hint, likely_units, unit_hint
+from tacit.cli.value_parsing import bounds_of, categories_of
 from tacit.curator import Curator
 from tacit.curator.catalog import Catalog
 from tacit.engines.protocol import Described, Source
@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     def describe(_source: Source) -> Sequence[Described]:
         return FOUND
 
-    monkeypatch.setattr("tacit.curator.sources.describe", describe)
+    monkeypatch.setattr("tacit.curator.table_sources.describe", describe)
     monkeypatch.chdir(tmp_path)
     assert run(["init", "clinic"]) == 0
     rows = (
@@ -100,7 +100,7 @@ def test_the_answer_for_programs_holds_everything(folder: Path, capsys: pytest.C
         ["scan"],
     )
     assert facts["columns"][2] == {"name": "age", "kind": "integer", "bounds": [0, 120], "nullable": True}
-    assert "scan (BLOB)" in facts["hints"][0]
+    assert any("scan (BLOB)" in hint for hint in facts["hints"])
     assert table("show", "visits", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert {**facts, **shown} == facts
@@ -121,12 +121,12 @@ def test_a_unit_in_another_table_is_found_through_keys(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ([], "it is not said whom visits protects: add --unit COLUMN"),
-        ([], "if no column says whose row it is, add one to the file first"),
+        ([], "who is protected in visits? give --unit COLUMN"),
+        ([], "--each-row, if every row is a person"),
         (["--unit", "patient_id", "--public"], "--public or --unit, not both"),
-        (["--unit", "patient"], "visits has no column patient; is patient_id meant?"),
+        (["--unit", "patient"], "visits has no column patient; did you mean patient_id?"),
         (["--unit", "scan"], "scan is of the type BLOB"),
-        (["--unit", "id", "--bounds", "agee=0:1"], "no column agee; is age meant?"),
+        (["--unit", "id", "--bounds", "agee=0:1"], "no column agee; did you mean age?"),
         (["--unit", "id", "--bounds", "age"], "write COLUMN=VALUE, such as age=0:120, not 'age'"),
         (["--unit", "id", "--bounds", "age="], "write COLUMN=VALUE"),
         (["--unit", "id", "--bounds", "age=young:old"], "bounds of age are written 0:120, not 'young:old'"),
@@ -244,7 +244,7 @@ def test_a_new_source_needs_the_columns_that_are_stated(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert table(*ADD, "--unit", "patient_id") == 0
-    monkeypatch.setattr("tacit.curator.sources.describe", lambda _source: FOUND[1:])
+    monkeypatch.setattr("tacit.curator.table_sources.describe", lambda _source: FOUND[1:])
     assert table("edit", "visits", "--source", "lines.csv") == 2
     assert "the new source of visits has no column id" in capsys.readouterr().err
     assert Catalog.open(folder).source("visits").form == "parquet"
@@ -410,7 +410,7 @@ def test_the_wizard_asks_for_what_is_open_and_writes_what_it_showed(
     statement = Catalog.open(folder).statement("visits")
     unwrapped = "".join(shown.split())  # a terminal breaks long lines
     assert all("".join(line.split()) in unwrapped for line in statement.splitlines())
-    questions = ["Whom does the table protect?", "Between which values", "Which values can texts", "How many rows"]
+    questions = ["Who is protected?", "Between which values", "Which values can texts", "How many rows"]
     assert [shown.index(question) for question in questions] == sorted(shown.index(question) for question in questions)
     assert "left out: BLOB" in shown
     assert "hint: patient_id looks like it" in shown
@@ -439,7 +439,13 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(folder: Path, monkeypa
     rest = ("", "old", "120 to 0", "0-120", "0..120", "", "F, F", "F, M", "0", "many", "5", "maybe", "yes")
     exit_code, shown = wizard(monkeypatch, *unit, *rest)
     assert exit_code == 0, shown
-    for sentence in ("is patient_id meant?", "BLOB", "COLUMN=TABLE.COLUMN", "no table is called nowhere", "120 > 0"):
+    for sentence in (
+        "did you mean patient_id?",
+        "BLOB",
+        "COLUMN=TABLE.COLUMN",
+        "no table is called nowhere",
+        "120 > 0",
+    ):
         assert sentence in " ".join(shown.split())
     assert stated(folder).column("age").facts == Bounds(0, 120)
     assert stated(folder).limits == Limits(5)

@@ -11,7 +11,7 @@ import pytest
 
 from tacit.cli.app import run
 from tacit.curator.catalog import Catalog
-from tacit.curator.sources import describe
+from tacit.curator.table_sources import describe
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories
 from tacit.privacy.tables import Kind
@@ -85,7 +85,7 @@ def test_three_commands_lead_to_a_private_answer(
     assert run(["table", "add", "visits", "visits.csv", *stated, "--folder", "clinic"]) == 0
     capsys.readouterr()
     sql = "SELECT COUNT(*) AS n FROM visits"
-    assert run(["sql", sql, "--epsilon", "2", "--rows-per-group", "1", "--folder", "clinic", "--json"]) == 0
+    assert run(["sql", sql, "--epsilon", "2", "--rows-per-group", "1", "--folder", "clinic", "--json", "--yes"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert abs(found["rows"][0]["n"] - 500) < 40
     assert found["remaining"]["visits"]["epsilon"] == pytest.approx(1.0)

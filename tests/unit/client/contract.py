@@ -45,7 +45,32 @@ PREVIEW: Final[dict[str, Any]] = {
     "is_released": False,
     "lines": [{"label": "units", "text": "visits: a unit more or less"}],
     "remaining": {"visits": {"epsilon": 3.0, "delta": 1e-7, "rho": None}},
+    "fits": True,
+    "refusal": "",
     "more_like_this": 6,
+}
+STATISTIC: Final[dict[str, Any]] = {
+    "label": "mean of age",
+    "value": 41.0,
+    "keys": None,
+    "key_names": [],
+    "interval": [40.0, 42.0],
+    "level": 0.95,
+    "facts": {},
+    "picture": "points",
+    "cost": COST,
+    "remaining": {},
+    "permit": "8-abc",
+    "warnings": [],
+    "card": "Protected is each unit.",
+    "simulated": False,
+}
+ME: Final[dict[str, Any]] = {
+    "name": "ana",
+    "token": "0123456789ab",
+    "csrf": None,
+    "grants": [{"role": "analyst", "dataset": "visits", "table": None}],
+    "server": {"version": "1.0", "limits": {"rows": 100_000}},
 }
 
 Handler = Callable[[httpx.Request], httpx.Response]

@@ -36,6 +36,8 @@ from tacit.privacy.errors import (
     WrongKind,
     WrongType,
 )
+from tacit.privacy.events import Laplace
+from tacit.privacy.tables import Column, Kind
 from tests.unit.client.serving import URL, Place, served
 
 BY_SEX = "SELECT sex, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY sex ORDER BY sex"
@@ -178,7 +180,7 @@ def test_a_long_question_becomes_a_job_that_is_followed(
         return real(*arguments, **settings)
 
     monkeypatch.setattr(DuckDBEngine, "run", slow)
-    monkeypatch.setattr("tacit.client.questions.WAIT_S", 0.05)
+    monkeypatch.setattr("tacit.client.queries.WAIT_S", 0.05)
     release = ana.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 37", 0.5)
     assert release.cost.epsilon == pytest.approx(0.5)
     assert [job.state for job in ana.jobs()][:1] == ["done"]
@@ -196,7 +198,7 @@ def test_ctrl_c_cancels_the_job_at_the_server(place: Place, ana: Client, monkeyp
 
     monkeypatch.setattr(DuckDBEngine, "run", endless)
     monkeypatch.setattr(DuckDBEngine, "cancel", lambda self, thread=None: stopped.set())
-    monkeypatch.setattr("tacit.client.questions.WAIT_S", 0.05)
+    monkeypatch.setattr("tacit.client.queries.WAIT_S", 0.05)
 
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
@@ -347,6 +349,15 @@ def test_a_table_is_registered_from_where_the_server_can_read_it(place: Place, o
     assert [one.name for one in olga.tables()] == ["visits"]
 
 
+def test_that_no_value_is_missing_is_stated_over_the_wire_as_here(place: Place, olga: Client) -> None:
+    columns = {"age": Column("age", Kind.INTEGER, tacit.Bounds(0, 120), nullable=False)}
+    table = olga.add_table("whole", "visits.csv", unit="patient", columns=columns, dataset="visits")
+    assert not table["age"].declared.nullable
+    assert not place.curator.catalog.schema.table("whole").column("age").nullable
+    assert table["day"].declared.nullable
+    olga.remove_table("whole")
+
+
 def test_budgets_are_made_and_doubtful_ones_are_warned_of(olga: Client, place: Place) -> None:
     from tacit.curator import PrivacyWarning
 
@@ -356,6 +367,8 @@ def test_budgets_are_made_and_doubtful_ones_are_warned_of(olga: Client, place: P
     olga.add_analyst("ana", {"others": tacit.Budget(1.0)})
     assert olga.budget("others", "ana").epsilon == 1.0
     assert {one.name for one in olga.budgets()} >= {"visits", "ana on visits", "others", "ana on others"}
+    assert olga.set_budget("others", 2.0).epsilon == 2.0
+    place.curator.budget("others").charge(Laplace(0.1))
     with pytest.raises(NameTaken):
         olga.set_budget("others", 1.0)
     with pytest.raises(InvalidInput):

@@ -76,11 +76,32 @@ def test_a_command_shows_the_same_at_the_server_as_in_the_folder(
     here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     run(words)  # what costs something is paid now, so that both see the same
-    at_server = shown(capsys, *words)
+    server_options = shown(capsys, *words)
     monkeypatch.delenv("TACIT_SERVER")
     monkeypatch.delenv("TACIT_TOKEN")
-    in_folder = shown(capsys, *words, "--folder", str(here.folder))
-    assert at_server == in_folder
+    code, out, err = shown(capsys, *words, "--folder", str(here.folder))
+    assert server_options == (code, out, err.replace(f" --folder {here.folder}", ""))
+
+
+def test_what_takes_most_of_what_is_left_needs_a_yes_at_a_server_too(
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The preview over REST, its client, and the command line say whether a question fits, and spend nothing."""
+    monkeypatch.setenv("TACIT_TOKEN", here.tokens["ana"])
+    left = here.curator.budget("visits", "ana").remaining().epsilon
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE age > 77"
+    code, out, err = shown(capsys, "sql", sql, "--epsilon", str(0.75 * left))
+    assert (code, out) == (2, "")
+    assert "--yes" in err
+    code, out, _ = shown(capsys, "preview", sql, "--epsilon", str(2 * left), "--json")
+    told = json.loads(out)
+    assert (code, told["fits"]) == (0, False)
+    assert "would fit" in told["refusal"]
+    assert told["remaining"]["visits"]["epsilon"] == left
+    assert shown(capsys, "sql", sql, "--epsilon", str(2 * left))[0] == 3
+    assert here.curator.budget("visits", "ana").remaining().epsilon == left
+    here.curator.sql(sql, epsilon=0.75 * left)  # somebody else has paid
+    assert shown(capsys, "sql", sql, "--epsilon", str(0.75 * left))[0] == 0
 
 
 def test_an_analyst_sees_what_is_left_to_her(
@@ -147,8 +168,8 @@ def test_an_unencrypted_way_to_another_machine_is_warned_of(here: Place, capsys:
 
 
 def test_the_prompt_asks_a_server_as_it_asks_a_folder(here: Place, clinic: tuple[Place, str]) -> None:
-    from tacit.cli.catalog.place import ServerAt
-    from tacit.cli.questions.remote import opened_answers
+    from tacit.cli.backends import open_backend
+    from tacit.cli.options import ServerAddress
     from tacit.privacy.errors import InvalidInput
     from tacit.privacy.tables import Limits
 
@@ -163,14 +184,14 @@ def test_the_prompt_asks_a_server_as_it_asks_a_folder(here: Place, clinic: tuple
     }
     sql = "SELECT COUNT(*) AS n FROM visits WHERE age > 62"
     with (
-        opened_answers(here.folder, ServerAt(clinic[1], None), 0.9) as (_, remote),
-        opened_answers(here.folder, None, 0.9) as (_, local),
+        open_backend(here.folder, ServerAddress(clinic[1], None), 0.9) as remote,
+        open_backend(here.folder, None, 0.9) as local,
     ):
-        assert remote.place == clinic[1]
+        assert remote.location == clinic[1]
         assert remote.tables() == local.tables()
         assert remote.explain(sql, asked) == local.explain(sql, asked)
         theirs, ours = remote.preview(sql, asked, None), local.preview(sql, asked, None)
-        assert (theirs.preview, theirs.remaining) == (ours.preview, ours.remaining)
+        assert theirs == ours
         answer = remote.sql(sql, asked, None)
         assert (answer.rows, answer.intervals(0.9)) == (
             local.sql(sql, asked, None).rows,
@@ -181,3 +202,79 @@ def test_the_prompt_asks_a_server_as_it_asks_a_folder(here: Place, clinic: tuple
         remote.cancel(threading.get_ident())
         with pytest.raises(InvalidInput):
             remote.require_analyst("ana")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mean visits age --by sex --epsilon 1",
+        "mean visits age --by sex --epsilon 1 --json",
+        "mean visits age --bounds 0:90 --epsilon 1 --level 0.5 --card",
+        "mean visits age --bounds learn --epsilon 1 --json",
+        "count visits age --by ward --keys a,b --epsilon 1 --rows-per-unit 2",
+        "histogram visits ward --keys a,b,c --epsilon 1 --format markdown",
+        "histogram visits day --bins 4 --epsilon 1",
+        "median visits day --epsilon 1",
+        "t-test visits age --by sex --epsilon 1 --json",
+        "chi-squared visits sex ward --keys ward=a,b,c --epsilon 1",
+        "marginals visits sex ward --keys ward=a,b,c --ways 1,2 --epsilon 1",
+        "ranges visits age --bins 12 --epsilon 1",
+        "hierarchy visits ward --levels a=north,b=north,c=south --epsilon 1",
+        "mean visits nothing --epsilon 1",
+        "mean visits ward --epsilon 1",
+        "mean visits age --epsilon 1000",
+    ],
+)
+def test_a_statistic_shows_the_same_at_the_server_as_in_the_folder(
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    run(["stats", *words.split(), "--yes"])  # what costs something is paid now, so that both see the same
+    at_server = shown(capsys, "stats", *words.split(), "--yes")
+    monkeypatch.delenv("TACIT_SERVER")
+    monkeypatch.delenv("TACIT_TOKEN")
+    code, out, err = shown(capsys, "stats", *words.split(), "--yes", "--folder", str(here.folder))
+    assert at_server == (code, out, err.replace(f" --folder {here.folder}", ""))
+
+
+def test_a_statistic_that_takes_most_of_what_is_left_needs_a_yes_at_a_server_too(
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_TOKEN", here.tokens["ben"])
+    words = ("stats", "mean", "visits", "age", "--epsilon", "0.4")
+    code, out, err = shown(capsys, *words)
+    assert (code, out) == (2, "")
+    assert "--yes" in err
+    assert here.curator.budget("visits", "ben").spent().epsilon == 0
+    assert shown(capsys, *words, "--yes")[0] == 0
+    assert here.curator.budget("visits", "ben").spent().epsilon == pytest.approx(0.4)
+    assert shown(capsys, *words)[0] == 0  # released before: nothing to confirm
+    code, _, err = shown(capsys, "stats", "mean", "visits", "age", "--epsilon", "0.3", "--yes")
+    assert code == 3
+    assert "would fit" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("mean visits age --epsilon 1 --analyst ben", "token"),
+        ("mean visits age --epsilon 1 --unit patient --server URL", "--unit"),
+        ("mean visits age --epsilon 1 --delta 1e-6", "--delta"),
+        ("ranges visits age --bins 12 --range 0:60 --epsilon 1", "--range"),
+    ],
+)
+def test_what_a_server_decides_is_not_said_of_a_statistic(
+    here: Place, clinic: tuple[Place, str], capsys: pytest.CaptureFixture[str], words: str, says: str
+) -> None:
+    code, out, err = shown(capsys, "stats", *words.replace("URL", clinic[1]).split())
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_a_file_is_asked_here_although_a_server_is_usual(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(here.folder / "visits.csv")
+    code, _, err = shown(
+        capsys, "stats", "mean", path, "age", "--bounds", "0:120", "--unit", "patient", "--rows-per-unit", "1",
+        "--epsilon", "1",
+    )  # fmt: skip
+    assert code == 0
+    assert "nothing records this charge" in err

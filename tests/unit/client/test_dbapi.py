@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from tacit.client import dbapi
-from tacit.client.dbapi.binding import bound
-from tacit.client.dbapi.connection import Connection
-from tacit.client.dbapi.errors import error_of
+from tacit.client.dbapi import Connection, bound, error_of
 from tacit.privacy import errors
 from tacit.privacy.errors import TacitError
 from tests.unit.client.contract import RELEASE, Served, fine, in_order, refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import threading
@@ -24,13 +25,12 @@ from tacit.privacy.errors import (
     ServerFailed,
     ShowsUnits,
     TimedOut,
+    TooLarge,
 )
-from tests.unit.client.contract import NOTHING, PREVIEW, RELEASE, Served, fine, in_order, refused
+from tacit.wire.values import DEPTH_MAX
+from tests.unit.client.contract import ME, NOTHING, PREVIEW, RELEASE, STATISTIC, Served, fine, in_order, refused
 
 SQL = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"
-
-
-ANSWER = {"value": 41.0}
 
 
 def job(state: str, **more: Any) -> dict[str, Any]:
@@ -134,6 +134,55 @@ def test_an_answer_that_lacks_something_is_not_taken_for_one(missing: str) -> No
         Served(in_order(fine(document))).client.sql(SQL, 0.5)
 
 
+def newer(document: Any) -> Any:
+    """Return a document as a newer server might write it: with a field more in every object that has fixed fields."""
+    if isinstance(document, list):
+        return [newer(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    named = {"rows", "intervals", "widths", "remaining", "limits"}  # objects whose fields are not fixed
+    found = {name: one if name in named else newer(one) for name, one in document.items()}
+    return {**found, "from_the_future": {"x": 1}}
+
+
+def test_a_newer_server_may_answer_with_more_fields() -> None:
+    served = Served(lambda request: fine(newer(PREVIEW if request.url.path == "/v1/preview" else RELEASE)))
+    assert served.client.sql(SQL, 0.5).rows[0]["n"] == 601
+    assert served.client.preview(SQL, epsilon=0.5).more_like_this == 6
+    assert Served(in_order(fine([newer(job("running"))]))).client.jobs()[0].is_running
+    assert "from_the_future" not in Served(in_order(fine(newer(ME)))).client.me()
+
+
+@pytest.mark.parametrize("state", ["waiting", "unheard of"])
+def test_a_job_in_a_state_that_no_server_sends_is_not_waited_for(state: str) -> None:
+    with pytest.raises(NotATacitServer):
+        Served(job_server(job(state))).client.sql(SQL, 0.5)
+
+
+@pytest.mark.parametrize("name", ["epsilom", "analist", "limit", "purposes"])
+def test_an_argument_that_does_not_exist_is_refused_before_anything_is_sent(name: str) -> None:
+    served = Served(in_order(fine(RELEASE)))
+    for ask in (served.client.sql, served.client.preview, served.client.explain):
+        with pytest.raises(InvalidInput, match=name):
+            ask(SQL, 0.5, **{name: 1})
+    assert served.requests == []
+
+
+@pytest.mark.parametrize("given", [{"epsilon": -1}, {"epsilon": 1e13}, {"epsilon": 1, "delta": float("nan")}])
+def test_what_the_server_would_refuse_for_its_form_is_refused_before_it_is_sent(given: dict[str, Any]) -> None:
+    served = Served(in_order(fine(RELEASE)))
+    with pytest.raises(InvalidInput):
+        served.client.sql(SQL, **given)
+    assert served.requests == []
+
+
+def test_a_value_that_is_nested_deeper_than_a_server_reads_is_refused_before_it_is_sent() -> None:
+    served, deep = Served(in_order(fine(RELEASE))), functools.reduce(lambda inner, _: [inner], range(DEPTH_MAX + 1), 1)
+    with pytest.raises(TooLarge):
+        served.client.sql(SQL, 0.5, keys={"sex": deep})
+    assert served.requests == []
+
+
 def test_a_preview_equals_the_cost_that_is_then_charged() -> None:
     served = Served(lambda request: fine(PREVIEW if request.url.path == "/v1/preview" else RELEASE))
     preview = served.client.preview(SQL, epsilon=0.5)
@@ -211,7 +260,7 @@ def job_server(*states: dict[str, Any] | BaseException) -> Callable[[httpx.Reque
 
 
 def test_a_job_is_followed_until_it_is_done() -> None:
-    served = Served(job_server(job("waiting"), job("running"), job("running"), job("done", release=RELEASE)))
+    served = Served(job_server(*[job("running")] * 3, job("done", release=RELEASE)))
     shares: list[float] = []
     assert served.client.sql(SQL, 0.5, progress=shares.append).rows[0]["n"] == 601
     assert [request.url.path for request in served.requests] == ["/v1/queries", *["/v1/jobs/j1"] * 4]
@@ -258,15 +307,15 @@ def test_a_job_whose_process_died_is_asked_again_with_the_same_key_and_not_forev
 
 
 def test_a_statistic_whose_answer_was_lost_is_asked_again_with_the_same_key() -> None:
-    served = Served(in_order(httpx.ReadError("cut off"), fine(ANSWER)))
+    served = Served(in_order(httpx.ReadError("cut off"), fine(STATISTIC)))
     arguments = {"values": {"table": "visits", "column": "age"}, "epsilon": 0.5}
-    assert served.client._asking.statistic("mean", arguments, 0.95)["value"] == 41.0
+    assert served.client._queries.statistic("mean", arguments, 0.95).value == 41.0
     keys = [one.headers["Idempotency-Key"] for one in served.requests]
     assert len(keys) == 2
     assert len(set(keys)) == 1
-    served.client._asking.statistic("mean", arguments, 0.95)
+    served.client._queries.statistic("mean", arguments, 0.95)
     assert served.requests[-1].headers["Idempotency-Key"] != keys[0]
-    served.client._asking.statistic("mean", arguments, 0.95, key="mine")
+    served.client._queries.statistic("mean", arguments, 0.95, key="mine")
     assert served.requests[-1].headers["Idempotency-Key"] == "mine"
 
 
@@ -283,7 +332,7 @@ def test_ctrl_c_while_the_job_is_waited_for_cancels_it_too() -> None:
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    served.client._asking._sleep = interrupted
+    served.client._queries._sleep = interrupted
     with pytest.raises(KeyboardInterrupt):
         served.client.sql(SQL, 0.5)
     assert served.requests[-1].method == "DELETE"
@@ -311,12 +360,12 @@ def test_cancelling_all_stops_the_questions_of_this_client_and_of_nobody_else() 
 def test_another_thread_stops_the_question_that_one_waits_for(by_thread: bool) -> None:
     served = Served(job_server(job("running"), job("running"), job("cancelled"), job("done", release=RELEASE)))
     here = threading.get_ident()
-    served.client._asking._sleep = lambda _: threaded(lambda: served.client.cancel(here if by_thread else None))
+    served.client._queries._sleep = lambda _: threaded(lambda: served.client.cancel(here if by_thread else None))
     with pytest.raises(Cancelled):
         served.client.sql(SQL, 0.5)
     assert [request.method for request in served.requests].count("DELETE") == 1
     served = Served(job_server(job("running"), job("done", release=RELEASE)))
-    served.client._asking._sleep = lambda _: threaded(lambda: served.client.cancel(here + 1))
+    served.client._queries._sleep = lambda _: threaded(lambda: served.client.cancel(here + 1))
     assert served.client.sql(SQL, 0.5).rows
     assert "DELETE" not in [request.method for request in served.requests], "another thread's question goes on"
 

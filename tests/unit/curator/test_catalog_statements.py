@@ -6,7 +6,7 @@ import pytest
 
 from tacit.curator.catalog import Catalog
 from tacit.curator.catalog_file import FILE_BYTES_MAX, FILE_NAME
-from tacit.curator.lines import line_of, sections
+from tacit.curator.catalog_reader import line_of, sections
 from tacit.privacy.errors import CatalogInvalid, LedgerUnavailable
 
 START = '[tables.visits]\nsource = "visits.parquet"\nunit = "id"\n'

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.curator.sources import source_of
-from tacit.curator.stating import left_out, table_of
+from tacit.curator.registration import left_out, table_of
+from tacit.curator.table_sources import source_of
 from tacit.engines.protocol import Described, Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, SourceMissing, TacitError, WrongType
@@ -62,12 +62,12 @@ def test_a_unit_can_lie_in_another_table() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "sentence"),
     [
-        ({"unit": None}, InvalidInput, "say whom visits protects: unit is the column"),
+        ({"unit": None}, InvalidInput, "who is protected in visits\\? state the unit"),
         ({"unit": "age", "public": True}, InvalidInput, "not both"),
-        ({"unit": "patient"}, NotInCatalog, "visits has no column patient; is Patient_ID meant"),
+        ({"unit": "patient"}, NotInCatalog, "visits has no column patient; did you mean Patient_ID"),
         ({"unit": "scan"}, InvalidInput, "scan is of the type BLOB, which cannot be used as it is; give it a kind"),
         ({"unit": 5}, WrongType, "a unit is the name of a column or a Unit, not 5"),
-        ({"unit": "age", "columns": {"agee": Bounds(0, 1)}}, NotInCatalog, "no column agee; is age meant"),
+        ({"unit": "age", "columns": {"agee": Bounds(0, 1)}}, NotInCatalog, "no column agee; did you mean age"),
         ({"unit": "age", "columns": {"zzz": Bounds(0, 1)}}, NotInCatalog, "it has Patient_ID, age, sex, day, scan"),
         ({"unit": "age", "columns": {1: Bounds(0, 1)}}, WrongType, "a name in columns must be a text"),
         ({"unit": "age", "columns": {"scan": Categories(["a"])}}, InvalidInput, "BLOB"),
@@ -77,7 +77,7 @@ def test_a_unit_can_lie_in_another_table() -> None:
         ({"unit": "age", "columns": {"day": Bounds(0, 1)}}, WrongType, "day is date: its bounds are dates"),
         ({"unit": "age", "columns": {"age": Column("sex", Kind.TEXT)}}, InvalidInput, "stated of age is about sex"),
         ({"unit": "age", "kinds": {"age": "number"}}, InvalidInput, "the kind of a column is one of"),
-        ({"unit": "age", "kinds": {"ag": Kind.REAL}}, NotInCatalog, "is age meant"),
+        ({"unit": "age", "kinds": {"ag": Kind.REAL}}, NotInCatalog, "did you mean age"),
         ({"unit": "age", "identified_by": "di"}, NotInCatalog, "no column di"),
         ({"unit": None, "public": True, "limits": Limits(5)}, InvalidInput, "public: no unit in it can be limited"),
     ],

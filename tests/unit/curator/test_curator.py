@@ -54,10 +54,11 @@ def test_a_cap_above_the_data_sets_is_refused(tmp_path: Path) -> None:
             curator.add_analyst("ana", budgets={"visits": Budget(2.0)})
 
 
-def test_a_budget_is_set_once(tmp_path: Path) -> None:
+def test_a_budget_is_set_once_it_is_charged(tmp_path: Path) -> None:
     with Curator(tmp_path) as curator:
         curator.set_budget("visits", epsilon=1.0)
         curator.set_budget("visits", epsilon=1.0)
+        curator.set_budget("visits", epsilon=1.5).charge(events.Laplace(0.1))
         with pytest.raises(NameTaken):
             curator.set_budget("visits", epsilon=2.0)
 

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.curator.road import Asked
 from tacit.engines.dialects import duckdb
-from tacit.query import Plan, Settings, Target
+from tacit.query import Plan, PlanSettings, QuerySpec, Target
 from tacit.query.explain import explain
 
 QUESTIONS = (
@@ -31,13 +30,13 @@ def test_writing_running_and_planning_anew_leave_a_plan_as_it_was(sql: str, tmp_
         columns = {"age": tacit.Bounds(0, 90), "sex": tacit.Categories(["F", "M"])}
         curator.add_table("visits", frame, unit="patient", columns=columns)
         curator.set_budget("visits", epsilon=3.0, delta=1e-6)
-        asked = Asked(sql, Target(epsilon=0.5), Settings())
-        plan = curator.road().plan(asked)
+        asked = QuerySpec(sql, Target(epsilon=0.5), PlanSettings())
+        plan = curator.queries().plan(asked)
         before = trees(plan)
         for statement in (*plan.learning, *plan.statements):
             statement.sql(duckdb)
         explain(plan)
-        curator.road().release(asked, plan).intervals(0.95)
-        curator.road().plan(Asked(sql, Target(epsilon=0.25), Settings()))
-        assert curator.road().plan(asked) is plan
+        curator.queries().release(asked, plan).intervals(0.95)
+        curator.queries().plan(QuerySpec(sql, Target(epsilon=0.25), PlanSettings()))
+        assert curator.queries().plan(asked) is plan
         assert trees(plan) == before

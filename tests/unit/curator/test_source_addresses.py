@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.curator.catalog import Catalog
-from tacit.curator.sources import read, source_of, written
+from tacit.curator.table_sources import read, source_of, written
 from tacit.engines import PostgresEngine, Source, SparkEngine
 from tacit.privacy.errors import InvalidInput, NotPermitted, SourceMissing, TacitError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from tacit.cli.app import run
 from tacit.curator import Curator, PrivacyWarning
 from tacit.curator.source_history import SourceHistory, share_rows
-from tacit.curator.sources import read
+from tacit.curator.table_sources import read
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
 
 ROWS = pd.DataFrame({"person": range(50), "age": 40})
@@ -90,6 +89,8 @@ def test_a_file_that_took_the_place_of_a_removed_one_on_the_disk_is_another(cura
         ROWS.head(9).to_csv(fresh, index=False)
         if fresh.stat().st_ino == inode:
             break
+    else:
+        pytest.skip("this file system gives no inode again so soon")
     curator.add_table("new", fresh, unit="person")
 
 
@@ -121,7 +122,7 @@ def test_a_table_that_was_written_into_the_file_by_hand_is_noticed_when_its_rows
     path.write_text(f"{path.read_text()}\n{text}")
     with pytest.warns(PrivacyWarning, match="new: what was spent from the budget of spent"):
         curator.refresh("new")
-    os.utime(tmp_path / "visits.csv", (1, 1))
+    ROWS.head(9).to_csv(tmp_path / "visits.csv", index=False)
     assert curator.refresh("new") == ["new"]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.curator.road import Asked
 from tacit.privacy.errors import (
     AlreadySettled,
     CatalogChanged,
@@ -22,7 +24,7 @@ from tacit.privacy.errors import (
     NotAllowed,
     SourceMissing,
 )
-from tacit.query import Settings, Target
+from tacit.query import PlanSettings, QuerySpec, Target
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.curator.PrivacyWarning")  # some want answers without noise
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -144,22 +146,22 @@ def test_a_plan_made_before_a_table_was_registered_anew_is_refused_and_costs_not
     curator: tacit.Curator, tmp_path: Path
 ) -> None:
     """The noise of the old plan is for values up to 100, and the rows now have some up to 10,000."""
-    asked = Asked("SELECT SUM(age) AS s FROM visits", Target(epsilon=0.5), Settings())
-    road = curator.road()
-    plan = road.plan(asked)
+    asked = QuerySpec("SELECT SUM(age) AS s FROM visits", Target(epsilon=0.5), PlanSettings())
+    service = curator.queries()
+    plan = service.plan(asked)
     handle = curator.table("visits")
     columns = {"age": tacit.Bounds(0, 10_000)}
     curator.add_table("visits", tmp_path / "visits.csv", unit="patient", columns=columns, replace=True)
     for attempt in (
-        lambda: road.release(asked, plan),
-        lambda: road.preview(asked, plan),
-        lambda: road.release(asked),
+        lambda: service.release(asked, plan),
+        lambda: service.preview(asked, plan),
+        lambda: service.release(asked),
         lambda: tacit.stats.mean(handle["age"], rows_per_unit=1, epsilon=0.5),
     ):
         with pytest.raises(CatalogChanged, match="ask again"):
             attempt()
     assert curator.budget("visits").spent().epsilon == 0
-    assert curator.road().release(asked).cost.epsilon == pytest.approx(0.5)
+    assert curator.queries().release(asked).cost.epsilon == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("way", ["sql", "stats"])
@@ -392,3 +394,65 @@ def test_a_refresh_states_how_files_are_written_where_the_catalog_does_not(
     (tmp_path / "visits.csv").write_text((tmp_path / "visits.csv").read_text().replace(",", ";"))
     with pytest.raises(SourceMissing):  # read by the form that was kept, not by one that fits
         curator.refresh()
+
+
+def test_a_file_that_was_written_again_with_the_same_rows_keeps_its_version(
+    curator: tacit.Curator, tmp_path: Path
+) -> None:
+    curator.sql(COUNT, epsilon=0.5)
+    for _ in range(2):  # another time and another inode; then registered anew with the same statements
+        copied = tmp_path / "copy.csv"
+        copied.write_bytes((tmp_path / "visits.csv").read_bytes())
+        copied.replace(tmp_path / "visits.csv")
+        assert curator.refresh() == []
+        assert curator.sql(COUNT, epsilon=0.5).cost.epsilon == 0
+        curator.add_table(
+            "visits", tmp_path / "visits.csv", unit="patient", columns={"age": tacit.Bounds(0, 100)}, replace=True
+        )
+        assert curator.sql(COUNT, epsilon=0.5).cost.epsilon == 0
+    with tacit.Curator(curator.folder) as other:
+        assert other.refresh() == []
+        assert other.sql(COUNT, epsilon=0.5).cost.epsilon == 0
+
+
+def test_rows_of_the_same_size_and_time_are_seen_to_have_changed(curator: tacit.Curator, tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"299,299,1\n", b"299,299,9\n"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_ino) == (before.st_size, before.st_ino)
+    assert curator.refresh() == ["visits"]
+
+
+def test_a_table_that_was_stated_otherwise_and_back_has_a_version_of_its_own(
+    curator: tacit.Curator, tmp_path: Path
+) -> None:
+    curator.sql(COUNT, epsilon=0.5)
+    for high in (90, 100):
+        curator.add_table(
+            "visits", tmp_path / "visits.csv", unit="patient", columns={"age": tacit.Bounds(0, high)}, replace=True
+        )
+    assert curator.sql(COUNT, epsilon=0.5).cost.epsilon == 0.5
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_frame_that_is_added_again_with_the_same_rows_keeps_its_version(kind: str, tmp_path: Path) -> None:
+    def frame(ages: list[int]) -> Any:
+        rows = pd.DataFrame({"patient": range(len(ages)), "age": ages})
+        return {"pandas": rows.copy, "polars": lambda: pl.from_pandas(rows), "arrow": lambda: pa.table(rows)}[kind]()
+
+    def add(ages: list[int]) -> None:
+        curator.add_table("t", frame(ages), unit="patient", columns={"age": tacit.Bounds(0, 100)}, replace=True)
+
+    question = "SELECT COUNT(*) AS n FROM t"
+    with tacit.Curator(tmp_path / "clinic") as curator:
+        same, other = [*range(50)] * 3000, [*range(50)] * 2999 + [1] * 50
+        add(same)
+        curator.set_budget("t", epsilon=10)
+        curator.sql(question, epsilon=0.5)
+        add(same)
+        assert curator.sql(question, epsilon=0.5).cost.epsilon == 0
+        assert len(list((curator.folder / "tables").iterdir())) == 1
+        for ages in (other, same):  # changed, and changed back
+            add(ages)
+            assert curator.sql(question, epsilon=0.5).cost.epsilon == 0.5

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tacit.engines import DuckDBEngine, Source
-from tacit.engines.csv_form import CsvForm
-from tacit.engines.duckdb.recoding import Recoder
+from tacit.engines.csv_format import CsvForm
+from tacit.engines.duckdb.csv_files import Recoder
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.engines.declared import End, ends
+from tacit.engines.relations import End, ends
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind
 

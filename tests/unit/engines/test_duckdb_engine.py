@@ -14,7 +14,7 @@ import pytest
 
 from tacit.engines import ROWS, UNIT, DuckDBEngine, Source
 from tacit.engines.duckdb import engine as module
-from tacit.engines.duckdb.prepared import Store
+from tacit.engines.duckdb.prepared import PreparedStore
 from tacit.privacy.errors import EngineFailed, InvalidInput, NotInCatalog, SourceMissing
 from tacit.privacy.tables import Column, Kind, Limits, Table
 from tacit.privacy.units import Unit
@@ -156,7 +156,7 @@ def test_what_is_stored_is_used_again_by_the_next_engine(tmp_path: Path, monkeyp
     def make(*_: object) -> Path:
         raise AssertionError
 
-    monkeypatch.setattr(Store, "make", make)
+    monkeypatch.setattr(PreparedStore, "make", make)
     second = DuckDBEngine(tmp_path / "folder", salt=1)
     second.register(LIMITED, source, {})
     assert second.refresh("events") == version

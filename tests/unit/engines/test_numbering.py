@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tacit.engines.duckdb.numbering import numbered
+from tacit.engines.duckdb.prepared import numbered
 from tacit.engines.protocol import Source
 from tacit.privacy.errors import EngineFailed, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table

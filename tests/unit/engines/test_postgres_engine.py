@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 import sqlglot
+from sqlglot import exp
 
 from tacit.engines import PostgresEngine, Source
+from tacit.engines.postgres.connections import address, check
 from tacit.engines.postgres.kinds import cast, kind_of
-from tacit.engines.postgres.places import address, check
 from tacit.privacy.errors import (
     EngineFailed,
     InvalidInput,
@@ -382,3 +383,66 @@ def test_sums_of_every_size_are_whole_and_reals_are_doubles(engine: PostgresEngi
 )
 def test_decimals_that_fit_into_a_double_are_cast_without_looking_at_their_size(shown: str, guarded: bool) -> None:
     assert ("CASE" in cast("x", "numeric", Kind.REAL, shown)) is guarded
+
+
+@pytest.mark.parametrize("join", ["", " JOIN tacit_data.t AS c ON c.n > v.n"], ids=["alone", "joined"])
+@pytest.mark.parametrize(
+    ("type_name", "kind", "read"),
+    [
+        ("text", Kind.TEXT, "octet_length"),
+        ("jsonb", Kind.TEXT, "pg_column_size"),
+        ("numeric", Kind.REAL, "abs"),
+        ("numeric", Kind.TEXT, "trim_scale"),
+    ],
+)
+def test_a_value_that_may_be_large_is_read_once_wherever_and_however_often_it_is_named(
+    schema: str, engine: PostgresEngine, join: str, type_name: str, kind: Kind, read: str
+) -> None:
+    """The server's own plan shows it: reading it at every name would take as often as long, for each joined row."""
+    execute(f"CREATE TABLE {schema}.t (id bigint, n bigint, s {type_name}, k {type_name})")
+    columns = (Column("id", Kind.INTEGER), Column("n", Kind.INTEGER), Column("s", kind), Column("k", kind))
+    engine.register(Table("t", columns, Unit("id")), Source("postgres", postgres_server.place(), f"{schema}.t"), {})
+    named = ", ".join(f"SUM(CASE WHEN v.s IS NULL OR v.n > {one} THEN 1 ELSE 0 END) AS c{one}" for one in range(5))
+    tree = sqlglot.parse_one(f"SELECT {named} FROM tacit_data.t AS v{join}", dialect="duckdb")
+    assert isinstance(tree, exp.Query)
+    plan = [row[0] for row in execute("EXPLAIN (VERBOSE, COSTS OFF) " + engine.write(tree))]
+    scan = next(place for place, line in enumerate(plan) if line.endswith(f"Seq Scan on {schema}.t s"))
+    assert f"{read}(s.s)" in plan[scan + 1], "rows leave the scan with values that are not read"
+    assert f"{read}(s.k)" not in "".join(plan), "a value that nobody reads is read"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("repeat('a', 5000000)::text", None),
+        ("repeat('a', 400)::text", f'"{"a" * 400}"'),
+        ("(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) AS i)", "an uncompressed text"),
+    ],
+)
+def test_a_value_that_is_large_before_it_was_compressed_is_null(
+    schema: str, engine: PostgresEngine, value: str, shown: str | None
+) -> None:
+    """The stored size of five million equal letters is 57 kB, and writing them as a text takes milliseconds."""
+    execute(f"CREATE TABLE {schema}.t (id bigint, s jsonb)")
+    execute(f"INSERT INTO {schema}.t SELECT 1, to_jsonb({value})")
+    columns = Column("id", Kind.INTEGER), Column("s", Kind.TEXT)
+    engine.register(Table("t", columns, Unit("id")), source(f"{schema}.t"), {})
+    ((found,),) = rows(engine, "SELECT s FROM tacit_data.t")
+    if shown == "an uncompressed text":
+        assert len(found) == 3202
+    else:
+        assert found == shown
+
+
+def test_numbers_of_any_precision_are_rounded_or_null_where_they_have_too_many_digits(
+    schema: str, engine: PostgresEngine
+) -> None:
+    execute(f"CREATE TABLE {schema}.t (id bigint, r numeric, s numeric)")
+    for place, value in enumerate(
+        ("1.5", "('1.' || repeat('3', 16000))", "repeat('9', 100000)", "('-0.' || repeat('0', 500) || '1')")
+    ):
+        execute(f"INSERT INTO {schema}.t SELECT {place}, ({value})::numeric, ({value})::numeric")
+    columns = Column("id", Kind.INTEGER), Column("r", Kind.REAL), Column("s", Kind.TEXT)
+    engine.register(Table("t", columns, Unit("id")), source(f"{schema}.t"), {})
+    found = rows(engine, "SELECT r, s FROM tacit_data.t ORDER BY id")
+    assert found == [(1.5, "1.5"), (4 / 3, None), (math.inf, None), (0.0, f"-0.{'0' * 500}1")]

@@ -14,8 +14,8 @@ from sqlglot import exp
 from tacit.engines import Source, SparkEngine, dialects
 from tacit.engines.dialects.spark import spark
 from tacit.engines.spark import java, sessions, sources
-from tacit.engines.spark.failures import failed
 from tacit.engines.spark.kinds import cast, kind_of
+from tacit.engines.spark.sessions import failed
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoAccess, NoConnection, SourceMissing, Unavailable
 from tacit.privacy.tables import Kind
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.ledger.amounts import (
+from tacit.ledger.accounts import (
     UNIT_BITS,
     Amounts,
     added,

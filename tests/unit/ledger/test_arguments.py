@@ -16,7 +16,7 @@ from tacit.ledger.stores import SqliteStore
 from tacit.mechanisms import Laplace
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, LedgerUnavailable, MixedRelations, TacitError, UnknownEvent, WrongType
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tests.support.odd_arguments import public, uncoded
 
 ELSEWHERE: Final = {"close", "export_lines", "import_", "rows_of", "verify"}
@@ -40,6 +40,7 @@ def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
     return {
         "add_epoch": {"dataset": "labs", "name": "e", "starts": date(2024, 1, 1), "ends": date(2025, 1, 1)}
         | {"epsilon": 0.5, "delta": 1e-9},
+        "account": {"dataset": "visits", "analyst": "ana"},
         "annotate": {"permit": plan, "note": "n", "before": ""},
         "backup": {"path": tmp_path / "backup"},
         "budget": {"dataset": "visits", "analyst": "ana", "epoch": None},
@@ -55,6 +56,7 @@ def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
         "note": {"permit": plan},
         "preview": {"dataset": "visits", "event": TENTH, "analyst": "ana", "epochs": (), "plan": False},
         "refund": {"permit": plan, "ran": TENTH},
+        "refusal": {"dataset": "visits", "event": TENTH, "analyst": "ana", "epochs": ()},
         "released": {"plan": "q", "data_version": "1"},
         "requests": {"only_open": False},
         "reservations": {},
@@ -95,12 +97,14 @@ def test_a_wrong_argument_of_a_budget_is_an_error_of_the_tree(ledger: Ledger, ki
     given: dict[str, dict[str, Any]] = {
         "annotate": {"permit": permit, "text": "n", "before": ""},
         "charge": {"event": TENTH, "purpose": "p"},
-        "commit": {"permit": permit},
+        "commit": {"permit": permit, "answer": b"17", "plan": None, "data_version": None, "before": ""},
         "note": {"permit": permit},
         "preview": {"event": TENTH},
+        "refusal": {"event": TENTH},
+        "released": {"plan": "q", "data_version": "1"},
         "remaining": {},
         "report": {},
-        "reserve": {"event": TENTH, "purpose": "p"},
+        "reserve": {"event": TENTH, "purpose": "p", "key": None, "plan": None, "data_version": None},
         "spent": {},
         "warnings": {"units": 5},
     }

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Budget
-from tacit.ledger.reports import DISTINCT_MAX
+from tacit.ledger.budget import DISTINCT_MAX
 from tacit.privacy import events
 from tacit.privacy.errors import BudgetExceeded, InvalidInput, MixedRelations, NotPriced, TooLarge, WrongType
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 
 def test_a_charge_gives_a_permit_with_the_price_that_the_preview_showed() -> None:

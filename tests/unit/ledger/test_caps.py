@@ -8,7 +8,7 @@ import pytest
 from tacit.ledger.caps import FILTERS, Cap
 from tacit.ledger.filters import filter_of
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, NotPositive, OutOfRange, WrongType
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 
 def test_the_filter_follows_from_delta_where_none_is_named() -> None:

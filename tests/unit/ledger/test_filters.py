@@ -7,14 +7,26 @@ from fractions import Fraction
 import pytest
 
 from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilon_of_rho
-from tacit.ledger.accounts import SLICES, WIDENING, Concentrated, Gaussian, Measured, Named, Renyi, Sum
-from tacit.ledger.amounts import UNIT_BITS, Amounts, added, at_most
+from tacit.ledger.accounts import (
+    SLICES,
+    UNIT_BITS,
+    WIDENING,
+    Amounts,
+    ConcentratedAccount,
+    GaussianAccount,
+    Measured,
+    NamedAccount,
+    RenyiAccount,
+    SumAccount,
+    added,
+    at_most,
+)
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of, steps
 from tacit.privacy import events
 from tacit.privacy.errors import MixedRelations
 from tacit.privacy.events import Event
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tests.unit.accounting import truth
 
 CAPS = {
@@ -78,7 +90,7 @@ def test_the_shares_of_delta_add_up_to_no_more_than_delta(cap: Cap) -> None:
     deltas = Fraction(0)
     for account in filter_of(cap).accounts:
         deltas += Fraction(account.caps[1], 2**UNIT_BITS) if len(account.caps) > 1 else 0
-        deltas += Fraction(account.delta) if isinstance(account, Named) else 0
+        deltas += Fraction(account.delta) if isinstance(account, NamedAccount) else 0
     assert deltas <= Fraction(cap.delta)
     assert deltas >= Fraction(cap.delta) * (1 - Fraction(1, 2**30))
 
@@ -89,11 +101,11 @@ def test_the_named_account_converts_back_to_no_more_than_epsilon(name: str) -> N
     account = filter_of(cap).accounts[1]
     most = at_most(account.caps[0])
     match account:
-        case Concentrated():
+        case ConcentratedAccount():
             epsilon = epsilon_of_rho(most, account.delta)
-        case Renyi():
+        case RenyiAccount():
             epsilon = epsilon_of_renyi(account.order, most, account.delta)
-        case Gaussian():
+        case GaussianAccount():
             epsilon = epsilon_of_mu(math.sqrt(most), account.delta)
         case _:
             epsilon = math.inf
@@ -194,7 +206,7 @@ def test_the_sum_charges_no_less_than_noise_and_randomized_response_cost_togethe
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.75, 3.0, 20.0])
 def test_the_sum_holds_its_epsilon_and_a_tenth_of_delta_in_slices(epsilon: float) -> None:
-    account = Sum.of(Cap.of(epsilon, 1e-6))
+    account = SumAccount.of(Cap.of(epsilon, 1e-6))
     widened, unit = 1 + WIDENING, Fraction(1, 2**UNIT_BITS)
     most, delta_most = (cap * unit for cap in account.caps)
     assert Fraction(epsilon) <= most + unit <= Fraction(epsilon) * widened + unit

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.accounting import Cost
 from tacit.ledger import Ledger, Scope
-from tacit.ledger.work import CHECKPOINT_EVERY
+from tacit.ledger.transactions import CHECKPOINT_EVERY
 from tacit.privacy import events
 from tacit.privacy.errors import (
     AlreadySettled,
@@ -25,7 +25,7 @@ from tacit.privacy.errors import (
     UnknownName,
     WrongType,
 )
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 TENTH = events.Laplace(0.1)
 
@@ -359,7 +359,7 @@ def test_a_request_is_decided_once(ledger: Ledger) -> None:
 
 
 def test_requests_that_wait_have_a_limit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.requests.WAITING_MAX", 2)
+    monkeypatch.setattr("tacit.ledger.administration.WAITING_MAX", 2)
     first, _ = (ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more") for _ in range(2))
     with pytest.raises(TooLarge, match="2 requests of ana on visits wait"):
         ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more")
@@ -393,7 +393,8 @@ def test_a_budget_of_the_ledger_has_the_methods_of_one_in_memory(ledger: Ledger)
     assert report.bound.upper <= 0.1 * (1 + 1e-9)
 
 
-def test_the_same_budget_again_changes_nothing_and_another_is_refused(ledger: Ledger) -> None:
+def test_the_same_budget_again_changes_nothing_and_another_is_refused_once_it_is_charged(ledger: Ledger) -> None:
+    ledger.reserve("visits", events.Laplace(0.1), analyst="ana")
     number = ledger.head().number
     ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
     ledger.create_cap("visits", "ana", epsilon=1.0, delta=1e-8)
@@ -583,7 +584,7 @@ def test_a_clock_that_is_set_back_is_said_in_the_record(tmp_path: Path) -> None:
 def test_opening_reads_only_what_came_after_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.ledger.work.CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr("tacit.ledger.transactions.CHECKPOINT_EVERY", 10)
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
         for _ in range(35):

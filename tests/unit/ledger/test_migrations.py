@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger
-from tacit.ledger.stores import SqliteStore, migrate
+from tacit.ledger.stores import SqliteStore
+from tacit.ledger.stores.sql import MIGRATIONS
 from tacit.privacy import events
 from tacit.privacy.errors import AlreadySettled, LedgerCorrupt, LedgerTooNew, LedgerUnavailable
+from tacit.storage import migrations
 
 FIRST_VERSION = Path(__file__).parent / "version_0001.sql"
-SQLITE = migrate.FOLDER / "sqlite"
-VERSIONS = [step.version for step in migrate.load(SQLITE)]
+SQLITE = MIGRATIONS / "sqlite"
+VERSIONS = [step.version for step in migrations.load(SQLITE)]
 
 
 @pytest.fixture
@@ -145,7 +147,6 @@ def test_a_migration_that_fails_leaves_the_old_version_untouched(tmp_path: Path,
 
 def test_both_stores_have_the_same_migrations() -> None:
     named = {
-        store: [path.name for path in sorted((migrate.FOLDER / store).glob("*.sql"))]
-        for store in ("sqlite", "postgres")
+        store: [path.name for path in sorted((MIGRATIONS / store).glob("*.sql"))] for store in ("sqlite", "postgres")
     }
     assert named["sqlite"] == named["postgres"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger import Budget, Ledger, amounts
+from tacit.ledger import Budget, Ledger, accounts
 from tacit.ledger.accounts import Measured, least_units
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
@@ -176,14 +176,14 @@ def test_the_least_noise_costs_at_least_one_unit_in_every_account_that_has_a_pri
 
 def test_a_charge_that_would_lower_a_total_is_not_made() -> None:
     totals = ((5, 5), (5,))
-    assert amounts.charged(totals, ((0, 1), None)) == ((5, 6), None)
+    assert accounts.charged(totals, ((0, 1), None)) == ((5, 6), None)
     with pytest.raises(LedgerCorrupt, match="lower"):
-        amounts.charged(totals, ((3, -1), (1,)))
+        accounts.charged(totals, ((3, -1), (1,)))
 
 
 def test_what_is_multiplied_beyond_every_cap_is_infinite() -> None:
     """Sums of absurd counts would otherwise be integers too long to be written."""
-    assert amounts.multiplied(((1, 2), (3,)), 10**400) == (None, None)
+    assert accounts.multiplied(((1, 2), (3,)), 10**400) == (None, None)
     nested: Event = events.Laplace(1.0)
     for _ in range(20):
         nested = events.Repeated(nested, 10**300)

@@ -10,7 +10,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.journal import Head, Record, next_record
 from tacit.ledger.permits import Scope
 from tacit.ledger.replay import MemoryRows, apply
-from tacit.ledger.work import scopes_at
+from tacit.ledger.transactions import scopes_at
 from tacit.privacy import events
 from tacit.privacy.errors import LedgerCorrupt
 

@@ -1,7 +1,7 @@
 """Reports: three numbers, each with what it is worth; only the first decides."""
 
 from tacit.ledger import Budget
-from tacit.ledger.reports import LABELS
+from tacit.ledger.budget import LABELS
 from tacit.privacy import events
 
 

@@ -8,8 +8,7 @@ from typing import Final
 
 import pytest
 
-from tacit.ledger.accounts import Measured
-from tacit.ledger.amounts import Amounts, added
+from tacit.ledger.accounts import Amounts, Measured, added
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tests.unit.ledger.finite import Mechanism, leak, leaky_response, response, worst_delta

@@ -14,7 +14,6 @@ import pytest
 from tacit.ledger import Ledger, transfer
 from tacit.ledger.journal import next_record
 from tacit.ledger.stores import SqliteStore
-from tacit.ledger.stores.sqlite_file import sync
 from tacit.privacy import events
 from tacit.privacy.errors import (
     AlreadySettled,
@@ -25,6 +24,7 @@ from tacit.privacy.errors import (
     NameTaken,
     NotALedger,
 )
+from tacit.storage.files import sync
 
 
 @pytest.fixture
@@ -348,7 +348,7 @@ def test_a_copy_does_not_replace_a_file_that_appears_meanwhile(
         if not target.exists():
             target.write_text("somebody else's")
 
-    monkeypatch.setattr("tacit.ledger.stores.sqlite_file.sync", late)
+    monkeypatch.setattr("tacit.storage.files.sync", late)
     with pytest.raises(NameTaken, match="name a new file"):
         getattr(ledger, copy)(target)
     assert target.read_text() == "somebody else's"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,9 +19,11 @@ COUNTS = [0, 0, 0, 0, 5, 0, 1, 4]
 
 
 def test_the_worked_example_has_its_threshold_and_its_range() -> None:
-    assert math.isclose(EXAMPLE.threshold, -math.log((1 - 0.9 ** (1 / 7)) * (1 + math.exp(-1))))
-    assert math.isclose(EXAMPLE.threshold, 3.89, abs_tol=0.005)
-    assert EXAMPLE.chosen(COUNTS) == (0, 8)
+    """Bins alone have half of the failures: with a success of 0.8, the threshold of the paper at 0.9."""
+    paper = replace(EXAMPLE, success=Fraction(8, 10))
+    assert math.isclose(paper.threshold, -math.log((1 - 0.9 ** (1 / 7)) * (1 + math.exp(-1))))
+    assert math.isclose(paper.threshold, 3.89, abs_tol=0.005)
+    assert paper.chosen(COUNTS) == (0, 8)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3, 5])
@@ -71,7 +74,7 @@ def test_bad_counts_and_parameters_are_refused() -> None:
 
 
 def test_a_range_grows_over_neighbours_with_half_the_threshold() -> None:
-    assert EXAMPLE.chosen([0, 0, 0, 2, 9, 2, 0, 2]) == (-1, 2)
+    assert EXAMPLE.chosen([0, 0, 0, 3, 9, 3, 0, 3]) == (-1, 2)
 
 
 def test_counts_that_stand_out_are_told_from_those_that_do_not() -> None:
@@ -86,3 +89,29 @@ def test_a_range_is_absurd_in_one_of_a_million_releases(epsilon: float) -> None:
     counts[69] = 10**6
     found = [bounds.release(counts, source=SeededSource(seed)) for seed in range(3000)]
     assert sum(one.lower < 2 or one.upper > 2**8 for one in found) < 2
+
+
+@pytest.mark.parametrize("width", [2, 4, 8])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_window_of_empty_bins_passes_as_rarely_as_was_promised(width: int, epsilon: float) -> None:
+    """The exact law of the sum of geometric noises, by convolution."""
+    bounds = ApproximateBounds(1, epsilon, bins=8, success=0.9)
+    reach = math.ceil(60 / epsilon)
+    steps = np.arange(-reach, reach + 1)
+    one = np.exp(-epsilon * np.abs(steps)) * math.tanh(epsilon / 2)
+    law = one
+    for _ in range(width - 1):
+        law = np.convolve(law, one)
+    passes = law[np.arange(-width * reach, width * reach + 1) > bounds.window_threshold(width)].sum()
+    assert 0 < passes <= 0.05 / (3 * 16)
+
+
+def test_values_spread_over_bins_far_from_the_fullest_are_found() -> None:
+    """Ten zeros for each other value, none of whose bins passes alone, as in columns of gains."""
+    bounds = ApproximateBounds(1, 1.0)
+    counts = np.zeros(128, dtype=np.int64)
+    counts[64], counts[95:99] = 600, 15
+    assert bounds.threshold > 15
+    found = [bounds.release(counts, source=SeededSource(seed)) for seed in range(50)]
+    assert sum(one.upper >= 2**32 for one in found) >= 45
+    assert all(one.lower == 0 and one.upper <= 2**36 for one in found)

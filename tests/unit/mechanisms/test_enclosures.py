@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.mechanisms.enclosures import Enclosure, exp_negative
+from tacit.mechanisms.exact_sampling import Enclosure, exp_negative
 
 
 @given(

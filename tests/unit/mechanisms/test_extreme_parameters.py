@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit import mechanisms as m
-from tacit.accounting.gaussian import sigma_for_rho
+from tacit.accounting.closed_forms import sigma_for_rho
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import OutOfRange, TacitError, TooLarge, WrongType
 

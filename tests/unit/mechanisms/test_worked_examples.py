@@ -12,7 +12,7 @@ from scipy import stats
 from tacit.mechanisms import ExponentialDensity, Geometric, Laplace, RandomizedResponse
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy import events
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 
 TWO_COINS = RandomizedResponse(truth=Fraction(3, 4))
 

@@ -55,3 +55,8 @@ def test_an_invalid_input_carries_the_name_and_the_value() -> None:
 )
 def test_the_branches_that_callers_catch_are_names_of_the_package(name: str) -> None:
     assert getattr(tacit, name) is getattr(errors, name)
+
+
+@pytest.mark.parametrize("name", ["Busy", "Corrupt", "Full", "ReadOnly", "TooNew", "Unavailable"])
+def test_a_failure_of_the_ledger_is_the_same_failure_of_storage(name: str) -> None:
+    assert issubclass(getattr(errors, f"Ledger{name}"), getattr(errors, f"Storage{name}"))

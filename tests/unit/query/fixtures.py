@@ -23,11 +23,11 @@ from typing import Any, Final
 from sqlglot import exp
 
 from tacit.privacy.errors import TacitError
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Limits, Schema
-from tacit.query import Plan, Settings, Target, Tariff, compile_
-from tacit.query.after import Outer
+from tacit.privacy.units import Relation
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.explain import explain
+from tacit.query.outer_select import Outer
 from tacit.query.question import Question
 
 FOLDER: Final = Path(__file__).parents[2] / "fixtures" / "query"
@@ -73,7 +73,7 @@ class Setup:
 
     def plan(self, sql: str, schema: Schema) -> Plan:
         """Plan a question."""
-        settings = Settings(self.limits, dict(self.keys) or None)
+        settings = PlanSettings(self.limits, dict(self.keys) or None)
         return compile_(sql, schema, self.target, self.tariff, settings)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, Categories
@@ -141,6 +141,22 @@ def test_a_wanted_width_is_that_of_selected_rows(engine: MemoryEngine) -> None:
     plan = compile_(sql, Schema([PEOPLE]), Target(error=20), Tariff())
     release = Release(plan, run(plan, engine, 1), Cost(1.0, 0.0, 1.0), ())
     assert 17 <= width(release.intervals()[0]["n"]) / 2 <= 20
+
+
+@pytest.mark.parametrize(
+    ("value", "keys", "groups"), [("SUM(COUNT(*)) OVER (ORDER BY ward)", "ward", 4), ("COUNT(*)", "ROLLUP(ward)", 5)]
+)
+def test_selected_rows_that_share_noise_have_intervals_for_all_groups_at_once(
+    ask: Any, value: str, keys: str, groups: int
+) -> None:
+    """Three rows are shown: for the share of rows shown instead, the level would be 1 - 3 (1 - level) / groups."""
+    plain = ask(f"ward, {value} AS n", f"GROUP BY {keys}", epsilon=0.1)
+    selected = ask(f"ward, {value} AS n", f"GROUP BY {keys} ORDER BY n DESC LIMIT 3", epsilon=0.1)
+    level = 1 - (1 - 0.95) / groups
+    wide = {row["ward"]: span["n"] for row, span in zip(plain.rows, plain.intervals(level), strict=True)}
+    assert len(selected.rows) == 3
+    for row, span in zip(selected.rows, selected.intervals(0.95), strict=True):
+        assert width(span["n"]) == pytest.approx(width(wide[row["ward"]]), rel=0.02)
 
 
 def test_rows_that_are_selected_by_their_keys_have_the_usual_intervals(ask: Any) -> None:

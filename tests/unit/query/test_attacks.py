@@ -15,11 +15,10 @@ import pytest
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, MixesUnits, NotAllowed, NotBounded, QueryRefused, ShowsUnits, WrongKind
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
-from tacit.privacy.units import Unit
-from tacit.query import Noisy, Plan, Settings, Target, Tariff, compile_, run
-from tacit.query.finish import finished
+from tacit.privacy.units import Relation, Unit
+from tacit.query import Noisy, Plan, PlanSettings, Target, Tariff, compile_, run
+from tacit.query.estimates import finished
 from tacit.query.run import exact
 from tests.support.memory_engine import MemoryEngine
 
@@ -64,7 +63,7 @@ def engine(*rows: Row, table: Table = PEOPLE) -> MemoryEngine:
 
 def planned(sql: str, *, delta: float = 1e-6, epsilon: float = 1.0, **settings: Any) -> Plan:
     """Return the plan of a question."""
-    return compile_(sql, SCHEMA, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), Settings(**settings))
+    return compile_(sql, SCHEMA, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), PlanSettings(**settings))
 
 
 def numbers(plan: Plan, held: MemoryEngine) -> dict[tuple[Any, ...], list[int]]:

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 from tacit.privacy.errors import InvalidInput
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Limits
-from tacit.query import Settings
-from tacit.query.bound import Bounding, root_up
+from tacit.privacy.units import Relation
+from tacit.query import PlanSettings
+from tacit.query.contribution import Bounding, root_up
 from tacit.query.measures import How, Measure
 
 COUNT = Measure(How.ROWS, "COUNT(*)")
@@ -20,8 +20,8 @@ SUM = Measure(How.SUM, "SUM(x)", low=-3, high=10)
 
 def test_a_limit_that_is_set_when_a_table_is_registered_is_refused_for_a_question() -> None:
     with pytest.raises(InvalidInput, match="when a table is registered"):
-        Settings(Limits(rows_per_unit=3))
-    assert Settings(Limits(groups_per_unit=3, rows_per_group=2)).limits.rows_per_unit is None
+        PlanSettings(Limits(rows_per_unit=3))
+    assert PlanSettings(Limits(groups_per_unit=3, rows_per_group=2)).limits.rows_per_unit is None
 
 
 def test_parts_move_groups_times_contribution() -> None:
@@ -51,7 +51,7 @@ def test_exchanging_a_unit_moves_twice_as_far() -> None:
     one, two = Bounding(3, 2), Bounding(3, 2, relation=Relation.REPLACE_ONE)
     assert two.l1(COUNT) == 2 * one.l1(COUNT)
     assert two.l2(COUNT) == 2 * one.l2(COUNT)
-    assert two.groups_touched == 2 * one.groups_touched
+    assert two.groups_changed == 2 * one.groups_changed
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 10, 99, 10**6 + 1])

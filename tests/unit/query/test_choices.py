@@ -13,7 +13,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.ranked import BEYOND, WEIGHT
 
 TABLE = Table(
@@ -32,7 +32,7 @@ GAINS = np.where(RNG.random(20_000) < 0.92, 0.0, RNG.uniform(0, 99_999, 20_000))
 
 
 def planned(sql: str, epsilon: float = 1.0) -> Plan:
-    return compile_(f"SELECT {sql} FROM people", Schema([TABLE]), Target(epsilon=epsilon), Tariff(), Settings())
+    return compile_(f"SELECT {sql} FROM people", Schema([TABLE]), Target(epsilon=epsilon), Tariff(), PlanSettings())
 
 
 def chosen(plan: Plan, values: NDArray[np.float64] | NDArray[np.int64], draws: int = 60) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.curator.catalog import Catalog
 from tacit.engines.protocol import SALT
 from tacit.privacy.tables import Schema

@@ -48,5 +48,5 @@ def test_a_public_table_in_a_condition_is_made_ready_and_pays_nothing() -> None:
 
 def test_a_common_table_expression_that_nothing_uses_costs_nothing() -> None:
     question = ask(f"WITH paid AS ({PAID}) SELECT COUNT(*) FROM customers", BANK)
-    assert question.tables == {"customers"}
+    assert [table.name for table in question.records] == ["customers"]
     assert question.datasets == {"accounts"}

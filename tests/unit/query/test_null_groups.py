@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Release, Settings, Target, Tariff, compile_, run
+from tacit.query import Plan, PlanSettings, Release, Target, Tariff, compile_, run
 from tacit.query.explain import explain
 from tests.support.memory_engine import MemoryEngine
 
@@ -48,7 +48,7 @@ SCHEMA = Schema([PEOPLE, VISITS, TOWNS])
 
 
 def planned(sql: str, **settings: Any) -> Plan:
-    return compile_(sql, SCHEMA, Target(epsilon=1e6), Tariff(delta=1e-6), Settings(**settings))
+    return compile_(sql, SCHEMA, Target(epsilon=1e6), Tariff(delta=1e-6), PlanSettings(**settings))
 
 
 def shown(plan: Plan) -> dict[Any, int]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.privacy.errors import TacitError
-from tacit.query import Release, Settings, Target, Tariff, ask, plan_of, run
+from tacit.query import PlanSettings, Release, Target, Tariff, ask, plan_of, run
 from tests.unit.query.test_attacks import POISON, SCHEMA, engine, person
 
 EMPTY, POISONED = engine(), engine(person(1), person(2), POISON, POISON)
@@ -137,7 +137,7 @@ ODD = [
 ]
 
 
-def answered(sql: str, settings: Settings) -> bool:
+def answered(sql: str, settings: PlanSettings) -> bool:
     """Return whether a question is planned; if so, it is answered over no rows and over bad ones."""
     try:
         plan = plan_of(ask(sql, SCHEMA), SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), settings)
@@ -154,17 +154,17 @@ def answered(sql: str, settings: Settings) -> bool:
 
 @pytest.mark.parametrize("sql", ODD, ids=range(len(ODD)))
 def test_an_odd_question_is_refused_with_a_code_or_answered_whatever_the_data_hold(sql: str) -> None:
-    answered(sql, Settings())
+    answered(sql, PlanSettings())
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "\udfff x"])
 def test_a_character_that_is_none_is_refused_before_anything_is_charged(text: str) -> None:
-    assert not answered(f"SELECT COUNT(*) FROM people WHERE s = '{text}'", Settings())
-    assert not answered("SELECT s, COUNT(*) FROM people GROUP BY s", Settings(keys={"s": [text]}))
+    assert not answered(f"SELECT COUNT(*) FROM people WHERE s = '{text}'", PlanSettings())
+    assert not answered("SELECT s, COUNT(*) FROM people GROUP BY s", PlanSettings(keys={"s": [text]}))
 
 
 @pytest.mark.parametrize("terms", [2, 20, 60, 70, 80, 100, 200, 300])
 def test_a_long_sum_is_answered_or_refused_with_a_code(terms: int) -> None:
-    answered(f"SELECT SUM({'+'.join(['age'] * terms)}) FROM people", Settings())
-    answered(f"SELECT {'+'.join(['COUNT(*)'] * terms)} FROM people", Settings())
-    assert answered(f"SELECT SUM({'+'.join(['age'] * 60)}) FROM people", Settings())
+    answered(f"SELECT SUM({'+'.join(['age'] * terms)}) FROM people", PlanSettings())
+    answered(f"SELECT {'+'.join(['COUNT(*)'] * terms)} FROM people", PlanSettings())
+    assert answered(f"SELECT SUM({'+'.join(['age'] * 60)}) FROM people", PlanSettings())

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tacit.ledger import Budget
-from tacit.ledger.accounts import Measured, Sum
+from tacit.ledger.accounts import Measured, SumAccount
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NeedsDelta, NotAllowed, NotPositive, OutOfRange
-from tacit.privacy.relations import Relation
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
-from tacit.privacy.units import Unit
-from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.privacy.units import Relation, Unit
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 
 CAP = Budget(epsilon=10, delta=1e-6).cap
-SLICE = Sum.of(CAP).slice
+SLICE = SumAccount.of(CAP).slice
 VISITS = Table(
     "visits",
     (
@@ -48,7 +47,7 @@ def planned(
     limits: Limits | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> Plan:
-    return compile_(sql, SCHEMA, target, Tariff(relation, delta), Settings(limits or Limits()))
+    return compile_(sql, SCHEMA, target, Tariff(relation, delta), PlanSettings(limits or Limits()))
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3, 1.0, 7.0])
@@ -56,7 +55,7 @@ def planned(
 @pytest.mark.parametrize("relation", list(Relation))
 def test_the_ledger_charges_what_was_asked_and_hardly_less(relation: Relation, sql: str, epsilon: float) -> None:
     plan = planned(sql, Target(epsilon=epsilon), relation=relation)
-    charged, delta = Sum.of(CAP).approximate(Measured(plan.event))
+    charged, delta = SumAccount.of(CAP).approximate(Measured(plan.event))
     # Under replace-one keys are selected by twice as many, smaller choices, which compose to less than their sum.
     least = 0.95 if relation is Relation.ADD_REMOVE else 0.88
     assert least * epsilon <= charged <= epsilon * (1 + 1e-12)

@@ -10,12 +10,12 @@ import time
 import pytest
 from sqlglot import exp
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
-from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.explain import explain
 from tacit.query.release import card
 from tacit.query.row_limits import AMPLIFICATION_MAX, JOINED_ROWS_PER_UNIT
@@ -42,7 +42,7 @@ ROWS = 3_000
 
 
 def planned(sql: str) -> Plan:
-    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), Settings())
+    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
 
 
 def engine(rows: int = ROWS) -> MemoryEngine:

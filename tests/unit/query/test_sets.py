@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.accounting.pure import pure_epsilon
+from tacit.accounting.closed_forms import pure_epsilon
 from tacit.engines.protocol import Columns
 from tacit.ledger.accounts import Measured
 from tacit.mechanisms import Gaussian, Laplace
@@ -15,7 +15,7 @@ from tacit.privacy.bounds import Categories
 from tacit.privacy.errors import TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Target, Tariff, answer_intervals, compile_, finish
+from tacit.query import Plan, Target, Tariff, answer_intervals, compile_, estimates
 from tacit.query.run import release
 
 SIZE = 8
@@ -76,7 +76,7 @@ def test_groups_stand_one_set_after_another_with_null_for_what_a_set_drops() -> 
         {"k0": [7, 99], "k1": [7, 0], "m0": [20_000, 5]},
     ]
     noisy = release(plan, found, SeededSource(1))
-    rows, places = finish.finished(plan, noisy)
+    rows, places = estimates.finished(plan, noisy)
     assert len(rows) == len(places) == 3 * SIZE**2
     assert rows[SIZE + 2]["c0"] == 1
     assert rows[SIZE + 2]["g"] == 0

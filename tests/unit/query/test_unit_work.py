@@ -9,14 +9,15 @@ import time
 
 import pytest
 
+from tacit.pipeline import Work
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotAllowed, TooWide
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.row_limits import STORED_ROWS, WORK_MAX
 from tacit.query.scalars import trees
-from tacit.server.timing import STEP_S, class_of
+from tacit.server.response_padding import STEP_S, class_of
 from tests.support.memory_engine import MemoryEngine, named
 
 COLUMNS = (
@@ -40,7 +41,7 @@ def costly(text: str, times: int = 60) -> str:
 
 
 def planned(sql: str) -> Plan:
-    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), Settings())
+    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
 
 
 def engine(signs: str = "ü") -> MemoryEngine:
@@ -186,8 +187,8 @@ def test_lists_of_public_values_are_one_step() -> None:
 def test_the_work_of_one_unit_chooses_the_class_of_time() -> None:
     cheap = planned("SELECT COUNT(*) FROM people")
     dear = planned(f"SELECT COUNT(*) FROM people CROSS JOIN few WHERE {costly('s || name', 12)}")
-    assert class_of(cheap, 0.1) == 0.1
-    assert class_of(dear, 0.1) >= 2 * dear.work * STEP_S > 1
+    assert class_of(Work(1, cheap.work), 0.1) == 0.1
+    assert class_of(Work(1, dear.work), 0.1) >= 2 * dear.work * STEP_S > 1
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
+from tacit.privacy import events
 from tacit.server.access import Grant, Role
+from tacit.wire.responses import ReleaseResponse
 from tests.unit.server.clinic import NOBODY, PASSWORD, PEOPLE, Clinic
 
-ABSENT: Final = "absent"
+ABSENT: Final = "nowhere"
 FILES: Final = {"visits": ("patient_id", "value"), "labs": ("patient_id", "value"), "secret": ("person", "score")}
 _COUNT: Final = itertools.count(1)
 
@@ -66,7 +68,8 @@ class World:
         asked = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01}
         document = self.clinic.call("owner", "POST", "/v1/queries", json=asked).json()
         permit = f"permit-{next(_COUNT)}"
-        self.server.releases.keep(person, document | {"permit": permit, "permits": [permit]})
+        answer = ReleaseResponse.model_validate(document | {"permit": permit, "permits": [permit]})
+        self.server.releases.keep(person, answer)
         return permit
 
     def job(self, person: str) -> str:
@@ -153,6 +156,8 @@ def _budgets(_world: World, _who: str, method: str, path: str, what: str) -> Cal
         if method == "GET":
             return Call(method, path)
         name = f"data{next(_COUNT)}" if what == "of a new one" else what.removeprefix("of ")
+        if what != "of a new one":  # what nothing was charged to can be replaced
+            _world.clinic.curator.ledger.reserve(name, events.Laplace(1e-6))
         return Call(method, path, {"dataset": name, "epsilon": 1.0, "delta": 1e-7}, name)
     if what == "own cap on visits":
         return Call(method, f"{path.format(dataset='visits')}?analyst={_who}", None, _who)
@@ -169,7 +174,7 @@ def _budgets(_world: World, _who: str, method: str, path: str, what: str) -> Cal
 
 def _questions(world: World, _who: str, method: str, path: str, what: str) -> Call:
     epsilon = 0.01 + next(_COUNT) * 1e-6
-    if path == "/v1/statistics":
+    if path.startswith("/v1/statistics"):
         column = "age" if what == "visits" else FILES[what][1]
         values = {"table": what, "column": column}
         arguments = {"values": values, "epsilon": epsilon, "rows_per_unit": 2}

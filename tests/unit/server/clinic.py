@@ -74,7 +74,7 @@ class Clinic:
 
     def close(self) -> None:
         self.curator.close()
-        self.access.database.close()
+        self.access.close()
 
 
 def make(folder: Path, *, limits: Limits | None = None, timing_class_s: float = 0.001, rows: int = ROWS) -> Clinic:

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.curator.statistics import PlannedStatistic, PlanningTable
-from tacit.ledger import answer_size
+from tacit import stats
+from tacit.ledger import permits
 from tacit.server.routes.statistics import FUNCTIONS
 from tacit.server.settings import Limits
 from tests.support.statistic_calls import AGE, CALLS, PRICE, SEX
@@ -71,7 +71,7 @@ def test_a_statistic_with_too_many_numbers_is_refused_before_its_charge(small: C
 def test_a_statistic_whose_keys_take_too_many_bytes_is_refused_before_its_charge(
     small: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_size, "ANSWER_BYTES_MAX", answer_size.FRAME_BYTES + 9_000)
+    monkeypatch.setattr(permits, "ANSWER_BYTES_MAX", permits.FRAME_BYTES + 9_000)
     before = spent(small)
     long = [letter * 3_000 for letter in "FM"]
     for asked in (
@@ -96,19 +96,19 @@ def test_an_answer_has_the_numbers_and_statements_that_its_plan_says(
     learns = "bounds" in inspect.signature(FUNCTIONS[function]).parameters and not function.endswith("_test")
     for more in ({"epsilon": 10}, {"epsilon": 11, **({"bounds": "learn"} if learns else {})}):
         ran.clear()
-        planned = PlannedStatistic.of(FUNCTIONS[function], _columns(curator, asked | more))
-        statements = planned.statements()
+        planned = stats.prepare(FUNCTIONS[function], **_columns(curator, asked | more))
+        statements = planned.statistic.work.statements
         assert not ran
         answer = planned.release()
         keys = answer.keys
         assert planned.plan.numbers == (1 if keys is None else len(keys))
-        assert len(statements) == len(ran)
+        assert statements == len(ran)
 
 
 def _columns(curator: tacit.Curator, value: Any) -> Any:
     """Return arguments with columns in the place of their names."""
     if isinstance(value, dict) and set(value) == {"table", "column"}:
-        return PlanningTable(curator.table(value["table"]))[value["column"]]
+        return curator.table(value["table"])[value["column"]]
     if isinstance(value, dict):
         return {name: _columns(curator, one) for name, one in value.items()}
     return value

@@ -7,7 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +17,10 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from tacit.privacy.errors import NotKnown
 from tacit.server import connections
-from tacit.server.bodies import HEADERS_MAX, Bodies
 from tacit.server.connections import LimitedConnection, connections_within
+from tacit.server.middleware import HEADERS_MAX, RequestLimits
 from tacit.server.settings import Limits, Settings
 
 LIMITS = Limits(header_bytes=8192, connections=40, connections_each=40, body_s=5, headers_s=5)
@@ -68,10 +71,18 @@ def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
         await send({"type": "http.response.body", "body": body})
 
-    protocol = request.param
-    protocol.limit(LIMITS)
+    request.param.limit(LIMITS)
+    bodies = RequestLimits(app, Settings(folder=tmp_path_factory.getbasetemp(), limits=LIMITS))
+    with running_server(bodies, request.param, seen) as made:
+        yield made
+
+
+@contextmanager
+def running_server(
+    app: Any, protocol: type[LimitedConnection], seen: list[dict[str, Any]] | None = None
+) -> Iterator[Running]:
     config = uvicorn.Config(
-        Bodies(app, Settings(folder=tmp_path_factory.getbasetemp(), limits=LIMITS)),
+        app,
         *("127.0.0.1", 0),
         http=protocol,
         lifespan="off",
@@ -83,7 +94,7 @@ def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield Running(server, protocol, seen)
+    yield Running(server, protocol, [] if seen is None else seen)
     server.should_exit = True
     thread.join(10)
 
@@ -312,3 +323,33 @@ def test_connections_stay_below_the_limit_on_open_files(
     monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: given.update(limits=limits))
     assert connections_within(Limits(connections=1000)) == expected
     assert expected < given["limits"][0] or soft == resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["stranger", "another host"])
+def test_who_is_refused_before_the_body_was_read_gets_one_answer(tmp_path: Path, is_known: bool) -> None:
+    """The rest of the body is not taken for headers that are too long, which would be a second answer."""
+
+    def require_known(_scope: Any) -> None:
+        if not is_known:
+            raise NotKnown("say who you are")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("the application saw the request")
+
+    Httptools.limit(LIMITS)
+    limits = RequestLimits(app, Settings(folder=tmp_path, limits=LIMITS), require_known)
+    with running_server(limits, Httptools) as made:
+        host = b"elsewhere.example" if is_known else b"localhost"
+        size = 4 * LIMITS.header_bytes
+        with made.connect() as connection:
+            connection.sendall(b"POST / HTTP/1.1\r\nHost: %b\r\nContent-Length: %d\r\n\r\nx" % (host, size))
+            answer = connection.recv(65_536)
+            assert answer[9:12] == (b"421" if is_known else b"401")
+            try:
+                connection.sendall(b"x" * (size - 1))
+                while more := connection.recv(65_536):
+                    answer += more
+            except (ConnectionResetError, BrokenPipeError):
+                pass
+        assert answer.count(b"HTTP/1.1") == 1
+        assert b"connection: close" in answer.lower()

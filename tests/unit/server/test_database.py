@@ -3,16 +3,25 @@
 import itertools
 import multiprocessing
 import os
+import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tacit.ledger.stores import migrate
-from tacit.privacy.errors import InvalidInput, LedgerBusy, LedgerTooNew, LedgerUnavailable, NotALedger, TacitError
+from tacit.privacy.errors import (
+    InvalidInput,
+    StorageBusy,
+    StorageCorrupt,
+    StorageTooNew,
+    StorageUnavailable,
+)
 from tacit.server.database import FILE_NAME, MIGRATIONS, Database, PostgresDatabase, SqliteDatabase, open_database
+from tacit.server.error_responses import status_of
+from tacit.storage import migrations
 from tests.support import postgres_server
 
 Open = Callable[[], Database]
@@ -53,8 +62,9 @@ def test_what_one_handle_writes_another_reads(another: Open) -> None:
 def test_statements_happen_all_or_none(another: Open) -> None:
     database = another()
     database.write((ADD, ("a", 1)))
-    with pytest.raises(TacitError, match="the server's own database contradicts itself"):
+    with pytest.raises(StorageCorrupt, match="the server's own database contradicts itself") as found:
         database.write((ADD, ("b", 2)), (ADD, ("a", 3)))
+    assert found.type is StorageCorrupt, "a ledger's error would say that nothing is admitted"
     assert database.read(COUNT) == [(1, 1)]
 
 
@@ -157,34 +167,51 @@ def test_several_that_open_a_new_place_at_once_share_it(tmp_path: Path) -> None:
 def test_failures_speak_of_the_servers_own_database(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     impatient = SqliteDatabase(tmp_path, busy_timeout_s=0.05)
-    with database.transaction(), pytest.raises(LedgerBusy, match=r"others used the server's own database for longer"):
+    others = "others used the server's own database for longer"
+    with database.transaction(), pytest.raises(StorageBusy, match=others) as busy:
         impatient.write((ADD, ("a", 1)))
-    with pytest.raises(LedgerUnavailable, match="the server's own database cannot be used now"):
+    with pytest.raises(StorageUnavailable, match="the server's own database cannot be used now") as unavailable:
         database.read("SELECT nothing FROM nowhere")
     database.close()
     impatient.close()
     (tmp_path / FILE_NAME).write_bytes(b"something else, and long enough to be looked at" * 10)
-    with pytest.raises(NotALedger, match="is not a server's database"):
+    with pytest.raises(StorageCorrupt, match="is not a server's database") as foreign:
         open_database(tmp_path)
+    assert [one.type for one in (busy, unavailable, foreign)] == [StorageBusy, StorageUnavailable, StorageCorrupt]
 
 
 def test_a_newer_database_is_refused(tmp_path: Path) -> None:
     database = open_database(tmp_path)
-    database.write((migrate.NOTE, (999, "later", "x", 0)))
+    database.write((migrations.NOTE, (999, "later", "x", 0)))
     database.close()
-    with pytest.raises(LedgerTooNew, match="the server's own database has version 999"):
+    with pytest.raises(StorageTooNew, match="the server's own database has version 999") as found:
         open_database(tmp_path)
+    assert found.type is StorageTooNew
+
+
+def test_a_damaged_table_is_no_error_of_the_ledger(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET rootpage = 1 WHERE name = 'used_states'")
+        connection.commit()
+    database.close()
+    with pytest.raises(StorageCorrupt, match="the server's own database is damaged") as found:
+        database.read(COUNT)
+    database.close()
+    assert found.type is StorageCorrupt
+    assert (found.value.code, status_of(found.value)) == ("T521", 503)
 
 
 def test_both_stores_have_the_same_migrations_and_tables() -> None:
-    sqlite, postgres = (migrate.load(MIGRATIONS / name) for name in ("sqlite", "postgres"))
+    sqlite, postgres = (migrations.load(MIGRATIONS / name) for name in ("sqlite", "postgres"))
     assert [(step.version, step.name) for step in sqlite] == [(step.version, step.name) for step in postgres]
 
 
 def test_a_password_of_the_connection_string_is_in_no_error(tmp_path: Path) -> None:
     secret = "hunter2-hunter2"
     database = PostgresDatabase(f"postgresql://ana:{secret}@127.0.0.1:9/none?connect_timeout=1")
-    with pytest.raises(LedgerUnavailable, match="cannot be reached") as found:
+    with pytest.raises(StorageUnavailable, match="cannot be reached") as found:
         database.open()
     error: BaseException | None = found.value
     while error is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tacit.server.place import Caller
+from tacit.server.context import Caller
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 
@@ -43,6 +43,7 @@ REQUESTS: dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]] = {
     "query": ("POST", "/v1/queries", lambda name: asked(f"SELECT COUNT(*) FROM {name}")),
     "join": ("POST", "/v1/preview", lambda name: asked(f"SELECT COUNT(*) FROM visits CROSS JOIN {name}")),
     "statistic": ("POST", "/v1/statistics", column),
+    "statistic preview": ("POST", "/v1/statistics/preview", column),
     "budget": ("GET", "/v1/budgets/{name}", lambda name: {}),
 }
 
@@ -124,7 +125,7 @@ def test_a_hidden_table_is_not_found_behind_a_subquery_of_its_name(place: Clinic
         return response.status_code, response.json()["error"]["message"].replace(name, "NAME")
 
     place.call("owner", "POST", "/v1/preview", **asked(sql.replace("{}", "secret")))  # a plan of it may be known
-    assert refusal("secret") == refusal("absent")
+    assert refusal("secret") == refusal("hidden")
     assert refusal("secret")[0] == 404
     assert "score" not in refusal("secret")[1]
 

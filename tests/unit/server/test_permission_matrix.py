@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.server import place
+from tacit.server import context
 from tacit.server.access import Action, Role, roles
 from tests.unit.server import matrix
 from tests.unit.server.cases import ABSENT, Call, World
@@ -45,20 +45,20 @@ def test_the_matrix_has_a_cell_for_everybody() -> None:
 
 
 def test_a_door_left_open_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place.Caller, "require", lambda *_: None)
+    monkeypatch.setattr(context.Caller, "require", lambda *_: None)
     for request in ("GET /v1/audit", "POST /v1/budgets/{dataset}/analysts secret", "POST /v1/queries secret"):
         assert any(differences(world, request)), request
 
 
 def test_an_auditor_who_reads_answers_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = roles.RULES[Action.RELEASE_READ]
-    wider = roles.Rule(rule.kind, {**rule.reach, Role.AUDITOR: roles.Reach.ALL}, rule.of_part)
+    wider = roles.PermissionRule(rule.kind, {**rule.reach, Role.AUDITOR: roles.Reach.ALL}, rule.of_part)
     monkeypatch.setattr(roles, "RULES", {**roles.RULES, Action.RELEASE_READ: wider})
     assert any(differences(world, "GET /v1/releases/{permit} another's"))
 
 
 def test_a_refusal_without_record_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place.Caller, "record", lambda *_: None)
+    monkeypatch.setattr(context.Caller, "record", lambda *_: None)
     assert any(differences(world, "GET /v1/jobs/{job} another's"))
 
 

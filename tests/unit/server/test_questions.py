@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.privacy.tables import Kind
 from tacit.server.releases import as_csv
+from tacit.wire.responses import ColumnResponse, ReleaseResponse
 from tests.unit.server.clinic import Clinic
 
 SQL = "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY sex"
@@ -63,9 +65,9 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "plai
 
 def test_texts_in_csv_are_no_formulas_and_numbers_stay_numbers() -> None:
     rows = [{"=name": text, "n": -3, "m": -0.5, "yes": True, "none": None} for text in FORMULAS]
-    columns = [{"name": name} for name in rows[0]]
+    columns = [ColumnResponse(name=name, kind=Kind.TEXT) for name in rows[0]]
     spans = [{"n": [-4, -2]} for _ in rows]
-    text = as_csv({"columns": columns, "rows": rows, "intervals": spans}).decode()
+    text = as_csv(ReleaseResponse.model_construct(columns=columns, rows=rows, intervals=spans)).decode()
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == ["'=name", "n", "m", "yes", "none", "n_low", "n_high"]
     for found, cell in zip(lines, FORMULAS, strict=True):
@@ -130,6 +132,8 @@ def test_more_than_what_is_left_is_refused_with_what_would_fit(clinic_place: Cli
         ({"epsilon": -1}, 400, "T100"),
         ({"epsilon": "1"}, 400, "T100"),
         ({"epsilon": 1, "epsilom": 2}, 400, "T100"),
+        ({"epsilon": 1, "level": 0.9991}, 400, "T100"),
+        ({"epsilon": 1, "level": 0}, 400, "T100"),
         ({"epsilon": 1, "sql": "SELEC"}, 400, "T130"),
         ({"epsilon": 1, "sql": "SELECT COUNT(*) FROM visits; DROP TABLE visits"}, 400, "T130"),
         ({"epsilon": 1, "sql": "SELECT * FROM visits"}, 422, "T203"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tacit.privacy.errors import AnswersFull
 from tacit.server.database import Database, open_database
-from tacit.server.quotas import GRACE_S, AnswerQuota, Pruning
+from tacit.server.quotas import GRACE_S, PRUNED_PART, AnswerQuota, Pruning, Usage
 from tacit.server.settings import Limits
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
@@ -98,7 +99,7 @@ def test_everybody_together_has_a_quota(place: Clinic) -> None:
 
 def test_a_run_that_fails_or_is_refused_gives_its_bytes_back(place: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("tacit.curator.road.run", lambda *values, **named: 1 / 0)
+        patched.setattr("tacit.query.release_plan.run", lambda *values, **named: 1 / 0)
         assert ask(place, 1).status_code == 503
     assert ask(place, 2, epsilon=1e9).status_code == 402
     assert stored(place) == 0
@@ -132,8 +133,6 @@ def test_what_a_dead_process_reserved_is_free_again_after_its_time(
     quota.reserve("ana", MIB)
     with pytest.raises(AnswersFull):
         quota.reserve("ana", 1)
-    import time
-
     now = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now + int((LIMITS.question_s + GRACE_S + 1) * 1e9))
     quota.settle(quota.reserve("ana", MIB), MIB)
@@ -189,3 +188,68 @@ def test_a_pruned_release_is_said_to_cost_nothing_to_ask_again(place: Clinic) ->
     gone = place.call(WHO, "GET", f"/v1/releases/{permit}")
     assert gone.status_code == 404
     assert "costs nothing" in gone.json()["error"]["message"]
+
+
+def test_what_is_set_apart_counts_until_its_question_has_timed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_database(tmp_path)
+    quota, now = AnswerQuota(database, LIMITS), time.time_ns()
+    quota.reserve("ana", MIB)
+    monkeypatch.setattr(time, "time_ns", lambda: now + int((LIMITS.question_s + GRACE_S - 5) * 1e9))
+    with pytest.raises(AnswersFull):
+        quota.reserve("ana", 1)
+    database.close()
+
+
+def test_a_quota_is_full_to_the_byte_and_counts_what_was_stored(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    quota = AnswerQuota(database, LIMITS)
+    for name in ("ana", "bo", "cy"):
+        quota.settle(quota.reserve(name, MIB), MIB)
+    last = quota.reserve(None, MIB)
+    with pytest.raises(AnswersFull):
+        quota.reserve(None, 1)
+    quota.settle(last, 7)
+    quota.settle(last, 9)  # a reservation that is settled, or was dropped, counts nothing more
+    quota.settle(quota.reserve(None, 5), 5)
+    quota.settle(quota.reserve(None, 5), 0)
+    assert quota.usage()[""] == Usage(12, 2)
+    assert quota.usage()["ana"] == Usage(MIB, 1)
+    database.close()
+
+
+def test_documents_are_looked_through_when_a_part_of_the_limit_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, looked = open_database(tmp_path), list[str]()
+    pruning = Pruning("releases", LIMITS)
+    monkeypatch.setattr(Pruning, "_remove", lambda _self, _execute, where, *_: looked.append(where))
+    part = MIB // PRUNED_PART
+    with database.transaction() as execute:
+        for person, size in (("ana", 1), ("ana", part), ("ana", 1), ("ana", part), ("bo", 1), ("bo", 1)):
+            pruning.prune(execute, person, size)
+            looked.append("|")
+    # whoever is seen first, then nothing until more than the part was written since
+    assert looked == [
+        *(" AND person = ?", "", "|"),
+        "|",
+        *(" AND person = ?", "", "|"),
+        "|",
+        *(" AND person = ?", "", "|"),
+        "|",
+    ]
+    monkeypatch.setattr("tacit.server.quotas.COUNTED_MAX", 2)
+    with database.transaction() as execute:
+        pruning.prune(execute, "cy", 1)
+    assert set(pruning._added) == {"cy"}, "people who were seen are remembered without end"
+    database.close()
+
+
+def test_documents_that_fill_their_limit_to_the_byte_are_kept(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    pruning = Pruning("jobs", LIMITS)
+    for number in range(3):
+        put_job(database, pruning, "ana", number, MIB // 2)
+    assert database.read("SELECT id FROM jobs ORDER BY id") == [("ana1",), ("ana2",)]
+    database.close()

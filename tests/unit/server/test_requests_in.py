@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.server import bodies
-from tacit.server.bodies import JSON_DEPTH_MAX, Bodies
+from tacit.server import middleware
+from tacit.server.middleware import JSON_DEPTH_MAX, RequestLimits
 from tacit.server.settings import Settings
 from tests.unit.server.clinic import Clinic, TestClient
 
@@ -25,7 +25,7 @@ def status(named: str, path: Path, **settings: Any) -> int:
     """Return how a request with a Host header is answered."""
     app = FastAPI()
     app.add_api_route("/", lambda: "here")
-    app.add_middleware(Bodies, settings=Settings(folder=path, **settings))
+    app.add_middleware(RequestLimits, settings=Settings(folder=path, **settings))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         return client.get("/", headers={"Host": named}).status_code
 
@@ -97,13 +97,13 @@ def test_the_depth_is_that_of_the_parsed_value(value: Any) -> None:
         inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else None
         return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
-    assert bodies._depth(json.dumps(value).encode()) == depth(value)
+    assert middleware._depth(json.dumps(value).encode()) == depth(value)
 
 
 @pytest.mark.parametrize("text", [b'"\\"' * 300_000, b'"' + b'\\"' * 500_000, b"[]" * 500_000, b'{"a":"' * 150_000])
 def test_looking_for_depth_takes_linear_time(text: bytes) -> None:
     begun = time.perf_counter()
-    bodies._depth(text)
+    middleware._depth(text)
     assert time.perf_counter() - begun < 2.0
 
 
@@ -113,7 +113,7 @@ def test_large_bodies_of_strangers_are_refused_unread(
 ) -> None:
     """Half a million wrong elements took seconds of the event loop before anybody asked who sent them."""
     parsed: list[int] = []
-    monkeypatch.setattr(bodies, "_require_shallow", lambda body: parsed.append(len(body)))
+    monkeypatch.setattr(middleware, "_require_shallow", lambda body: parsed.append(len(body)))
     steps = [0] * 200_000
     body = {"name": "a", "source": "b", "unit": {"column": "a", "through": steps}}
     answer = clinic_place.client.post("/v1/tables", json=body, headers=headers)

@@ -6,7 +6,7 @@ an answer is decided by its plan. The engine is made slow by hand, and classes a
 
 from __future__ import annotations
 
-import math
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from tacit import stats
-from tacit.curator import road
-from tacit.curator.statistics import PlannedStatistic, PlanningTable
 from tacit.privacy.errors import EngineFailed
+from tacit.query import release_plan
+from tacit.query.row_limits import STORED_ROWS
 from tacit.server import jobs
-from tacit.server.timing import STEP_S, Clock, class_of_statistic, doubled, padded_s
+from tacit.server.response_padding import STEP_S, ResponseClock, class_of, doubled, padded_s
+from tacit.stats.releases import StatisticRelease
 from tests.support.statistic_calls import CALLS, PRICE
 from tests.unit.server import clinic
 from tests.unit.server.clinic import ROWS, Clinic
@@ -54,10 +55,10 @@ def test_the_form_of_an_answer_does_not_depend_on_the_rows(both: tuple[Clinic, C
 
 
 def form(response: Any) -> Any:
-    """Return what is not a number of an answer: status, headers, shape, and the size up to that of the numbers."""
+    """Return what is not a number of an answer: status, headers, shape, and the size without numbers and permits."""
     document = response.json()
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    size = round(math.log2(len(response.content)))
+    size = len(re.sub(r"\d+-[0-9a-f]{16}|-?\d+(\.\d+)?(e[+-]?\d+)?", "0", response.text))
     if "error" in document:
         return response.status_code, headers, size, document["error"]["code"], document["error"]["message"]
     shape = [list(row) for row in document["rows"]]
@@ -69,8 +70,8 @@ def form(response: Any) -> Any:
 def test_an_answer_or_failure_comes_at_the_end_of_its_class(
     both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch, slow_s: float, fails: bool
 ) -> None:
-    clocks = struck(monkeypatch)
-    run = road.run
+    clocks = timed(monkeypatch)
+    run = release_plan.run
 
     def slow(*arguments: Any, **options: Any) -> Any:
         time.sleep(slow_s)
@@ -78,7 +79,7 @@ def test_an_answer_or_failure_comes_at_the_end_of_its_class(
             raise EngineFailed("the engine fails after the charge")
         return run(*arguments, **options)
 
-    monkeypatch.setattr(road, "run", slow)
+    monkeypatch.setattr(release_plan, "run", slow)
     epsilon = (0.2 if fails else 0.1) + slow_s / 1000
     status = (
         both[0]
@@ -86,16 +87,16 @@ def test_an_answer_or_failure_comes_at_the_end_of_its_class(
         .status_code
     )
     assert status == (503 if fails else 200)
-    ((clock, ended_s, struck_s),) = clocks
+    ((clock, ended_s, given_s),) = clocks
     assert clock.class_s == CLASS_S
     assert ended_s - clock.started_s >= slow_s
-    assert struck_s - clock.started_s >= padded_s(ended_s - clock.started_s, CLASS_S) - 1e-3
+    assert given_s - clock.started_s >= padded_s(ended_s - clock.started_s, CLASS_S) - 1e-3
 
 
 def test_the_class_of_a_plan_is_the_same_whatever_the_rows(
     both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clocks = struck(monkeypatch)
+    clocks = timed(monkeypatch)
     for number, question in enumerate(QUESTIONS[:3]):
         for place in both:
             asked = {**question, "purpose": f"another {number}", "level": 0.9}
@@ -113,7 +114,7 @@ STATISTICS = {"mean": 1, "top_k": 2, "marginals": 1}
 def test_the_class_of_a_statistic_follows_from_its_plan_whatever_the_rows(
     both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clocks = struck(monkeypatch)
+    clocks = timed(monkeypatch)
     for function, statements in STATISTICS.items():
         for place in both:
             asked = {"function": function, "arguments": {**CALLS[function], **PRICE}}
@@ -127,25 +128,65 @@ def test_the_class_of_a_statistic_follows_from_its_plan_whatever_the_rows(
 def test_the_class_of_a_statistic_has_room_for_the_work_of_one_unit(clinic_place: Clinic) -> None:
     """In a first class that is too short for what 64 rows of a unit can add, the class is doubled until it fits."""
     edges = [float(number) for number in range(4_000)]
-    column = PlanningTable(clinic_place.curator.table("visits"))["age"]
-    asked = {"values": column, "edges": edges, "epsilon": 0.5, "rows_per_unit": 1}
-    planned = PlannedStatistic.of(stats.histogram, asked)
-    assert class_of_statistic(planned, 10.0) == 10.0
-    assert class_of_statistic(planned, 1e-6) > 2 * planned.unit_rows * len(edges) * STEP_S
+    column = clinic_place.curator.table("visits")["age"]
+    work = stats.prepare(stats.histogram, column, edges=edges, epsilon=0.5, rows_per_unit=1).statistic.work
+    assert class_of(work, 10.0) == 10.0
+    assert class_of(work, 1e-6) > 2 * STORED_ROWS * len(edges) * STEP_S
 
 
-def struck(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Clock, float, float]]:
-    """Note each clock, when its question had been answered, and when it struck."""
-    found: list[tuple[Clock, float, float]] = []
-    strike = Clock.strike
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("path", ["/v1/queries", "/v1/statistics"])
+def test_until_the_end_of_its_class_nothing_shows_that_a_run_has_ended(
+    both: tuple[Clinic, Clinic], monkeypatch: pytest.MonkeyPatch, path: str, fails: bool
+) -> None:
+    """Otherwise previews, repetitions, lists and the ledger would tell, to whoever polls, how long the run took."""
+    place, epsilon = both[0], 0.31 if fails else 0.32
+    if path == "/v1/queries":
+        asked: dict[str, Any] = {"sql": "SELECT COUNT(*) FROM visits", "epsilon": epsilon}
+    else:
+        asked = {"function": "mean", "arguments": {**CALLS["mean"], **PRICE, "epsilon": epsilon}}
+    if fails:
+        monkeypatch.setattr(release_plan, "run", failing)
+        monkeypatch.setattr(StatisticRelease, "run", failing)
+    seen: list[Any] = []
+    hold = jobs.RunningJob.hold
 
-    async def noted(self: Clock) -> bool:
+    def looking(self: jobs.RunningJob) -> None:
+        records = list(place.curator.ledger.history())
+        is_released = place.call("analyst.visits", "POST", preview_of(path), json=asked).json()["is_released"]
+        shown = place.call("analyst.visits", "GET", "/v1/releases").json()
+        seen.append((records[-1].kind, is_released, shown))
+        hold(self)
+
+    before = place.call("analyst.visits", "GET", "/v1/releases").json()
+    monkeypatch.setattr(jobs.RunningJob, "hold", looking)
+    status = place.call("analyst.visits", "POST", path, json=asked).status_code
+    assert status == (503 if fails else 200)
+    ((kind, is_released, shown),) = seen
+    assert (kind, is_released, shown) == ("reserved", False, before)
+    assert list(place.curator.ledger.history())[-1].kind != "reserved"
+
+
+def preview_of(path: str) -> str:
+    return "/v1/preview" if path == "/v1/queries" else "/v1/statistics/preview"
+
+
+def failing(*_: Any, **__: Any) -> Any:
+    raise EngineFailed("the engine fails after the charge")
+
+
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ResponseClock, float, float]]:
+    """Note each clock, when its question had been answered, and when the outcome was committed."""
+    found: list[tuple[ResponseClock, float, float]] = []
+    hold = jobs.RunningJob.hold
+
+    def noted(self: jobs.RunningJob) -> None:
         ended_s = time.monotonic()
-        late = await strike(self)
-        found.append((self, ended_s, time.monotonic()))
-        return late
+        hold(self)
+        assert self.clock is not None
+        found.append((self.clock, ended_s, time.monotonic()))
 
-    monkeypatch.setattr(jobs.Clock, "strike", noted)
+    monkeypatch.setattr(jobs.RunningJob, "hold", noted)
     return found
 
 

@@ -11,10 +11,10 @@ import tacit
 from tacit import stats
 from tacit.privacy.errors import NotBounded, WrongKind
 from tacit.privacy.events import Composed
-from tacit.privacy.relations import Relation
-from tacit.stats.asking import Survey
-from tacit.stats.learnt import Learnt
-from tacit.stats.plan import from_bytes, to_bytes
+from tacit.privacy.units import Relation
+from tacit.stats.learned_bounds import StatisticWithLearntBounds
+from tacit.stats.preparation import Survey
+from tacit.stats.statistic import from_bytes, to_bytes
 
 GENERATOR = np.random.default_rng(3)
 AGES = GENERATOR.normal(50, 10, 5000)
@@ -85,7 +85,7 @@ def test_a_rho_pays_for_learning_too() -> None:
 
 def test_a_kept_answer_reads_the_same() -> None:
     answer = stats.mean(AGES, bounds="learn", epsilon=1, budget=budget())
-    assert isinstance(answer.plan, Learnt)
+    assert isinstance(answer.plan, StatisticWithLearntBounds)
     again = stats.Answer(answer.plan, from_bytes(to_bytes(answer.noisy)), answer.cost, None, "")
     assert again.value == answer.value
     assert again.interval() == answer.interval()

@@ -13,9 +13,9 @@ from tacit import stats
 from tacit.mechanisms import Exponential, PermuteAndFlip
 from tacit.privacy.errors import TacitError
 from tacit.privacy.events import Composed, Repeated
-from tacit.privacy.relations import Relation
-from tacit.stats.choices import LeadingMode, ListedMode, SelectedTop
-from tacit.stats.plan import from_bytes, to_bytes
+from tacit.privacy.units import Relation
+from tacit.stats.modes import LeadingMode, ListedMode, SelectedTop
+from tacit.stats.statistic import from_bytes, to_bytes
 
 EXACT = 1000.0
 FRUIT = np.repeat(["pear", "fig", "plum", "kiwi"], [300, 200, 100, 2])

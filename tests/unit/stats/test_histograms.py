@@ -13,9 +13,9 @@ import pytest
 import tacit
 from tacit import stats
 from tacit.privacy.errors import TacitError
-from tacit.privacy.relations import Relation
+from tacit.privacy.units import Relation
 from tacit.stats.histograms import Counts
-from tacit.stats.plan import from_bytes, to_bytes
+from tacit.stats.statistic import from_bytes, to_bytes
 
 EXACT = 10_000.0
 GENERATOR = np.random.default_rng(11)

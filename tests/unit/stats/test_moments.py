@@ -13,11 +13,11 @@ import pytest
 
 import tacit
 from tacit import stats
+from tacit.measuring.allocation import Allocation
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.errors import TacitError
-from tacit.privacy.relations import Relation
-from tacit.stats.arrays import Array, ArrayRows, Units
-from tacit.stats.funds import Funds
+from tacit.privacy.units import Relation
+from tacit.stats.array_sums import Array, ArrayRows, Units
 from tacit.stats.moments import Moments
 
 EXACT = 100_000.0
@@ -155,10 +155,10 @@ def test_a_rho_is_spent_as_gaussian_noise() -> None:
 
 
 def test_with_a_delta_many_sums_get_gaussian_noise_and_few_get_laplace_noise() -> None:
-    funds = Funds.of(tacit.Budget(epsilon=100.0, delta=1e-3), epsilon=1.0)
-    assert all(isinstance(noise, Gaussian) for noise in funds.noises([1] * 30))
-    assert all(isinstance(noise, Laplace) for noise in funds.noises([1] * 3))
-    assert all(isinstance(noise, Laplace) for noise in funds.without_delta().noises([1] * 30))
+    allocation = Allocation.of(tacit.Budget(epsilon=100.0, delta=1e-3), epsilon=1.0)
+    assert all(isinstance(noise, Gaussian) for noise in allocation.noises([1] * 30))
+    assert all(isinstance(noise, Laplace) for noise in allocation.noises([1] * 3))
+    assert all(isinstance(noise, Laplace) for noise in allocation.without_delta().noises([1] * 30))
 
 
 def test_what_is_asked_is_what_is_charged() -> None:

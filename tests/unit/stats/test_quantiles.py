@@ -12,9 +12,9 @@ import pytest
 import tacit
 from tacit import stats
 from tacit.privacy.errors import TacitError
-from tacit.privacy.relations import Relation
-from tacit.stats.plan import from_bytes, to_bytes
+from tacit.privacy.units import Relation
 from tacit.stats.quantiles import ChosenQuantiles, TreeQuantiles, scores, sensitivity
+from tacit.stats.statistic import from_bytes, to_bytes
 
 EXACT = 100_000.0
 GENERATOR = np.random.default_rng(5)

@@ -25,7 +25,7 @@ from tacit.privacy.errors import (
     TooLarge,
 )
 from tacit.stats import RunningCount, RunningSum
-from tacit.stats.running import (
+from tacit.stats.prefix_sums import (
     Roots,
     Trees,
     best_tree,

@@ -10,9 +10,8 @@ import pytest
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import OutOfRange, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.stats.arrays import Array
-from tacit.stats.cells import Cells, edge_of
-from tacit.stats.ranks import accepted, crossing, rising
+from tacit.stats.array_sums import Array
+from tacit.stats.cells import Partition, accepted, crossing, edge_of, rising
 from tacit.stats.trees import accumulated, consistent, sizes, summed
 
 
@@ -30,14 +29,14 @@ from tacit.stats.trees import accumulated, consistent, sizes, summed
     ],
 )
 def test_short_ranges_have_a_cell_for_each_value(kind: Kind, bounds: Bounds, count: int, is_whole: bool) -> None:
-    cells = Cells.of("x", kind, bounds, 4096)
+    cells = Partition.of("x", kind, bounds, 4096)
     assert (cells.count, cells.is_whole) == (count, is_whole)
     assert cells.cut.cells == count
 
 
 @pytest.mark.parametrize("bounds", [Bounds(-3, 17.5), Bounds(0, 1e-9), Bounds(-1e12, 1e12)])
 def test_a_value_lies_between_the_ends_of_its_cell(bounds: Bounds) -> None:
-    cells = Cells.of("x", Kind.REAL, bounds, 1000)
+    cells = Partition.of("x", Kind.REAL, bounds, 1000)
     values = np.linspace(float(bounds.lower), float(bounds.upper), 777)  # type: ignore[arg-type]
     for value, cell in zip(values, Array("x", values).cells(cells.cut), strict=True):
         low, high = cells.span(int(cell), int(cell))
@@ -48,7 +47,7 @@ def test_every_day_lies_in_the_cell_that_is_named_after_it() -> None:
     bounds = Bounds("1990-01-01", "2024-12-31")
     days = np.arange("1990-01-01", "2025-01-01", dtype="datetime64[D]")
     for most in (365, 20_000):
-        cells = Cells.of("x", Kind.DATE, bounds, most)
+        cells = Partition.of("x", Kind.DATE, bounds, most)
         for day, cell in zip(days.tolist(), Array("x", days).cells(cells.cut).tolist(), strict=True):
             low, high = cells.span(cell, cell)
             assert low <= day <= high
@@ -57,13 +56,13 @@ def test_every_day_lies_in_the_cell_that_is_named_after_it() -> None:
 
 def test_bounds_must_leave_a_range_and_be_of_the_columns_kind() -> None:
     with pytest.raises(OutOfRange):
-        Cells.of("x", Kind.REAL, Bounds(1, 1), 10)
+        Partition.of("x", Kind.REAL, Bounds(1, 1), 10)
     with pytest.raises(OutOfRange):
-        Cells.of("x", Kind.REAL, Bounds(1, 1 + 2**-52), 4096)
+        Partition.of("x", Kind.REAL, Bounds(1, 1 + 2**-52), 4096)
     with pytest.raises(WrongKind):
-        Cells.of("x", Kind.REAL, Bounds("2024-01-01", "2024-01-02"), 10)
+        Partition.of("x", Kind.REAL, Bounds("2024-01-01", "2024-01-02"), 10)
     with pytest.raises(WrongKind):
-        Cells.of("x", Kind.TEXT, Bounds(0, 1), 10)
+        Partition.of("x", Kind.TEXT, Bounds(0, 1), 10)
 
 
 def test_times_with_a_zone_are_turned_into_utc() -> None:

@@ -12,7 +12,7 @@ from tests.unit.server.access.places import PASSWORD, Clock, Place, postgres_pla
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What survives a power cut is tested for the ledger, whose file is made of the same parts."""
-    monkeypatch.setattr("tacit.ledger.stores.sqlite_file.PRAGMAS", ("journal_mode = WAL", "synchronous = OFF"))
+    monkeypatch.setattr("tacit.storage.sqlite.PRAGMAS", ("journal_mode = WAL", "synchronous = OFF"))
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)
 
 

@@ -9,7 +9,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from tacit.privacy.errors import Forged, InvalidInput, NotKnown, TacitError, Unavailable
-from tacit.server.access.oidc import SECRET_VARIABLE, Oidc, OidcSettings
+from tacit.server.access.logins import SECRET_VARIABLE, Oidc, OidcSettings
 from tacit.server.database import open_database
 from tests.unit.server.access.provider import CLIENT_ID, CLIENT_SECRET, Provider, encoded
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tacit.privacy.errors import EmptyInput, InvalidInput
 from tacit.server.access import Action, Actor, Grant, Limit, Resource, Role, may
-from tacit.server.access.roles import RULES, Kind
+from tacit.server.access.roles import RULES, GrantScope
 
 TABLE = """
 catalog.read      x x x x
@@ -61,7 +61,7 @@ def test_a_role_on_one_data_set_is_nothing_on_another_and_nothing_on_everything(
     ana = Actor("ana", (Grant(role, "visits"),))
     assert not may(ana, action, Resource("salaries", "salaries", "bob"))
     assert not may(ana, action, Resource("salaries"))
-    if RULES[action].kind is not Kind.PERSON:
+    if RULES[action].kind is not GrantScope.PERSON:
         assert not may(ana, action, Resource())
         assert not may(ana, action, Resource("salaries", person="ana"))
     if action in EVERYTHING:

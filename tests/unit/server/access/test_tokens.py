@@ -3,6 +3,7 @@
 import hashlib
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,14 @@ from tacit.privacy.errors import (
     NotKnown,
     NotPermitted,
     OutOfRange,
+    StorageBusy,
     TooLarge,
     UnknownName,
     WrongType,
 )
 from tacit.server.access import Access, Action, Grant, Hasher, Resource, Role
-from tests.unit.server.access.places import PASSWORD, Clock, Place
+from tacit.server.database import SqliteDatabase
+from tests.unit.server.access.places import PASSWORD, Clock, CountingHasher, Place
 
 
 def test_a_token_stands_for_its_person(access: Access, place: Place) -> None:
@@ -141,6 +144,21 @@ def test_the_last_use_is_noted_at_most_once_a_minute(access: Access, clock: Cloc
         clock.move(seconds=seconds)
         access.actor_of_token(text)
         assert access.tokens("bob")[0].last_used_at == time_of(noted_us)
+
+
+def test_tokens_and_cookies_are_known_while_the_database_cannot_be_written(tmp_path: Path) -> None:
+    database, other, clock = SqliteDatabase(tmp_path, busy_timeout_s=0.05), SqliteDatabase(tmp_path), Clock()
+    database.open()
+    access = Access(database, clock=clock, hasher=CountingHasher())
+    access.add_person("bob", PASSWORD)
+    token, session = access.create_token("bob").text, access.login("bob", PASSWORD).text
+    clock.move(seconds=61)
+    with other.transaction():
+        with pytest.raises(StorageBusy):
+            access.add_person("eve")
+        assert [access.actor_of_token(token).name, access.actor_of_session(session).name] == ["bob", "bob"]
+    database.close()
+    other.close()
 
 
 def test_a_token_lasts_between_a_day_and_a_year(access: Access) -> None:

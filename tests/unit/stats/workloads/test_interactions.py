@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.stats.workloads import interactions, margins
-from tacit.stats.workloads.interactions import Set
+from tacit.stats.workloads import margins
+from tacit.stats.workloads.margins import Set
 
 SIZES = (3, 2, 4)
 FULL = (0, 1, 2)
@@ -33,47 +33,44 @@ def least_squares(measured: dict[Set, float], table: Set) -> Array:
 def test_a_table_is_the_sum_of_its_interactions() -> None:
     table = np.sin(np.arange(24.0)).reshape(SIZES)
     parts = {}
-    for one in interactions.subsets(FULL):
+    for one in margins.subsets(FULL):
         dropped = tuple(axis for axis in FULL if axis not in one)
-        parts[one] = interactions.centred(table.sum(axis=dropped))
-    np.testing.assert_allclose(interactions.assembled(SIZES, parts, FULL), table, atol=1e-12)
-    np.testing.assert_allclose(interactions.assembled(SIZES, parts, (0, 2)), table.sum(axis=1), atol=1e-12)
+        parts[one] = margins.centred(table.sum(axis=dropped))
+    np.testing.assert_allclose(margins.assembled(SIZES, parts, FULL), table, atol=1e-12)
+    np.testing.assert_allclose(margins.assembled(SIZES, parts, (0, 2)), table.sum(axis=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("table", [(), (0,), (1,), (0, 1), (0, 2)])
 def test_variances_after_least_squares_are_those_of_the_full_matrix(table: Set) -> None:
     measured = {(0, 1): 2.0, (0, 2): 0.7, (1,): 5.0}
-    known = interactions.known_variances(SIZES, measured, interactions.closure(measured))
-    spread = interactions.cell_variance(SIZES, known, table)
+    known = margins.known_variances(SIZES, measured, margins.closure(measured))
+    spread = margins.cell_variance(SIZES, known, table)
     np.testing.assert_allclose(np.diag(least_squares(measured, table)), spread)
 
 
 def test_estimates_are_those_of_least_squares_and_agree_in_their_margins() -> None:
     measured = {(0, 1): 2.0, (0, 2): 0.7, (1,): 5.0}
     noisy = {
-        one: np.cos(np.arange(float(interactions.cells(SIZES, one)))).reshape([SIZES[c] for c in one])
-        for one in measured
+        one: np.cos(np.arange(float(margins.cells(SIZES, one)))).reshape([SIZES[c] for c in one]) for one in measured
     }
-    found = interactions.estimated(SIZES, noisy, measured, interactions.closure(measured))
+    found = margins.estimated(SIZES, noisy, measured, margins.closure(measured))
     rows = np.vstack([margin(one) / np.sqrt(spread) for one, spread in measured.items()])
     values = np.concatenate([noisy[one].ravel() / np.sqrt(spread) for one, spread in measured.items()])
     cells = np.linalg.pinv(rows.T @ rows) @ rows.T @ values
     for table in ((0, 1), (0, 2), (1,), (0,), ()):
-        np.testing.assert_allclose(
-            interactions.assembled(SIZES, found, table).ravel(), margin(table) @ cells, atol=1e-10
-        )
+        np.testing.assert_allclose(margins.assembled(SIZES, found, table).ravel(), margin(table) @ cells, atol=1e-10)
 
 
 def test_the_kurtosis_of_a_cell_is_that_of_its_coefficients() -> None:
     measured = {(0, 1): 2.0, (0, 2): 0.7, (1,): 5.0}
     rows = np.vstack([margin(one) for one in measured])
-    weights = np.concatenate([np.full(interactions.cells(SIZES, one), 1 / spread) for one, spread in measured.items()])
-    known = interactions.known_variances(SIZES, measured, interactions.closure(measured))
+    weights = np.concatenate([np.full(margins.cells(SIZES, one), 1 / spread) for one, spread in measured.items()])
+    known = margins.known_variances(SIZES, measured, margins.closure(measured))
     for table in ((0, 1), (0, 2), (2,), ()):
         inverse = np.linalg.pinv(rows.T @ (weights[:, None] * rows))
         shares = (margin(table) @ inverse @ rows.T * weights)[0]
         expected = 3 * np.sum(shares**4 / weights**2) / np.sum(shares**2 / weights) ** 2
-        assert interactions.kurtosis(SIZES, measured, known, table) == pytest.approx(expected)
+        assert margins.kurtosis(SIZES, measured, known, table) == pytest.approx(expected)
 
 
 def test_gaussian_shares_have_the_least_error_of_all_shares() -> None:
@@ -83,8 +80,7 @@ def test_gaussian_shares_have_the_least_error_of_all_shares() -> None:
 
     def error(shares: dict[Set, float]) -> float:
         return sum(
-            interactions.weight(SIZES, asked, one) * interactions.kept_share(SIZES, one) / share
-            for one, share in shares.items()
+            margins.weight(SIZES, asked, one) * margins.kept_share(SIZES, one) / share for one, share in shares.items()
         )
 
     shares = dict(found.shares)

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.stats import marginals, ranges
-from tacit.stats.asking import RegisteredTable
+from tacit.stats.preparation import RegisteredTable
 
 PEOPLE = 600
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups, mean_times
-from tacit.stats.workloads.fitting import (
+from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups, Matrix, Tree, mean_times
+from tacit.stats.workloads.strategies import (
     MatrixStrategy,
     TreeStrategy,
     best,
@@ -17,8 +17,6 @@ from tacit.stats.workloads.fitting import (
     node_variances,
     p_identity_error,
 )
-from tacit.stats.workloads.matrices import Matrix
-from tacit.stats.workloads.trees import Tree
 
 CELLS = 13
 FAMILIES: list[Family] = [AllRanges(CELLS), AllPrefixes(CELLS), Groups(CELLS, (0, 0, 1, 1, 1, 2, 0, 3, 3, 3, 3, 2, 4))]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.stats.workloads.interactions import closure
-from tacit.stats.workloads.trees import Tree
-from tacit.stats.workloads.whole import on_simplex, rounded, whole_cells, whole_tables, with_margins
+from tacit.stats.workloads.estimation import on_simplex, rounded, whole_cells, whole_tables, with_margins
+from tacit.stats.workloads.families import Tree
+from tacit.stats.workloads.margins import closure
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 NUMBERS = st.lists(st.floats(-50, 200, allow_nan=False), min_size=1, max_size=12)

@@ -8,10 +8,11 @@ import math
 import pytest
 
 from tacit.accounting import Cost
-from tacit.client.failures import attributes, classes, error_of
+from tacit.client.errors import attributes, classes, error_of
 from tacit.privacy import errors
 from tacit.privacy.errors import Place, ServerFailed, TacitError
-from tacit.server.failures import document_of
+from tacit.server.error_responses import document_of
+from tacit.wire.responses import ErrorBody
 
 TREE = [
     kind
@@ -39,7 +40,7 @@ def test_an_error_that_the_server_writes_is_read_as_the_same_error(kind: type[Ta
     }
     taken = inspect.signature(kind.__init__).parameters
     made = kind("it does not work", **{name: one for name, one in given.items() if name in taken})
-    read = error_of(document_of(made))
+    read = error_of(document_of(made).error)
     assert type(read) is kind
     assert (read.code, read.message, str(read), read.exit_code) == (made.code, made.message, str(made), made.exit_code)
     for name in attributes(kind):
@@ -49,14 +50,14 @@ def test_an_error_that_the_server_writes_is_read_as_the_same_error(kind: type[Ta
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
 def test_an_error_without_details_has_all_its_attributes(kind: type[TacitError]) -> None:
-    read = error_of({"error": {"code": kind.code, "message": "no"}})
+    read = error_of(ErrorBody(code=kind.code, message="no"))
     for name in vars(kind("no")):
         assert hasattr(read, name)
 
 
 def test_an_error_that_nobody_foresaw_is_a_failure_of_the_server() -> None:
-    assert isinstance(error_of({"error": {"code": "T000", "message": "a defect"}}), ServerFailed)
-    assert isinstance(error_of({"error": {"code": "T998", "message": "from the future"}}), ServerFailed)
+    assert isinstance(error_of(ErrorBody(code="T000", message="a defect")), ServerFailed)
+    assert isinstance(error_of(ErrorBody(code="T998", message="from the future")), ServerFailed)
 
 
 def test_a_subclass_of_somebody_else_does_not_take_a_code() -> None:

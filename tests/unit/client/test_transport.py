@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import tacit
-from tacit.client import Client, InsecureWarning, wire
+from tacit.client import Client, InsecureWarning, transport
 from tacit.privacy.errors import (
     InvalidInput,
     LedgerBusy,
@@ -27,7 +27,7 @@ from tacit.privacy.errors import (
     TacitError,
     TooLarge,
 )
-from tests.unit.client.contract import NOTHING, PREVIEW, RELEASE, SECRET, URL, Served, fine, in_order, refused
+from tests.unit.client.contract import ME, NOTHING, PREVIEW, RELEASE, SECRET, URL, Served, fine, in_order, refused
 
 LOST = httpx.ReadError("the connection was reset")
 UNSENT = httpx.ConnectError("connection refused")
@@ -90,10 +90,10 @@ def test_what_never_left_is_sent_again_whatever_it_is() -> None:
 
 
 def test_reads_and_previews_are_sent_again() -> None:
-    served = Served(in_order(LOST, fine(PREVIEW), LOST, fine([]), LOST, fine({"name": "ana"})))
+    served = Served(in_order(LOST, fine(PREVIEW), LOST, fine([]), LOST, fine(ME)))
     assert served.client.preview("SELECT 1", epsilon=0.5).more_like_this == 6
     assert served.client.tables() == []
-    assert served.client.me() == {"name": "ana"}
+    assert served.client.me() == ME
 
 
 def test_pauses_grow_and_are_not_the_same_each_time() -> None:
@@ -123,9 +123,9 @@ def test_who_is_told_to_wait_longer_than_the_time_limit_is_told_at_once() -> Non
 def test_the_waits_together_stay_within_the_time_limit() -> None:
     now = [0.0]
     http = httpx.Client(transport=httpx.MockTransport(in_order(refused("T703", 429, Retry_After="4"))))
-    one = wire.Wire(
+    one = transport.Transport(
         URL,
-        wire.Token(SECRET),
+        transport.SecretToken(SECRET),
         timeout_s=30,
         http=http,
         clock=lambda: now[0],
@@ -197,7 +197,7 @@ def test_an_unknown_code_is_a_failure_of_the_server_that_names_it() -> None:
 
 
 def test_an_answer_beyond_the_limit_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "ANSWER_BYTES_MAX", 1000)
+    monkeypatch.setattr(transport, "ANSWER_BYTES_MAX", 1000)
     with pytest.raises(TooLarge):
         Served(in_order(fine(["x" * 2000]))).client.tables()
 
@@ -210,7 +210,7 @@ def test_the_token_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture, a
         ask(served.client)
     assert served.requests[0].headers["Authorization"] == f"Bearer {SECRET}"
     seen = [repr(served.client), str(caught.value), repr(vars(caught.value)), caplog.text]
-    seen += [repr(vars(served.client)), repr(vars(served.client._wire))]
+    seen += [repr(vars(served.client)), repr(vars(served.client._transport))]
     seen += traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
     seen += [repr(vars(one)) for one in _chain(caught.value)]
     assert all(SECRET not in one for one in seen)
@@ -329,7 +329,7 @@ def test_numbers_that_json_has_not_are_refused_here() -> None:
     with pytest.raises(NotFinite):
         served.client.sql("SELECT 1", epsilon=1, keys={"a": [float("inf")]})  # type: ignore[list-item]
     with pytest.raises(NotFinite):
-        wire.written({"somewhere": [float("nan")]})
+        transport.written({"somewhere": [float("nan")]})
     with pytest.raises(InvalidInput):
         served.client.sql("SELECT 1", epsilon="0.5")
     assert served.requests == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tacit.curator.road import Road
+from tacit.curator.query_service import QueryService
 from tacit.privacy.errors import NotAllowed
 from tacit.server.settings import Limits
 from tests.unit.server import clinic
@@ -35,10 +35,10 @@ def test_a_flood_of_large_questions_leaves_others_their_threads(
     place: Clinic, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     gate, running, most = threading.Event(), Counter[str](), Counter[str]()
-    lock, plan = threading.Lock(), Road.plan
+    lock, plan = threading.Lock(), QueryService.plan
 
-    def slow(self: Road, asked: Any) -> Any:
-        who = asked.purpose
+    def slow(self: QueryService, asked: Any) -> Any:
+        who = asked.order.purpose
         with lock:
             running[who] += 1
             most[who] = max(most[who], running[who])
@@ -51,7 +51,7 @@ def test_a_flood_of_large_questions_leaves_others_their_threads(
             with lock:
                 running[who] -= 1
 
-    monkeypatch.setattr(Road, "plan", slow)
+    monkeypatch.setattr(QueryService, "plan", slow)
 
     def ask(name: str) -> int:
         body = {"sql": "SELECT COUNT(*) FROM visits", "epsilon": 0.1, "purpose": name}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tacit.server import logs
+from tacit.server import telemetry
 from tests.unit.server.clinic import Clinic
 
 MARK = "Qq7markerqQ"
@@ -20,7 +20,7 @@ def lines() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     written = io.StringIO()
-    logs.configure(written)
+    telemetry.configure(written)
     yield written
     root.handlers[:] = before
     root.setLevel(level)

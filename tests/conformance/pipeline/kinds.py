@@ -1,0 +1,95 @@
+"""The kinds of releases, each as the pipeline sees it; a new kind is one more line in KINDS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import tacit
+from tacit import pipeline
+from tacit.ledger import Budget
+from tacit.pipeline import Order, Released, ReleasePlan
+from tacit.query import PlanSettings, QuerySpec, Target
+
+EPSILON = 0.5
+BUDGET = 4.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan with the budget that pays for it."""
+
+    plan: ReleasePlan[Any]
+    budget: Budget
+
+    def release(self, order: Order | None = None) -> Released[Any]:
+        return pipeline.release(self.plan, self.budget, order or Order())
+
+    def encoded(self, order: Order | None = None) -> bytes:
+        return self.plan.encode(self.release(order).answer)
+
+
+Prepare = Callable[[tacit.Curator, str | None], Prepared]
+
+
+def query(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+    asked = QuerySpec("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex", Target(epsilon=EPSILON), PlanSettings())
+    return Prepared(curator.queries().bind(asked), curator.ledger.account("visits", analyst))
+
+
+def _statistic(function: Callable[..., Any], *columns: str, **arguments: Any) -> Prepare:
+    def prepare(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+        table = curator.table("visits")
+        named = {} if analyst is None else {"analyst": analyst}
+        columns_ = [table[name] for name in columns]
+        found = tacit.stats.prepare(function, *columns_, epsilon=EPSILON, **arguments, **named)
+        return Prepared(found.statistic, found.budget)
+
+    return prepare
+
+
+def workload(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+    table = curator.table("visits")
+    named = {} if analyst is None else {"analyst": analyst}
+    found = tacit.stats.prepare(tacit.stats.marginals, {"sex": table["sex"]}, ways=1, epsilon=EPSILON, **named)
+    return Prepared(found.statistic, found.budget)
+
+
+KINDS: dict[str, Prepare] = {
+    "query": query,
+    "mean": _statistic(tacit.stats.mean, "age"),
+    "quantile": _statistic(tacit.stats.median, "age"),
+    "learnt bounds": _statistic(tacit.stats.sum, "age", bounds="learn"),
+    "workload": workload,
+}
+
+
+def clinic(folder: Path) -> tacit.Curator:
+    """Return a curator with one private table, a budget and two analysts."""
+    curator = tacit.Curator(folder)
+    register(curator)
+    curator.set_budget("visits", epsilon=BUDGET, delta=1e-6)
+    for name in ("ana", "bob"):
+        curator.add_analyst(name, {"visits": tacit.Budget(2.0, 1e-7)})
+    return curator
+
+
+def register(curator: tacit.Curator, *, age_max: int = 120, replace: bool = False) -> None:
+    """Register the table; with another bound, as another record."""
+    rows = pd.DataFrame({"patient": range(300), "age": [one % 90 for one in range(300)], "sex": ["F", "M", "F"] * 100})
+    curator.add_table(
+        "visits",
+        rows,
+        unit="patient",
+        limits=tacit.Limits(rows_per_unit=1),
+        columns={"age": tacit.Bounds(0, age_max), "sex": tacit.Categories(["F", "M"])},
+        replace=replace,
+    )
+
+
+def spent(curator: tacit.Curator, analyst: str | None = None) -> float:
+    return curator.budget("visits", analyst).spent().epsilon

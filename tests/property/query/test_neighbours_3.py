@@ -1,7 +1,0 @@
-"""Generated questions put to generated worlds, part 3 of 4; TACIT_CASES=1000000 makes it a long run."""
-
-from tests.property.query.parts import everything_was_tried, part
-
-
-def test_removing_or_exchanging_one_unit_moves_the_answer_by_no_more_than_was_charged() -> None:
-    everything_was_tried(part(3))
