@@ -26,8 +26,9 @@ from typing import Any, Final, TypeAlias
 
 from bench.results import Result
 from tacit.ledger import Budget, Ledger, PostgresStore, SqliteStore, Store
-from tacit.ledger.stores.sqlite import FILE_NAME, PRAGMAS
+from tacit.ledger.stores.sqlite import FILE_NAME
 from tacit.privacy.events import Event, Exponential, Gaussian, Laplace
+from tacit.storage.sqlite import PRAGMAS
 
 Bare: TypeAlias = AbstractContextManager[Callable[[], None]]
 

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.results import Result
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.engines.protocol import SCHEMA, Columns
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Noisy, Plan, Release, Target, Tariff, compile_
-from tacit.query.finish import finished
+from tacit.query.estimates import finished
 from tacit.query.run import exact, release
 
 LEVEL: Final = 0.95

@@ -25,7 +25,7 @@ import tacit
 from bench import peers
 from bench.results import Result
 from tacit.mechanisms import Laplace
-from tacit.stats.running import digits, tree_levels
+from tacit.stats.prefix_sums import digits, tree_levels
 
 OPENDP_SCRIPT: Final = Path(__file__).parent / "peers" / "workload_opendp.py"
 BINS: Final = 1024

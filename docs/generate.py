@@ -11,12 +11,13 @@ from typing import Final
 
 import click
 
+from docs import import_graph
 from docs.sql_reference import sql_page
 from docs.worked_examples import worked_pages
 from tacit.cli.app import app
 from tacit.cli.commands.errors import error_entries
 
-REFERENCE: Final = Path(__file__).parent / "reference"
+REFERENCE: Final = Path(__file__).resolve().parent / "reference"
 HELP_WIDTH: Final = 100
 NOTICE: Final = "<!-- Made by `make docs`; change the code instead. -->"
 
@@ -27,6 +28,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "commands.md": commands_page(),
         REFERENCE / "errors.md": errors_page(),
         REFERENCE / "sql.md": sql_page(NOTICE),
+        import_graph.PAGE: import_graph.page(),
         **worked_pages(),
     }
 
@@ -86,7 +88,7 @@ def main() -> None:
     for path, text in pages().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-            click.echo(f"wrote docs/{path.parent.name}/{path.name}")
+            click.echo(f"wrote {path.relative_to(REFERENCE.parents[1])}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from tacit.privacy.bounds import CATEGORIES_MAX
 from tacit.privacy.tables import TEXT_LENGTH_MAX
-from tacit.query import bound, expressions, keys, parse, plan, question, ranked, row_limits
+from tacit.query import contribution, expressions, keys, parse, plan, question, ranked, row_limits
 from tacit.query.aggregates import ACCEPTED
-from tacit.query.answer_windows import ACCEPTED as OVER_AN_ANSWER
-from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, constants, dates, durations, logic
+from tacit.query.outer_select import ACCEPTED as OVER_AN_ANSWER
+from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, dates, facts, logic
 from tacit.query.scalars import numbers as number_functions
 from tacit.query.scalars import texts as text_functions
-from tacit.query.scalars.rule import Rule
+from tacit.query.scalars.facts import Rule
 
 AGGREGATES: Final[Mapping[str, str]] = {
     "COUNT": "rows, rows where a value is there, `COUNT(DISTINCT unit)`, different values; noise on a whole number",
@@ -167,7 +167,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[ModuleType, ...]], ...]] = (
     ("Comparisons and logic", (comparisons, logic)),
     ("One value of several", (conditionals,)),
     ("Casts", (casts,)),
-    ("Dates and times", (dates, durations)),
+    ("Dates and times", (dates,)),
     ("Texts", (text_functions,)),
 )
 
@@ -253,7 +253,7 @@ def _rules(module: ModuleType) -> list[Rule]:
 def _limits() -> Iterator[tuple[str, str]]:
     yield "characters of a query", f"{parse.TEXT_MAX:,}"
     yield "parts of a query, and how deep they are nested", f"{parse.NODES_MAX:,} and {parse.DEPTH_MAX}"
-    yield "characters of a text in a query", f"{constants.TEXT_MAX:,}"
+    yield "characters of a text in a query", f"{facts.TEXT_MAX:,}"
     yield (
         "characters of a stored text, and of a computed one",
         f"{TEXT_LENGTH_MAX:,} and {expressions.DERIVED_TEXT_MAX:,}",
@@ -281,5 +281,5 @@ def _limits() -> Iterator[tuple[str, str]]:
         f"{row_limits.WORK_MAX:,} and {row_limits.HELD_CHARACTERS_MAX:,}",
     )
     yield "rows of a public table whose number is not stated", f"{row_limits.PUBLIC_ROWS:,}"
-    yield "groups of a unit that are counted, unless somebody says otherwise", f"{bound.GROUPS_PER_UNIT}"
-    yield "rows of a unit in a group that are counted, unless somebody says otherwise", f"{bound.ROWS_PER_GROUP}"
+    yield "groups of a unit that are counted, unless somebody says otherwise", f"{contribution.GROUPS_PER_UNIT}"
+    yield "rows of a unit in a group that are counted, unless somebody says otherwise", f"{contribution.ROWS_PER_GROUP}"

@@ -10,8 +10,8 @@ import numpy as np
 from bench.results import Result
 from tacit import Budget, Categories, stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.plan import Plan
+from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.statistic import StatisticPlan
 
 EPSILONS: Final = (0.1, 1.0, 3.0, 10.0, 50.0)
 LOWEST: Final = 94.0
@@ -48,7 +48,7 @@ def _result(name: str, epsilon: float, held: float) -> Result:
     return Result(label, 100 * held, "%", goal=LOWEST, better="higher")
 
 
-def _held(plan: Plan, true: Any, repeats: int) -> float:
+def _held(plan: StatisticPlan, true: Any, repeats: int) -> float:
     names = ("value", "other") if plan.label.startswith("table of") else tuple(DATA)
     rows = ArrayRows(arrays(dict(zip(names, DATA.values(), strict=False)))[0])
     found = []

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import Budget, stats
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.plan import Plan
+from tacit.stats.array_sums import ArrayRows, arrays
 from tacit.stats.rows import Cut, Term
+from tacit.stats.statistic import StatisticPlan
 
 SHAPES: Final = ("normal", "skewed", "heavy-tailed", "whole numbers")
 BINS: Final = 20
@@ -119,11 +119,11 @@ class Added(ArrayRows):
         return self._known[key].copy()
 
 
-def planned(statistic: str, data: Data, epsilon: float, *, delta: float = 0.0, **more: Any) -> Plan:
+def planned(statistic: str, data: Data, epsilon: float, *, delta: float = 0.0, **more: Any) -> StatisticPlan:
     """Return the plan that is made for a statistic of such data; it depends on public facts alone."""
     budget = Budget(epsilon=2 * epsilon, delta=delta) if delta else Budget(epsilon=2 * epsilon)
     few = Data(data.shape, data.values[:3], data.others[:3], data.bounds)
-    plan: Plan = ASKED[statistic](few, {"epsilon": epsilon, "budget": budget, **more}).plan
+    plan: StatisticPlan = ASKED[statistic](few, {"epsilon": epsilon, "budget": budget, **more}).plan
     return plan
 
 

@@ -21,8 +21,8 @@ from scipy import stats as classical
 from bench.results import Result
 from tacit import Budget, stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.arrays import ArrayRows, arrays
-from tacit.stats.nulls import Hypothesis
+from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.null_distributions import Hypothesis
 
 LEVEL: Final = 0.05
 DRAWS: Final = 199

@@ -30,11 +30,11 @@ from bench.tpch.errors import Distance, agree, distance
 from bench.tpch.questions import Query, judged, planned, queries
 from bench.tpch.schema import UNITS, schema
 from tacit import TacitError
-from tacit.accounting.bounds import Cost
+from tacit.accounting.conversions import Cost
 from tacit.engines import Columns
 from tacit.engines.protocol import SALT
 from tacit.privacy import Limits, Schema
-from tacit.query import Plan, Release, Settings, ask
+from tacit.query import Plan, PlanSettings, Release, ask
 from tacit.query.run import exact, release
 
 EPSILONS: Final = (0.1, 1.0, 10.0)
@@ -162,13 +162,13 @@ def _measured(query: Query, unit: str, scale: float, engine: Opened) -> Measured
         draws = DRAWS if scale > QUICK_SCALE else QUICK_DRAWS
         answers += [_answer(plan, columns) for _ in range(draws - 1)]
         figures.errors[epsilon] = distance(answers, true, keys)
-    wide = _plan(sql, tables, Settings(UNLIMITED, settings.keys), NO_NOISE)
+    wide = _plan(sql, tables, PlanSettings(UNLIMITED, settings.keys), NO_NOISE)
     columns = _run(engine, wide)
     figures.agrees, figures.whole = agree(_answer(wide, columns), true, keys), exact(wide, columns)
     return figures
 
 
-def _plan(sql: str, tables: Schema, settings: Settings, epsilon: float) -> Plan:
+def _plan(sql: str, tables: Schema, settings: PlanSettings, epsilon: float) -> Plan:
     plan = planned(sql, tables, settings, epsilon)
     assert isinstance(plan, Plan), plan
     return plan

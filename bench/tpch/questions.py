@@ -31,7 +31,7 @@ from typing import Final
 from tacit import TacitError
 from tacit.privacy import Limits, Schema
 from tacit.privacy.bounds import Category
-from tacit.query import Plan, Settings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 
 FOLDER: Final = Path(__file__).parent / "queries"
 ANSWERED: Final = ("as written", "changed")
@@ -84,10 +84,10 @@ class Query:
         """How the query is called in figures."""
         return f"q{self.number:02d}"
 
-    def settings(self, unit: str, public: PublicKeys) -> Settings:
+    def settings(self, unit: str, public: PublicKeys) -> PlanSettings:
         """Return what is stated beside the question."""
         keys = {name: listed(text, public) for name, text in self.keys.items()}
-        return Settings(self.limits.get(unit, Limits()), keys or None)
+        return PlanSettings(self.limits.get(unit, Limits()), keys or None)
 
 
 def queries() -> list[Query]:
@@ -128,7 +128,7 @@ def listed(text: str, public: PublicKeys) -> list[Category]:
 
 
 def planned(
-    sql: str, schema: Schema, settings: Settings, epsilon: float = 1.0, tariff: Tariff | None = None
+    sql: str, schema: Schema, settings: PlanSettings, epsilon: float = 1.0, tariff: Tariff | None = None
 ) -> Plan | str:
     """Return the plan of a statement, or what tacit says to it, without the place in the text."""
     try:
@@ -137,7 +137,7 @@ def planned(
         return f"{error.code} {_PLACE.sub('', str(error))}"
 
 
-def judged(statement: Statement, schema: Schema, settings: Settings) -> Verdict:
+def judged(statement: Statement, schema: Schema, settings: PlanSettings) -> Verdict:
     """Return what tacit makes of a statement now: refused, with its sentence, or empty, or answered."""
     plan = planned(statement.sql, schema, settings)
     if isinstance(plan, str):
