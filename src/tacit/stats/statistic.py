@@ -203,8 +203,9 @@ def to_bytes(noisy: Noisy) -> bytes:
 
 def bytes_max(noisy: Noisy) -> int:
     """Return how many bytes numbers in arrays like these take at most in their written form."""
-    numbers = sum(one.size * (REAL_BYTES if one.dtype.kind == "f" else INTEGER_BYTES) for one in noisy)
-    lists = sum(math.prod(one.shape[:axis]) for one in noisy for axis in range(one.ndim))
+    arrays = [np.asarray(one) for one in noisy]
+    numbers = sum(one.size * (REAL_BYTES if one.dtype.kind == "f" else INTEGER_BYTES) for one in arrays)
+    lists = sum(math.prod(one.shape[:axis]) for one in arrays for axis in range(one.ndim))
     return numbers + lists * len("[],")
 
 

@@ -15,13 +15,18 @@ PEOPLE = 600
 
 
 @pytest.fixture
-def visits(tmp_path: Path) -> Iterator[RegisteredTable]:
+def delta() -> float:
+    return 0.0
+
+
+@pytest.fixture
+def visits(tmp_path: Path, delta: float) -> Iterator[RegisteredTable]:
     lines = ["pid,age,sex"] + [f"{i % 300},{i % 90},{'FM'[i % 2]}" for i in range(PEOPLE)]
     (tmp_path / "visits.csv").write_text("\n".join(lines))
     with tacit.Curator(tmp_path / "clinic") as curator:
         facts = {"age": tacit.Bounds(0, 90), "sex": tacit.Categories(["F", "M"])}
         curator.add_table("visits", tmp_path / "visits.csv", unit="pid", columns=facts)
-        curator.set_budget("visits", epsilon=9.0)
+        curator.set_budget("visits", epsilon=9.0, delta=delta)
         yield curator.table("visits")
 
 
@@ -37,3 +42,12 @@ def test_tables_and_ranges_are_paid_from_the_table_and_answered_once(visits: Reg
     found = ranges(visits["age"], edges=9, epsilon=4.0, rows_per_unit=2)
     assert abs(found.range(0.0, 90.0).value - PEOPLE) < 60
     assert visits.budget.spent().epsilon == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("delta", [1e-6])
+def test_tables_with_gaussian_noise_are_kept_and_repeated(visits: RegisteredTable) -> None:
+    columns = {"age": visits["age"], "sex": visits["sex"]}
+    first, again = (marginals(columns, domain={"age": 3}, rho=0.5, rows_per_unit=2) for _ in range(2))
+    assert "Gaussian" in first.card
+    assert again.cost.epsilon == 0
+    assert again.value.tolist() == first.value.tolist()
