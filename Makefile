@@ -15,7 +15,7 @@ DEMO ?=
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.core ## a tour of an invented clinic, then a server for it; DEMO=--no-serve ends after the tour
+demo: $(VENV)/.demo ## a tour of an invented clinic, then a server for it; DEMO=--no-serve ends after the tour
 	@$(BIN)/tacit demo $(DEMO)
 
 test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/unit runs a part of them
@@ -31,10 +31,10 @@ format: $(VENV)/.test ## put every file into the common form
 	@$(BIN)/ruff check --fix --exit-zero --quiet
 	@$(BIN)/ruff format --quiet
 
-docs: $(VENV)/.core ## write the generated pages of docs/reference again
+docs: $(VENV)/.demo ## write the generated pages of docs/reference again
 	@$(BIN)/python -m docs.generate
 
-bench: $(VENV)/.core ## run one benchmark: make bench NAME=install
+bench: $(VENV)/.demo ## run one benchmark: make bench NAME=install
 	@$(BIN)/python -m bench $(NAME)
 
 clean: ## remove .venv and every cache
@@ -48,12 +48,12 @@ $(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.core: $(VENV)/.made $(WHAT_IS_INSTALLED)
-	@echo "installing tacit and the libraries that it needs"
-	@$(INSTALL) --editable .
+$(VENV)/.demo: $(VENV)/.made $(WHAT_IS_INSTALLED)
+	@echo "installing tacit with its server and prompt"
+	@$(INSTALL) --editable '.[cli,server]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made $(WHAT_IS_INSTALLED)
 	@echo "installing tacit with what its tests need"
 	@$(INSTALL) --editable '.[test]'
-	@touch $(VENV)/.core $@
+	@touch $(VENV)/.demo $@

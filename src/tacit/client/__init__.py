@@ -10,6 +10,11 @@ Answers, budgets and errors have the surface of those of `tacit.Curator`. `tacit
 of DB-API 2. Not here: who may do what, and who pays (the server and its ledger).
 """
 
+from tacit.privacy.extras import import_extra
+
+for _library in ("httpx", "pydantic"):
+    import_extra(_library, extra="client", purpose="tacit.client")
+
 from tacit.client.answers import RemotePermit, RemotePreview, RemoteRelease
 from tacit.client.client import Client, connect
 from tacit.client.resources import RemoteBudget, RemoteColumn, RemoteTable

@@ -9,10 +9,10 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
-from tacit.privacy.errors import InvalidInput, Unavailable
+from tacit.privacy.errors import InvalidInput
+from tacit.privacy.extras import import_extra
 
 PNG_SCALE: Final = 2.0
 NO_NETWORK: Final[list[str]] = []
@@ -58,12 +58,8 @@ def _png(spec: dict[str, Any]) -> bytes:
 PAINTERS: Final[dict[str, Callable[[dict[str, Any]], bytes]]] = {".svg": _svg, ".png": _png}
 
 
-def _vl_convert() -> ModuleType:
-    try:
-        import vl_convert
-    except ImportError:
-        raise Unavailable("plots need the extra report; run: pip install 'vl-convert-python>=1.6'") from None
-    return vl_convert
+def _vl_convert() -> Any:
+    return import_extra("vl_convert", extra="report", purpose="drawing a plot")
 
 
 def _write_whole(path: Path, content: bytes) -> None:

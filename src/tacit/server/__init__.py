@@ -8,3 +8,7 @@
 
 Nothing here makes noise or charges a budget: the curator does.
 """
+
+from tacit.privacy.extras import import_extra
+
+import_extra("fastapi", extra="server", purpose="tacit.server")

@@ -17,7 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
-from tacit.privacy.errors import InvalidInput, StorageFailed, Unavailable
+from tacit.privacy.errors import InvalidInput, StorageFailed
+from tacit.privacy.extras import import_extra
 from tacit.storage import migrations as numbered
 from tacit.storage.connections import ErrorProfile, Slot
 
@@ -179,12 +180,8 @@ class PostgresSchema:
 
 
 def psycopg_module() -> Any:
-    """Import psycopg, or say how to get it."""
-    try:
-        import psycopg
-    except ImportError:
-        raise Unavailable("PostgreSQL needs psycopg here; run pip install 'tacit[postgres]'") from None
-    return psycopg
+    """Return psycopg, or raise `Unavailable`."""
+    return import_extra("psycopg", extra="postgres", purpose="PostgreSQL")
 
 
 @lru_cache(maxsize=256)

@@ -7,3 +7,7 @@
 Requests are strict: a field that is not known is refused. Responses are read with fields that are not known left out,
 so that a client understands a newer server. Not here: transport (`client`), permissions and routes (`server`).
 """
+
+from tacit.privacy.extras import import_extra
+
+import_extra("pydantic", extra="client", purpose="tacit.wire")

@@ -170,10 +170,10 @@ class TestWhereEventsComeFrom:
         (["epsilon", "--delta", "small", "pure(1)"], 2, "T100 invalid value for '--delta'"),
         (["epsilon", "--delta", "1e-5", "pure(1)", "--relation", "x"], 2, "T100 invalid value for '--relation'"),
         (["meaning", "--delta", "1e-5", "pure(1)", "--prior", "1"], 2, "T103 prior must lie strictly between 0 and 1"),
-        (["calibrate", "--epsilon", "1", "--delta", "1e-5", "gaussian(1)"], 2, "nothing is sought; write ?"),
+        (["calibrate", "--epsilon", "1", "--delta", "1e-5", "gaussian(1)"], 2, "there is no ?; write it in place"),
         (["calibrate", "--epsilon", "1", "--delta", "1e-5"], 2, "T100 missing argument"),
         (["calibrate", "--epsilon", "0", "--delta", "1e-5", "gaussian(?)"], 2, "T101 epsilon must be above 0, not 0"),
-        (["epsilon", "--delta", "1e-5", "gaussian(?)"], 2, "? is for a parameter that is sought; write a number"),
+        (["epsilon", "--delta", "1e-5", "gaussian(?)"], 2, "? is for calibration only; write a number"),
         (["unknown"], 2, "T100 no such command 'unknown'; see tacit account --help"),
     ],
 )
@@ -220,8 +220,8 @@ class TestCalibrate:
         [
             ("sampled(?, gaussian(1))", "rate must be at most 1, and is 2; ? is looked for among all numbers above 0"),
             ("selected(pure(1), 1, ?)", "stop must lie strictly between 0 and 1, and is 1; ? is looked for among"),
-            ("? x gaussian(10)", "? stands for any number above 0, and a count is a whole one"),
-            ("shuffled(1, ?)", "? stands for any number above 0, and count is a whole one"),
+            ("? x gaussian(10)", "? stands for any number above 0, and a count is a whole number"),
+            ("shuffled(1, ?)", "? stands for any number above 0, and count is a whole number"),
         ],
     )
     def test_a_parameter_that_cannot_be_any_number_is_refused(
@@ -310,7 +310,7 @@ class TestPlots:
         monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
         plot = str(tmp_path / "plot.svg")
         said = refusal(capsys, 4, "meaning", "--delta", "1e-6", "gaussian(1)", "--plot", plot)
-        assert said == "T600 plots need the extra report; run: pip install 'vl-convert-python>=1.6'"
+        assert said == "T600 drawing a plot needs vl_convert; run pip install 'tacit[report]'"
 
     def test_a_curve_without_a_finite_epsilon_is_not_drawn_and_nothing_is_answered(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -27,8 +27,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tacit.engines.addresses import check_postgres as check
-from tacit.engines.addresses import kept
-from tacit.privacy.errors import EngineFailed, NoAccess, NoConnection, SourceMissing, Unavailable
+from tacit.engines.addresses import read_reference
+from tacit.privacy.errors import EngineFailed, NoAccess, NoConnection, SourceMissing
+from tacit.privacy.extras import import_extra
 
 UNREACHABLE: Final = (
     "the PostgreSQL database cannot be reached, or the connection was lost; check that it runs, and its address"
@@ -97,7 +98,7 @@ __all__ = ["address", "check"]
 
 def address(place: str) -> str:
     """Return what the driver connects with; it may hold a password, so that it goes nowhere else."""
-    found = kept(place)
+    found = read_reference(place)
     if found is not None:
         return found
     return f"service={place.removeprefix('service:')}" if place.startswith("service:") else place
@@ -145,12 +146,8 @@ at the rows of others, and then one person more or less moves the rows of many."
 
 
 def driver() -> Any:
-    """Return psycopg."""
-    try:
-        import psycopg
-    except ImportError:
-        raise Unavailable("a table in PostgreSQL needs psycopg; run pip install 'tacit[postgres]'") from None
-    return psycopg
+    """Return psycopg, or raise `Unavailable`."""
+    return import_extra("psycopg", extra="postgres", purpose="a table in PostgreSQL")
 
 
 class Connections:
