@@ -236,7 +236,7 @@ def unless_it_fails(solve: Callable[[], tuple[float, float]], most: float) -> tu
 def check_supported(event: Event) -> None:
     """Refuse an event that no accountant can bound, naming the part."""
     if not isinstance(event, Event):
-        raise UnknownEvent(f"accountants read events, not {events.named_instead(event)}")
+        raise UnknownEvent(f"accountants read events, not {events.describe_non_event(event)}")
     add_remove = event.relation is Relation.ADD_REMOVE
     if isinstance(event, events.Disjoint) and not add_remove:
         raise UnknownEvent(

@@ -18,11 +18,11 @@ from tacit.client.transport import Transport
 from tacit.ledger.administration import Request
 from tacit.ledger.caps import Cap
 from tacit.privacy import texts
-from tacit.privacy.arguments import by_name, instance, instances
+from tacit.privacy.arguments import column_mapping, instance, instances
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import LedgerCorrupt, NotATacitServer, ServerUnreachable, WrongType
 from tacit.privacy.numbers import truth_value
-from tacit.privacy.tables import Column, Kind, Limits, Table, fitted, kind_named
+from tacit.privacy.tables import Column, Kind, Limits, Table, fit_facts
 from tacit.privacy.texts import path as path_of
 from tacit.privacy.units import ForeignKey, Unit
 from tacit.storage.files import new_file
@@ -75,7 +75,7 @@ class RemoteColumn:
 
     def stated(self, facts: Bounds | Categories) -> RemoteColumn:
         """Return the column with other bounds or categories than it was registered with, for one statistic."""
-        known = fitted(self.name, self.declared.kind, facts)
+        known = fit_facts(self.name, self.declared.kind, facts)
         return RemoteColumn(self.table, replace(self.declared, facts=known), known)
 
     def __repr__(self) -> str:
@@ -169,7 +169,7 @@ def table_request(
         name=texts.name("name", name),
         source=str(data),
         unit=_unit_request(unit),
-        columns=_column_requests(by_name("columns", columns), by_name("kinds", kinds)) or None,
+        columns=_column_requests(column_mapping("columns", columns), column_mapping("kinds", kinds)) or None,
         limits=limits_request(limits),
         identified_by=list(instances("identified_by", named, str, "a list of names of columns")) or None,
         dataset=instance("dataset", dataset, str, "a text") or None,
@@ -215,7 +215,7 @@ def _column_requests(columns: Mapping[str, Any], kinds: Mapping[str, Kind]) -> d
     """Return what is stated of columns for the wire: facts, kinds, or both."""
     stated = {name: _facts(name, facts) for name, facts in columns.items()}
     for name, kind in kinds.items():
-        stated.setdefault(name, {}).update(kind=kind_named(kind).value)
+        stated.setdefault(name, {}).update(kind=Kind.of(kind).value)
     return {name: ColumnRequest.stated(**one) for name, one in stated.items()}
 
 

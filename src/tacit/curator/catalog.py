@@ -23,7 +23,7 @@ from tacit.curator.catalog_reader import Contents, check_units, check_way, in_da
 from tacit.engines.protocol import Source
 from tacit.privacy import texts
 from tacit.privacy.errors import CatalogInvalid, InvalidInput, NameTaken
-from tacit.privacy.tables import Limits, Schema, Table, fitted
+from tacit.privacy.tables import Limits, Schema, Table, fit_facts
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ def _writable(table: Table) -> Table:
     texts.name("the name of a dataset", table.dataset)
     if not table.is_private and table.limits != Limits():
         raise InvalidInput(f"{table.name} is public: no unit in it can be limited; leave the limits out")
-    columns = (with_changes(one, facts=fitted(one.name, one.kind, one.facts)) for one in table.columns)
+    columns = (with_changes(one, facts=fit_facts(one.name, one.kind, one.facts)) for one in table.columns)
     return with_changes(table, columns=tuple(columns))
 
 

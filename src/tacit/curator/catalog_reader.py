@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tacit.curator import table_sources
-from tacit.engines.csv_format import CsvForm
+from tacit.engines.csv_format import CsvFormat
 from tacit.engines.protocol import Source
 from tacit.privacy import texts
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import CatalogInvalid, TacitError
-from tacit.privacy.tables import EXAMPLES, Column, Kind, Limits, Table, fitted
+from tacit.privacy.tables import EXAMPLES, Column, Kind, Limits, Table, fit_facts
 from tacit.privacy.units import ForeignKey, Unit
 
 Keys: TypeAlias = tuple[str, ...]
@@ -340,7 +340,7 @@ def _source(page: _Page, stated: dict[str, Any], keys: Keys) -> Source:
     with page.blamed((*keys, "csv")):
         if forms and source.form != "csv":
             raise CatalogInvalid(f"csv says how CSV files are written, and these are {source.form}; leave it out")
-        return replace(source, csv=tuple(map(CsvForm.from_dict, forms)))
+        return replace(source, csv=tuple(map(CsvFormat.from_dict, forms)))
 
 
 def _unit(page: _Page, value: Any, keys: Keys) -> Unit:
@@ -381,7 +381,7 @@ def _column(page: _Page, name: str, stated: dict[str, Any], keys: Keys) -> Colum
         with page.blamed((*keys, "categories")):
             facts = Categories(_category(name, value) for value in values)
     with page.blamed((*keys, "bounds" if isinstance(facts, Bounds) else "categories")):
-        facts = fitted(name, kind, facts)
+        facts = fit_facts(name, kind, facts)
     with page.blamed(keys):
         return Column(name, kind, facts, nullable is not False)
 

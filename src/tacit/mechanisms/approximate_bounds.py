@@ -45,7 +45,7 @@ from tacit.mechanisms.simulation import marked
 from tacit.mechanisms.values import counts_of, vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, level_of, parameter, plain, whole
+from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, level_of, parameter, native_number, whole
 from tacit.privacy.units import Relation
 
 BINS_MAX: Final = 1024
@@ -84,11 +84,11 @@ class ApproximateBounds(Mechanism):
             raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)
         if exact("base", self.base) <= 1:
             raise OutOfRange("the base of the bins is above 1", name="base", value=self.base)
-        object.__setattr__(self, "scale", plain(parameter("scale", self.scale)))
+        object.__setattr__(self, "scale", native_number(parameter("scale", self.scale)))
         success = inside_unit_interval("success", self.success)
         if not LEVEL_MAX >= float(success) >= 1 - LEVEL_MAX:
             raise OutOfRange("success must lie between 2^-40 and 1 - 2^-40", name="success", value=self.success)
-        object.__setattr__(self, "success", plain(success))
+        object.__setattr__(self, "success", native_number(success))
 
     @property
     def noise(self) -> Laplace:

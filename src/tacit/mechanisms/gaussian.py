@@ -35,7 +35,7 @@ from tacit.mechanisms.values import sensitivity_of
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, failure, parameter, plain, rounded_down
+from tacit.privacy.numbers import Real, exact, failure_probability, parameter, native_number, rounded_down
 
 SMOOTHING_VARIANCE: Final = 16
 """r^2 of the module's docstring, in steps."""
@@ -70,7 +70,7 @@ class Gaussian(Additive):
         object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         if self.grid is not None:
-            object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
+            object.__setattr__(self, "grid", native_number(Grid(exact("grid", self.grid)).step))
         object.__setattr__(self, "sigma", self._given_sigma())
 
     def _given_sigma(self) -> Real:
@@ -82,15 +82,15 @@ class Gaussian(Additive):
         if sum(ways) > 1 or (self.epsilon is None) != (self.delta is None) or not (any(ways) or self.sigma is not None):
             raise InvalidInput("Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them")
         if not any(ways):
-            return plain(parameter("sigma", self.sigma))
+            return native_number(parameter("sigma", self.sigma))
         if self.rho is None:
-            epsilon, delta = parameter("epsilon", self.epsilon), failure("delta", self.delta)
-            object.__setattr__(self, "epsilon", plain(epsilon))
-            object.__setattr__(self, "delta", plain(delta))
+            epsilon, delta = parameter("epsilon", self.epsilon), failure_probability("delta", self.delta)
+            object.__setattr__(self, "epsilon", native_number(epsilon))
+            object.__setattr__(self, "delta", native_number(delta))
             needed = sigma_for(epsilon, delta)
         else:
             rho = parameter("rho", self.rho)
-            object.__setattr__(self, "rho", plain(rho))
+            object.__setattr__(self, "rho", native_number(rho))
             needed = sigma_for_rho(rho)
         if self.sigma is not None and exact("sigma", self.sigma) != Fraction(needed):
             raise InvalidInput(

@@ -20,7 +20,7 @@ from tacit.mechanisms.values import sensitivity_of
 from tacit.privacy import events
 from tacit.privacy.errors import WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, parameter, plain, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, parameter, native_number, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Laplace(Additive):
         Additive.__post_init__(self)
         object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
         if self.grid is not None:
-            object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
+            object.__setattr__(self, "grid", native_number(Grid(exact("grid", self.grid)).step))
 
     @property
     def scale(self) -> Fraction:

@@ -35,7 +35,7 @@ from tacit.mechanisms.values import counts_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, failure, level_of, parameter, plain, rounded_up, whole
+from tacit.privacy.numbers import Real, failure_probability, level_of, parameter, native_number, rounded_up, whole
 from tacit.privacy.units import Relation
 
 REACH_MAX: Final = 2**60
@@ -50,15 +50,15 @@ class KeySelection(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", plain(failure("delta", self.delta)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", native_number(failure_probability("delta", self.delta)))
         _ = self.reach
 
     @property
     def event(self) -> Event:
         one_count = events.Approximate(
             epsilon=rounded_up(parameter("epsilon", self.epsilon)),
-            delta=rounded_up(failure("delta", self.delta)),
+            delta=rounded_up(failure_probability("delta", self.delta)),
             under=self.relation,
         )
         return events.Repeated(one_count, 2) if self.relation is Relation.REPLACE_ONE else one_count

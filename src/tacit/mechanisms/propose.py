@@ -31,7 +31,7 @@ from tacit.mechanisms.values import refuse_columns, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, failure, level_of, not_negative, parameter, plain, rounded_up
+from tacit.privacy.numbers import Real, exact, failure_probability, level_of, not_negative, parameter, native_number, rounded_up
 from tacit.privacy.units import Relation
 
 _EXPONENT_MAX: Final = 709.0
@@ -75,8 +75,8 @@ class StableMode(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", plain(failure("delta", self.delta)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", native_number(failure_probability("delta", self.delta)))
 
     @property
     def event(self) -> Event:
@@ -125,8 +125,8 @@ class InterquartileRange(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", plain(failure("delta", self.delta)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", native_number(failure_probability("delta", self.delta)))
         if float(exact("base", self.base)) <= 1:
             raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
         require_replace_one(self.relation)

@@ -40,7 +40,7 @@ from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, level_of, parameter, plain, rounded_up, whole
+from tacit.privacy.numbers import Real, inside_unit_interval, level_of, parameter, native_number, rounded_up, whole
 from tacit.privacy.units import Relation
 
 CELLS_MAX: Final = 4096
@@ -134,7 +134,7 @@ class RandomizedResponse(Mechanism):
         if (self.epsilon is None) == (self.truth is None):
             raise InvalidInput("randomized response is given by epsilon or by truth: exactly one of them")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+            object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
             return
         truth = inside_unit_interval("truth", self.truth)
         if truth * self.categories <= 1:
@@ -143,7 +143,7 @@ class RandomizedResponse(Mechanism):
                 name="truth",
                 value=self.truth,
             )
-        object.__setattr__(self, "truth", plain(truth))
+        object.__setattr__(self, "truth", native_number(truth))
 
     @property
     def truth_probability(self) -> float:

@@ -51,7 +51,7 @@ from tacit.mechanisms.values import declared_numbers, only_integers, sensitivity
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import MAGNITUDE_MAX, Real, exact, level_of, parameter, plain, rounded_up, truth_value, whole
+from tacit.privacy.numbers import MAGNITUDE_MAX, Real, exact, level_of, parameter, native_number, rounded_up, truth_value, whole
 
 
 class Gaps:
@@ -86,8 +86,8 @@ class Selection(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", plain(parameter("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "sensitivity", native_number(parameter("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
         object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
         require_one_direction(self.monotonic, self.relation)
         if self.factor >= MAGNITUDE_MAX:
@@ -199,8 +199,8 @@ class TopK(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", plain(parameter("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "sensitivity", native_number(parameter("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
         object.__setattr__(self, "k", whole("k", self.k))
         _ = self._one
 

@@ -37,7 +37,7 @@ from tacit.mechanisms.values import records_of, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, level_of, not_negative, parameter, plain, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, level_of, not_negative, parameter, native_number, rounded_up, whole
 from tacit.privacy.units import Relation
 
 EPSILON_MIN: Final = Fraction(1e-6)
@@ -65,8 +65,8 @@ class SmoothSensitivity(Mechanism):
         epsilon = parameter("epsilon", self.epsilon)
         if epsilon < EPSILON_MIN:
             raise OutOfRange(f"smooth sensitivity takes an epsilon of at least {float(EPSILON_MIN):g}", name="epsilon")
-        object.__setattr__(self, "epsilon", plain(epsilon))
-        object.__setattr__(self, "grid", plain(Grid(exact("grid", self.grid)).step))
+        object.__setattr__(self, "epsilon", native_number(epsilon))
+        object.__setattr__(self, "grid", native_number(Grid(exact("grid", self.grid)).step))
 
     @property
     def beta(self) -> float:

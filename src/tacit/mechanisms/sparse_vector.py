@@ -35,7 +35,7 @@ from tacit.mechanisms.values import is_list, numbers_of, refuse_masked, sequence
 from tacit.privacy import events
 from tacit.privacy.errors import Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, level_of, parameter, plain, rounded_up, truth_value, whole
+from tacit.privacy.numbers import Real, exact, level_of, parameter, native_number, rounded_up, truth_value, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class SparseVector(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", plain(parameter("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", plain(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "threshold", plain(exact("threshold", self.threshold)))
+        object.__setattr__(self, "sensitivity", native_number(parameter("sensitivity", self.sensitivity)))
+        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
+        object.__setattr__(self, "threshold", native_number(exact("threshold", self.threshold)))
         object.__setattr__(self, "positives", whole("positives", self.positives))
         if self.positives > SCALE_MAX:
             raise TooLarge("at most 2^50 positive answers are paid for at once", name="positives", value=self.positives)

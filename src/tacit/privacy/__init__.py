@@ -1,6 +1,6 @@
-"""The vocabulary: units, relations, bounds, tables, events and errors, and nothing else.
+"""The vocabulary of the package: units, relations, bounds, tables, events and errors.
 
-Every other part speaks in these words; this part imports none of them.
+Every other package imports this one; it imports none of them.
 """
 
 from tacit.privacy import events

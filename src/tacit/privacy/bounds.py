@@ -1,7 +1,7 @@
-"""Public facts about a column, stated by its owner and never read off the data.
+"""Public facts about a column, stated by its owner: bounds of its values, or the list of its categories.
 
-Bounds say between which numbers values lie (what lies outside is clamped), categories say which values exist (others
-count as none of them). Both limit how far one unit can move an answer, so both are chosen without looking.
+Values outside of bounds are clamped to them; values outside of categories belong to none of them. Both limit how far
+one unit can move an answer, so they must be chosen without looking at the data.
 """
 
 from __future__ import annotations

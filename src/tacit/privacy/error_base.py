@@ -1,13 +1,7 @@
-"""Roots of the error tree in `privacy.errors`, and the types that errors carry.
-
-The roots of the tree of errors in `privacy.errors`, from which they are imported.
+"""Roots of the error tree, and the types that errors carry; `privacy.errors` draws the tree and re-exports them.
 
 Promise: every error carries one sentence that can be written as UTF-8, a stable code, and the exit code of a command
-that ends with it. Those about a caller's value carry its name and the value.
-
-Where in a query something stands, for the errors that point there.
-
-What a cost looks like to whoever shows it: the kernel's errors know no accountant.
+that ends with it. Errors about a caller's value carry its name and the value.
 """
 
 from __future__ import annotations
@@ -16,13 +10,13 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 
 class TacitError(Exception):
-    """The root of every error that tacit raises on purpose."""
+    """The base class of every error that tacit raises on purpose."""
 
     code: ClassVar[str] = "T000"
     exit_code: ClassVar[int] = 4
 
     def __init__(self, message: str) -> None:
-        shown = message.encode("utf-8", "backslashreplace").decode()  # what it quotes may be no text that can be sent
+        shown = message.encode("utf-8", "backslashreplace").decode()  # a quoted value may hold lone surrogates
         super().__init__(shown)
         self.message: Final = shown
 
@@ -40,19 +34,19 @@ class InvalidInput(TacitError):
 
 
 class Place(NamedTuple):
-    """A place in a query: line and column, both counted from 1."""
+    """A position in a query: line and column, both counted from 1."""
 
     line: int
     column: int
 
 
-def placed(message: str, place: Place | None) -> str:
-    """Return a message with its place before it, if it has one."""
+def at_place(message: str, place: Place | None) -> str:
+    """Return a message prefixed with its place in the query, if it has one."""
     return message if place is None else f"at {place.line}:{place.column}: {message}"
 
 
 class CostLike(Protocol):
-    """What an error about budgets shows; `tacit.accounting.conversions.Cost` is one."""
+    """What errors about budgets show of a cost; `tacit.accounting.conversions.Cost` implements it."""
 
     @property
     def epsilon(self) -> float:
@@ -60,7 +54,7 @@ class CostLike(Protocol):
 
     @property
     def delta(self) -> float:
-        """The delta that goes with epsilon."""
+        """The delta at which `epsilon` holds."""
 
     @property
     def rho(self) -> float:

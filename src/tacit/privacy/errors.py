@@ -1,4 +1,4 @@
-"""What can go wrong, as a tree.
+"""The tree of errors.
 
 TacitError                      exit code 4
 ├── InvalidInput        T100    the caller's value cannot be used (exit code 2)
@@ -8,78 +8,78 @@ TacitError                      exit code 4
 │   ├── WrongType       T104    neither a number nor an array of numbers, or of the wrong shape
 │   ├── EmptyInput      T105    nothing to choose from or to compute on
 │   ├── TooLarge        T106    the value does not fit on the public grid, or passes a stated limit
-│   ├── UnknownEvent    T110    an event's kind or version is not known here
+│   ├── UnknownEvent    T110    an event's kind or version is not known to this version of tacit
 │   ├── MixedRelations  T111    events under different neighbouring relations in one composition
-│   ├── NotationError   T112    an event's notation cannot be read, from a stated place on
-│   ├── UnknownName     T120    the ledger knows nothing by this name
-│   ├── NameTaken       T121    the name stands for something else already
-│   ├── KeyReused       T122    an idempotency key stands for another request already
+│   ├── NotationError   T112    an event's notation has a syntax error at a stated position
+│   ├── UnknownName     T120    the ledger has no entry of this name
+│   ├── NameTaken       T121    the name is taken
+│   ├── KeyReused       T122    an idempotency key was used for another request
 │   ├── AlreadySettled  T123    a permit or a request was settled before
 │   ├── NotSQL          T130    the text is not one SELECT statement, or too large to be read
 │   ├── NotInCatalog    T131    the catalog has no such table or column, or several
-│   ├── WrongKind       T132    a function gets a kind of value that it is not defined for
+│   ├── WrongKind       T132    a function is not defined for values of this kind
 │   ├── CatalogInvalid  T133    the catalog's file cannot be used as it stands
-│   └── CatalogChanged  T134    a table was registered anew since the question was planned
+│   └── CatalogChanged  T134    a table was registered again or removed since the query was planned
 ├── QueryRefused        T200    the question cannot be answered privately as asked (exit code 3)
-│   ├── Exhausted       T201    an interactive mechanism has given all the answers it paid for
+│   ├── Exhausted       T201    an interactive mechanism has given all the answers that were paid for
 │   ├── NotAllowed      T202    a part of SQL for which no private meaning is defined
 │   ├── ShowsUnits      T203    the answer would be about single units
-│   ├── NotBounded      T204    nothing public limits how far one unit can move the answer
+│   ├── NotBounded      T204    no public bound limits how far one unit can move the answer
 │   ├── MixesUnits      T205    a row of a subquery, join or window would depend on several units
 │   ├── NeedsDelta      T206    keys that are not public need a delta, and the budget has none
 │   ├── TooWide         T207    the question is too wide: groups, joined rows, lengths of texts or steps beyond a limit
 │   └── TooCheap        T208    the release costs less than the smallest epsilon that the budget admits
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
-│   └── NotPriced       T301    no account of the budget can price the event, whatever is left
+│   └── NotPriced       T301    the budget's filter cannot price the event, whatever is left
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
-│   ├── NotKnown        T401    nobody is known by the token, the password or the cookie that came along
-│   ├── Throttled       T402    too many attempts to log in failed; the next one is looked at later
-│   ├── Forged          T403    a browser's request does not prove that the server's own page made it
-│   └── UnsafeBind      T404    a server would be open to others without protection, and that was not said twice
+│   ├── NotKnown        T401    the token, password or cookie is not valid
+│   ├── Throttled       T402    too many logins failed; further attempts are accepted later
+│   ├── Forged          T403    a browser's request does not prove that a page of the server itself made it
+│   └── UnsafeBind      T404    a server would be open to others without protection, which must be confirmed twice
 ├── StorageFailed       T520    a database of tacit's own cannot be used: the ledger's, or the server's (exit code 4)
 │   ├── StorageCorrupt  T521    the database is damaged, or the file is something else
 │   │   └── LedgerCorrupt T500  the journal does not verify; nothing is admitted
 │   │       ├── NotALedger T501 the file is something else, or too damaged to be read
 │   │       └── LedgerRolledBack T502 the ledger is missing, or ends before the head that was noted beside it
 │   └── StorageUnavailable T522 the database cannot be read or written now; nothing recorded is lost
-│       ├── StorageFull     T523    no space is left where the database lies
-│       ├── StorageReadOnly T524    the place where the database lies cannot be written
+│       ├── StorageFull     T523    no disk space is left for the database
+│       ├── StorageReadOnly T524    the database is in a location that cannot be written
 │       ├── StorageBusy     T525    others held the write lock for longer than the time limit
 │       ├── StorageTooNew   T526    the database was written by a newer tacit
 │       └── LedgerUnavailable T510  the ledger cannot be read or written now; nothing recorded is lost
-│           ├── LedgerFull      T511    no space is left where the ledger lies; also a StorageFull
-│           ├── LedgerReadOnly  T512    the place where the ledger lies cannot be written; also a StorageReadOnly
+│           ├── LedgerFull      T511    no disk space is left for the ledger; also a StorageFull
+│           ├── LedgerReadOnly  T512    the ledger is in a location that cannot be written; also a StorageReadOnly
 │           ├── LedgerBusy      T513    others held the write lock for too long; also a StorageBusy
 │           ├── LedgerTooNew    T514    the ledger was written by a newer tacit; also a StorageTooNew
-│           └── LedgerMoved     T515    the ledger goes on somewhere else; here it can only be read
-├── Unavailable         T600    a part that the request needs is not installed here (exit code 4)
+│           └── LedgerMoved     T515    the ledger was moved to another place; here it can only be read
+├── Unavailable         T600    an optional library that the request needs is not installed (exit code 4)
 ├── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
 │   ├── TimedOut        T611    the question took longer than its time limit
 │   ├── Cancelled       T612    the question was cancelled while it ran
 │   ├── SourceMissing   T613    the rows of a table cannot be found or read
 │   ├── NoConnection    T614    a database cannot be reached, or the connection was lost
 │   └── NoAccess        T615    a database does not let the account read a table
-├── ServerLimit         T700    a server takes no more of this now (exit code 4)
+├── ServerLimit         T700    a limit of the server is reached (exit code 4)
 │   ├── BodyTooLarge    T701    the body of a request is larger than the limit
-│   ├── TooManyAtOnce   T702    this actor has as many questions under way as one may have
-│   ├── QueueFull       T703    more questions wait than the server lets wait
+│   ├── TooManyAtOnce   T702    this person has as many queries running as one may have
+│   ├── QueueFull       T703    too many queries are waiting at the server
 │   ├── SlowRequest     T704    a request took longer to arrive than the limit
-│   ├── AnswersFull     T713    stored answers take as much space as they may, of one person or of all
+│   ├── AnswersFull     T713    the space for stored answers is used up, for one person or in total
 │   ├── HeadersTooLarge T714    the target and headers of a request are larger, or more, than the limit
 │   └── WrongHost       T715    a request names a host that is not the server's
 └── ServerUnreachable   T710    no server answers at an address (exit code 4)
-    ├── NotATacitServer T711    what answers at an address is something else
-    └── ServerFailed    T712    the server failed in a way that it does not know itself
+    ├── NotATacitServer T711    what answers at the address is not a tacit server
+    └── ServerFailed    T712    the server failed with an internal error
 
 Codes are stable: a retired code stays reserved and is never given to another error. Every error says in one
-sentence what would make the request work, and carries what it is about as attributes.
+sentence what would make the request work, and carries the objects it is about as attributes.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tacit.privacy.error_base import CostLike, placed
+from tacit.privacy.error_base import CostLike, at_place
 from tacit.privacy.error_base import InvalidInput as InvalidInput
 from tacit.privacy.error_base import Place as Place
 from tacit.privacy.error_base import TacitError as TacitError
@@ -138,7 +138,7 @@ class TooLarge(InvalidInput):
 
 
 class UnknownEvent(InvalidInput):
-    """An event's kind or version is not known here, so its cost is not guessed."""
+    """An event's kind or version is not known to this version of tacit; its cost is never guessed."""
 
     code = "T110"
 
@@ -150,7 +150,7 @@ class MixedRelations(InvalidInput):
 
 
 class NotationError(InvalidInput):
-    """An event's notation cannot be read; the position is where, counted from 0."""
+    """An event's notation has a syntax error at `position`, counted from 0."""
 
     code = "T112"
 
@@ -161,7 +161,7 @@ class NotationError(InvalidInput):
 
 
 class UnknownName(InvalidInput):
-    """The ledger knows no data set, analyst, epoch, permit or request by this name."""
+    """The ledger has no data set, analyst, epoch, permit or request of this name."""
 
     code = "T120"
 
@@ -179,7 +179,7 @@ class KeyReused(InvalidInput):
 
 
 class AlreadySettled(InvalidInput):
-    """A permit or a request was settled before."""
+    """A permit or a request is already settled."""
 
     code = "T123"
 
@@ -190,7 +190,7 @@ class NotSQL(InvalidInput):
     code = "T130"
 
     def __init__(self, message: str, *, place: Place | None = None) -> None:
-        super().__init__(placed(message, place), name="sql")
+        super().__init__(at_place(message, place), name="sql")
         self.place: Final = place
 
 
@@ -206,7 +206,7 @@ class WrongKind(InvalidInput):
     code = "T132"
 
     def __init__(self, message: str, *, place: Place | None = None) -> None:
-        super().__init__(placed(message, place), name="sql")
+        super().__init__(at_place(message, place), name="sql")
         self.place: Final = place
 
 
@@ -223,19 +223,19 @@ class CatalogChanged(InvalidInput):
 
 
 class QueryRefused(TacitError):
-    """The question cannot be answered privately as asked; `accepted` says what would be."""
+    """The question cannot be answered privately as asked; `accepted` says what could be."""
 
     code = "T200"
     exit_code = 3
 
     def __init__(self, message: str, *, accepted: str = "", place: Place | None = None) -> None:
-        super().__init__(placed(f"{message}; {accepted}" if accepted else message, place))
+        super().__init__(at_place(f"{message}; {accepted}" if accepted else message, place))
         self.accepted: Final = accepted
         self.place: Final = place
 
 
 class Exhausted(QueryRefused):
-    """An interactive mechanism has given all the answers that it paid for."""
+    """An interactive mechanism has given all the answers that were paid for."""
 
     code = "T201"
 
@@ -346,13 +346,13 @@ class UnsafeBind(NotPermitted):
 
 
 class Unavailable(TacitError):
-    """A part that the request needs is not installed here."""
+    """An optional library that the request needs is not installed."""
 
     code = "T600"
 
 
 class EngineFailed(TacitError):
-    """The engine could not run the question; the message never holds what the engine said of the data."""
+    """The engine could not run the question; the engine's own message, which may quote data, is never shown."""
 
     code = "T610"
 
@@ -388,7 +388,7 @@ class NoAccess(EngineFailed):
 
 
 class ServerLimit(TacitError):
-    """A server takes no more of this now; `retry_after_s` says when to try again, if that would help."""
+    """A limit of the server is reached; `retry_after_s` says when to try again, if that would help."""
 
     code = "T700"
 
@@ -434,13 +434,13 @@ class HeadersTooLarge(ServerLimit):
 
 
 class WrongHost(ServerLimit):
-    """A request names a host that is not the server's, as a page does that had its name rebound to this address."""
+    """A request names a host that is not the server's, as in a DNS rebinding attack."""
 
     code = "T715"
 
 
 class ServerUnreachable(TacitError):
-    """No server answers at an address; whether a question that was under way was charged, its key tells."""
+    """No server answers at the address; ask again with the same key to learn whether a running query was charged."""
 
     code = "T710"
 

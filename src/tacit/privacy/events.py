@@ -1,13 +1,13 @@
-"""What a mechanism did, as frozen records: the only thing that accountants read.
+"""Events: frozen records of what a mechanism did, the only thing that accountants read.
 
-The compatibility law: a kind is never removed and its meaning never changes; a new meaning is a new kind or a new
-version. A record of an unknown kind or version is refused, never guessed. Written form: one JSON object with `kind`,
+Compatibility: a kind is never removed and its meaning never changes; a new meaning is a new kind or a new version. A
+record of an unknown kind or version is refused, never guessed. An event is stored as one JSON object with `kind`,
 `version` and the parameters by name; nothing in it names code to be loaded.
 
-Every event speaks of one neighbouring relation. Simple events carry it; compound events take it from their parts and
-refuse parts that differ. Parameters are floats, already rounded by whoever made the event towards claiming less.
+Every event holds for one neighbouring relation. Simple events carry it; compound events take it from their parts and
+refuse parts that differ. Parameters are floats that the maker of the event has rounded towards claiming less.
 
-Not here: what an event costs (accounting) and whether it is admitted (ledger).
+What an event costs is left to accounting, and whether it is admitted to the ledger.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EVENT_BYTES_MAX: Final = 64 * 2**20
 Check: TypeAlias = Callable[[str, object], Fraction | int | bool]
 
 
-def _keeping(**checks: Check) -> Mapping[str, Check]:
+def _checks(**checks: Check) -> Mapping[str, Check]:
     return MappingProxyType(checks)
 
 
@@ -66,8 +66,8 @@ class Event(ABC):
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    checks: ClassVar[Mapping[str, Check]] = _keeping()
-    """What each parameter must keep; what a check returns is kept, rationals as floats."""
+    checks: ClassVar[Mapping[str, Check]] = _checks()
+    """The check of each parameter; the value that it returns is stored, rationals as floats."""
 
     def __post_init__(self) -> None:
         for name, check in self.checks.items():
@@ -80,11 +80,11 @@ class Event(ABC):
         """Which data sets are neighbours for this event."""
 
     def to_json(self) -> str:
-        """Return the written form: tagged, versioned, keys sorted."""
+        """Return the event as JSON with its kind and version, keys sorted."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the written form as plain objects."""
+        """Return the content of the JSON form as plain objects."""
         written: dict[str, Any] = {"kind": self.kind, "version": self.version}
         for name, value in _parameters(self).items():
             if isinstance(value, Event):
@@ -113,19 +113,19 @@ class SimpleEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Pure(SimpleEvent):
-    """Anything that is epsilon-differentially private, of which no more is known."""
+    """Any epsilon-differentially private mechanism of which no more is known."""
 
     kind = "pure"
-    checks = _keeping(epsilon=not_negative)
+    checks = _checks(epsilon=not_negative)
     epsilon: float
 
 
 @dataclass(frozen=True, slots=True)
 class Approximate(SimpleEvent):
-    """Anything that is (epsilon, delta)-differentially private, of which no more is known."""
+    """Any (epsilon, delta)-differentially private mechanism of which no more is known."""
 
     kind = "approximate"
-    checks = _keeping(epsilon=not_negative, delta=_below_one)
+    checks = _checks(epsilon=not_negative, delta=_below_one)
     epsilon: float
     delta: float
 
@@ -146,7 +146,7 @@ class DiscreteLaplace(SimpleEvent):
     """
 
     kind = "discrete-laplace"
-    checks = _keeping(epsilon=not_negative, steps=whole)
+    checks = _checks(epsilon=not_negative, steps=whole)
     epsilon: float
     steps: int = 1
 
@@ -156,7 +156,7 @@ class Gaussian(SimpleEvent):
     """Gaussian noise: `sigma` is its standard deviation over the L2 sensitivity."""
 
     kind = "gaussian"
-    checks = _keeping(sigma=positive)
+    checks = _checks(sigma=positive)
     sigma: float
 
 
@@ -168,7 +168,7 @@ class DiscreteGaussian(SimpleEvent):
     """
 
     kind = "discrete-gaussian"
-    checks = _keeping(sigma=positive, sensitivity=positive, scalar=truth_value)
+    checks = _checks(sigma=positive, sensitivity=positive, scalar=truth_value)
     sigma: float
     sensitivity: float = 1.0
     scalar: bool = False
@@ -176,7 +176,7 @@ class DiscreteGaussian(SimpleEvent):
 
 @dataclass(frozen=True, slots=True)
 class Exponential(Pure):
-    """The exponential mechanism, or anything else whose log-ratios all lie in one interval of length epsilon."""
+    """The exponential mechanism, or any other whose log-ratios all lie in one interval of length epsilon."""
 
     kind = "exponential"
 
@@ -186,17 +186,17 @@ class RandomizedResponse(SimpleEvent):
     """Randomized response over `categories` answers, the truth e^epsilon times as likely as each other answer."""
 
     kind = "randomized-response"
-    checks = _keeping(epsilon=not_negative, categories=partial(whole, at_least=2))
+    checks = _checks(epsilon=not_negative, categories=partial(whole, at_least=2))
     epsilon: float
     categories: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ZeroConcentrated(SimpleEvent):
-    """Anything that is rho-zero-concentrated differentially private."""
+    """Any rho-zero-concentrated differentially private mechanism."""
 
     kind = "zero-concentrated"
-    checks = _keeping(rho=not_negative)
+    checks = _checks(rho=not_negative)
     rho: float
 
 
@@ -204,11 +204,11 @@ class ZeroConcentrated(SimpleEvent):
 class Shuffled(SimpleEvent):
     """`count` reports of an epsilon-locally private randomizer, seen only after a uniform shuffle.
 
-    The number of reports is public, so the relation is replace-one unless it is said otherwise.
+    The number of reports is public, so the relation is replace-one by default.
     """
 
     kind = "shuffled"
-    checks = _keeping(epsilon=not_negative, count=whole)
+    checks = _checks(epsilon=not_negative, count=whole)
     epsilon: float
     count: int
     under: Relation = field(default=Relation.REPLACE_ONE, kw_only=True)
@@ -216,10 +216,10 @@ class Shuffled(SimpleEvent):
 
 @dataclass(frozen=True, slots=True)
 class NoisyMax(SimpleEvent):
-    """The index of the greatest count after Gaussian noise of deviation `sigma`, where one unit moves one vote."""
+    """The index of the greatest count after Gaussian noise of standard deviation `sigma`; one unit moves one vote."""
 
     kind = "noisy-max"
-    checks = _keeping(sigma=positive)
+    checks = _checks(sigma=positive)
     sigma: float
 
 
@@ -227,13 +227,13 @@ class NoisyMax(SimpleEvent):
 class TreeAggregation(SimpleEvent):
     """Every node of a binary tree over `leaves` leaves, of which each unit touches one, with Gaussian noise.
 
-    `sigma` is the deviation of one node's noise over the L2 sensitivity of one leaf: how far one unit moves it at most
-    when it is added to the leaf, removed from it or, under replace-one, exchanged within it. A replaced unit may also
-    leave one leaf for another.
+    `sigma` is the standard deviation of one node's noise over the L2 sensitivity of one leaf: how far one unit moves it
+    at most when it is added to the leaf, removed from it or, under replace-one, exchanged within it. A replaced unit
+    may also leave one leaf for another.
     """
 
     kind = "tree-aggregation"
-    checks = _keeping(sigma=positive, leaves=whole)
+    checks = _checks(sigma=positive, leaves=whole)
     sigma: float
     leaves: int
 
@@ -259,7 +259,7 @@ class CompoundEvent(Event):
             raise TooLarge(f"{self.kind} takes at most {EVENT_PARTS_MAX:,} events; use Repeated for equal ones")
         for part in self.parts:
             if not isinstance(part, Event):
-                raise WrongType(f"{self.kind} is made from events, not from {named_instead(part)}", name="event")
+                raise WrongType(f"{self.kind} is made from events, not from {describe_non_event(part)}", name="event")
         relations = {part.relation for part in self.parts}
         if len(relations) > 1:
             raise MixedRelations(
@@ -271,7 +271,7 @@ class CompoundEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class WrappedEvent(CompoundEvent):
-    """An event made from one other event, which every kind below calls `event`."""
+    """An event made from one other event, the field `event` of every subclass."""
 
     @property
     def parts(self) -> tuple[Event, ...]:
@@ -283,7 +283,7 @@ class Sampled(WrappedEvent):
     """`event` on a Poisson sample: every unit takes part independently with probability `rate`."""
 
     kind = "sampled"
-    checks = _keeping(rate=_rate)
+    checks = _checks(rate=_rate)
     rate: float
     event: Event
 
@@ -293,7 +293,7 @@ class SampledWithoutReplacement(WrappedEvent):
     """`event` on a uniform sample of exactly `size` of `population` units, whose number is public."""
 
     kind = "sampled-without-replacement"
-    checks = _keeping(size=whole, population=whole)
+    checks = _checks(size=whole, population=whole)
     size: int
     population: int
     event: Event
@@ -306,20 +306,20 @@ class SampledWithoutReplacement(WrappedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Repeated(WrappedEvent):
-    """`event`, `count` times over, each time with fresh randomness on the same data."""
+    """`event` run `count` times on the same data, each time with fresh randomness."""
 
     kind = "repeated"
-    checks = _keeping(count=whole)
+    checks = _checks(count=whole)
     event: Event
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped(WrappedEvent):
-    """`event` as it protects any `size` units together (group privacy)."""
+    """`event` as seen by any `size` units together (group privacy)."""
 
     kind = "grouped"
-    checks = _keeping(size=whole)
+    checks = _checks(size=whole)
     event: Event
     size: int
 
@@ -328,12 +328,12 @@ class Grouped(WrappedEvent):
 class Selected(WrappedEvent):
     """The best of a random number of runs of `event`, by a score that each run releases with its output.
 
-    The number of runs has the truncated negative binomial law of `shape` (1: geometric, 0: logarithmic) and stopping
-    parameter `stop` (Papernot and Steinke 2022).
+    The number of runs has the truncated negative binomial distribution of `shape` (1: geometric, 0: logarithmic) and
+    stopping parameter `stop` (Papernot and Steinke 2022).
     """
 
     kind = "selected"
-    checks = _keeping(shape=not_negative, stop=inside_unit_interval)
+    checks = _checks(shape=not_negative, stop=inside_unit_interval)
     event: Event
     shape: float
     stop: float
@@ -383,7 +383,7 @@ KINDS: Final[Mapping[str, type[Event]]] = {
 
 
 def from_json(text: str | bytes) -> Event:
-    """Read an event's written form; whatever is not exactly a known kind and version is refused."""
+    """Return an event from its JSON form; raise unless kind, version and parameters are exactly as known."""
     if len(text) > EVENT_BYTES_MAX:
         raise TooLarge(f"a written event takes at most {EVENT_BYTES_MAX:,} bytes, not {len(text):,}")
     try:
@@ -394,7 +394,7 @@ def from_json(text: str | bytes) -> Event:
 
 
 def from_dict(record: object, *, depth: int = 1) -> Event:
-    """Read an event from plain objects, as `from_json` does."""
+    """Return an event from the content of its JSON form, as `from_json` does."""
     if depth > EVENT_DEPTH_MAX:
         raise TooLarge(f"events can be nested {EVENT_DEPTH_MAX} deep at most", name="event")
     if not isinstance(record, dict):
@@ -412,11 +412,11 @@ def from_dict(record: object, *, depth: int = 1) -> Event:
     return _build(kind, written, depth)
 
 
-def exact_event(event: Event) -> Event:
-    """Return an event of a known kind with plain numbers in it, as its written form has it.
+def canonical_event(event: Event) -> Event:
+    """Return the event as its JSON form describes it: of a known class, with plain numbers.
 
-    Where somebody's own subclass says something else of itself, such as another relation or that it equals another
-    event, this is what counts; a kind of its own is refused.
+    A caller's subclass could override anything, such as its relation or equality; it is replaced by the known class,
+    and refused if its kind is unknown.
     """
     if _is_exact(event):
         return event
@@ -433,7 +433,7 @@ _FIELDS: Final = {id(kind): tuple(field_.name for field_ in fields(kind)) for ki
 
 
 def _is_exact(value: object) -> bool:
-    """Whether an event, or a parameter of one, is of the very type that is known here, and all of its parts are."""
+    """Return whether an event or a parameter, with all of its parts, is of a known type and not of a subclass."""
     if type(value) in (float, int, bool, Relation):
         return True
     if type(value) is tuple:
@@ -466,8 +466,8 @@ def _written_name(field_name: str) -> str:
     return "relation" if field_name == "under" else field_name
 
 
-def named_instead(value: object) -> str:
-    """Return what stands in the place of an event, and where the event is to be had: mechanisms have theirs."""
+def describe_non_event(value: object) -> str:
+    """Return the type of a value that is not an event for an error message, with a hint if it has an event."""
     name = type(value).__name__
     return f"{name}; pass its .event" if hasattr(type(value), "event") else name
 

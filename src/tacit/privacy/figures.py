@@ -1,8 +1,7 @@
-"""Numbers for people to read: a few digits, rounded towards claiming less.
+"""Numbers formatted for people: a few digits, rounded towards claiming less.
 
-What may be promised is rounded up and what is certain to be lost is rounded down, so a figure is as true as the number
-it stands for. A figure means the double that is nearest to it, as everywhere else: read back, `at_most(x)` is not below
-`x`, `at_least(x)` is not above it, and `exactly(x)` is `x`.
+Upper bounds are rounded up and lower bounds down, so a figure is as true as the number it stands for. Parsed as a
+double, `at_most(x)` is not below `x`, `at_least(x)` is not above it, and `exactly(x)` is `x`.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ _PLAIN_FROM, _PLAIN_BELOW = -4, 7
 
 
 def at_most(number: float, digits: int = DIGITS) -> str:
-    """Return a figure of so many significant digits that is not below `number`."""
-    return _rounded(number, digits, ROUND_CEILING)
+    """Return `number` rounded up to `digits` significant digits."""
+    return _round(number, digits, ROUND_CEILING)
 
 
 def at_least(number: float, digits: int = DIGITS) -> str:
-    """Return a figure of so many significant digits that is not above `number`."""
-    return _rounded(number, digits, ROUND_FLOOR)
+    """Return `number` rounded down to `digits` significant digits."""
+    return _round(number, digits, ROUND_FLOOR)
 
 
 def exactly(number: float) -> str:
-    """Return the fewest digits that name the number."""
-    return _shown(Decimal(repr(number))) if math.isfinite(number) else _not_finite(number)
+    """Return the fewest digits that identify the double."""
+    return _format(Decimal(repr(number))) if math.isfinite(number) else _not_finite(number)
 
 
-def _rounded(number: float, digits: int, rounding: str) -> str:
+def _round(number: float, digits: int, rounding: str) -> str:
     if not math.isfinite(number):
         return _not_finite(number)
-    return _shown(Context(prec=digits, rounding=rounding).plus(Decimal(repr(number))))
+    return _format(Context(prec=digits, rounding=rounding).plus(Decimal(repr(number))))
 
 
-def _shown(number: Decimal) -> str:
+def _format(number: Decimal) -> str:
     digits = number.normalize(Context(prec=len(number.as_tuple().digits)))
     if digits == 0:
         return "0"

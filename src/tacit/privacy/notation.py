@@ -1,6 +1,4 @@
-"""Events as text: `1000 x sampled(0.01, gaussian(1)) + laplace(0.1)`.
-
-How each kind of event is written: its name, its parameters and their defaults, read off its dataclass.
+"""A text notation of events: `1000 x sampled(0.01, gaussian(1)) + laplace(0.1)`.
 
     plan        = repeated { "+" repeated }              several events on the same data
     repeated    = { whole number "x" } event             the event that often, with fresh randomness
@@ -8,13 +6,13 @@ How each kind of event is written: its name, its parameters and their defaults, 
     argument    = [ parameter "=" ] ( number | "?" | "true" | "false" | plan )
     number      = decimal [ "/" decimal ]                sampled(256/60000, …)
 
-Names, parameters, their order and their defaults are those of the dataclasses in `events.KINDS`, with underscores, so a
-new kind can be written at once. A number means the double that is nearest to it, as in Python; whole numbers are exact.
+Names, parameters, their order and their defaults are read off the dataclasses in `events.KINDS`, with underscores, so a
+new kind needs no parser. A number means the double that is nearest to it, as in Python; whole numbers are exact.
 
-Promise: `parse(write(event), relation=event.relation) == event`. A text is an event or refused at a position; length,
-depth and numbers have limits. The relation is no part of the text: it is stated once for all of it, or each kind has
-its usual one; mixed ones are refused.
-Not here: the written form that is kept (`events.from_json`), which has versions.
+Promise: `parse(write(event), relation=event.relation) == event`. A text is an event, or is refused at a position;
+length, depth and numbers have limits. The relation is not part of the text: it is given once for all of it, or every
+kind has its default; mixed relations are refused.
+The stored form of events is JSON, which has versions (`events.from_json`).
 """
 
 from __future__ import annotations
@@ -22,102 +20,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
 from fractions import Fraction
+from functools import cache
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from tacit.privacy.errors import InvalidInput, NotationError, TooLarge
 from tacit.privacy.events import EVENT_DEPTH_MAX, KINDS, Composed, Event, Repeated
 from tacit.privacy.figures import exactly
+from tacit.privacy.near_names import did_you_mean
 from tacit.privacy.units import Relation
 
+__all__ = ["NOTATION_LENGTH_MAX", "parse", "signatures", "write"]
 
-class Parameter(NamedTuple):
-    """One parameter of a kind of event; the default is MISSING where there is none."""
-
-    name: str
-    type: Any
-    default: Any
-
-    @property
-    def is_required(self) -> bool:
-        """Whether an event cannot be made without it."""
-        return self.default is MISSING
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it takes all the events that are left, as the parts of a composition."""
-        return bool(self.type == tuple[Event, ...])
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How one kind of event is written."""
-
-    kind: type[Event]
-    parameters: tuple[Parameter, ...]
-    relation_name: str | None
-    """The parameter that states the relation, which the notation leaves out; compound events have none."""
-
-    @property
-    def name(self) -> str:
-        """The kind's name, with underscores."""
-        return name_of(self.kind)
-
-    @property
-    def signature(self) -> str:
-        """The name with all parameters, for people."""
-        return f"{self.name}({', '.join(map(_in_signature, self.parameters))})"
-
-    @property
-    def meaning(self) -> str:
-        """The first line of what the kind's docstring says."""
-        return (self.kind.__doc__ or "").partition("\n")[0]
-
-    def make(self, arguments: dict[str, Any], relation: Relation | None) -> Event:
-        """Make an event from its parameters by name, under its usual relation unless one is stated."""
-        stated = {self.relation_name: relation} if self.relation_name and relation else {}
-        return self.kind(**arguments, **stated)
-
-
-_FORMS: Final[dict[type[Event], Form]] = {}
-
-
-def form_of(kind: type[Event]) -> Form:
-    """Return how a kind of event is written."""
-    if kind not in _FORMS:
-        types = get_type_hints(kind)
-        parameters = [Parameter(field.name, types[field.name], field.default) for field in fields(kind)]
-        _FORMS[kind] = Form(
-            kind,
-            tuple(parameter for parameter in parameters if parameter.type is not Relation),
-            next((parameter.name for parameter in parameters if parameter.type is Relation), None),
-        )
-    return _FORMS[kind]
-
-
-def all_forms() -> Iterator[Form]:
-    """Yield how every kind of event is written."""
-    return map(form_of, KINDS.values())
-
-
-def name_of(kind: type[Event]) -> str:
-    """Return the name of a kind as the notation has it."""
-    return kind.kind.replace("-", "_")
-
-
-def plain_text(value: float | bool) -> str:
-    """Write a number or a truth value so that it is read back unchanged."""
-    return exactly(value) if isinstance(value, float) else str(value).lower()
-
-
-def _in_signature(parameter: Parameter) -> str:
-    if parameter.is_list:
-        return "event, …"
-    return parameter.name if parameter.is_required else f"{parameter.name}={plain_text(parameter.default)}"
-
-
-TEXT_LENGTH_MAX: Final = 1_000_000
+NOTATION_LENGTH_MAX: Final = 1_000_000
 NUMBER_LENGTH_MAX: Final = 400
 EXPONENT_MAX: Final = 400
 EXCERPT_LENGTH: Final = 24
@@ -133,9 +48,123 @@ _TOKEN: Final = re.compile(
     re.ASCII | re.DOTALL,
 )
 _FLAT: Final = re.compile(r"[A-Za-z_]+\([^()]*\)", re.ASCII)
-"""An event whose arguments hold no other: one that is written again in the same text is the same event."""
+"""An event without events as arguments; it is parsed once for all its occurrences in a text."""
 
 _TRUTHS: Final = {"true": True, "false": False}
+
+
+def parse(text: str, *, relation: Relation | None = None, placeholder: float | None = None) -> Event:
+    """Return the event of a text, under `relation`, or each kind under its default relation.
+
+    A `?` stands for the number `placeholder`; without a placeholder it is refused, and with one it is required.
+    """
+    if len(text) > NOTATION_LENGTH_MAX:
+        raise TooLarge(f"an event takes at most {NOTATION_LENGTH_MAX:,} characters, not {len(text):,}", name="event")
+    return Parser(text, relation, placeholder).read()
+
+
+def write(event: Event) -> str:
+    """Return the notation of an event, without its relation."""
+    match event:
+        case Composed(events=several) if len(several) > 1:
+            return " + ".join(map(_operand, several))
+        case Repeated(event=inner, count=count):
+            return f"{count} x {_operand(inner)}"
+        case _:
+            return f"{syntax_of(type(event)).name}({', '.join(_arguments(event))})"
+
+
+def signatures() -> list[tuple[str, str]]:
+    """Return the signature of each kind of event, with parameters and defaults, and its meaning."""
+    return [(syntax.signature, syntax.meaning) for syntax in map(syntax_of, KINDS.values())]
+
+
+def _operand(event: Event) -> str:
+    written = write(event)
+    return f"({written})" if isinstance(event, Composed) and len(event.events) > 1 else written
+
+
+def _arguments(event: Event) -> Iterator[str]:
+    """Yield the arguments of an event: required ones by position, others by name unless they have their default."""
+    for parameter in syntax_of(type(event)).parameters:
+        value = getattr(event, parameter.name)
+        if parameter.is_list:
+            yield from map(write, value)
+        elif parameter.is_required:
+            yield write(value) if isinstance(value, Event) else _literal(value)
+        elif value != parameter.default:
+            yield f"{parameter.name}={_literal(value)}"
+
+
+class Parameter(NamedTuple):
+    """One parameter of a kind of event; a required one has the default MISSING."""
+
+    name: str
+    type: Any
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the parameter has no default."""
+        return self.default is MISSING
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the parameter takes all remaining events, as in a composition."""
+        return bool(self.type == tuple[Event, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class EventSyntax:
+    """The name and the parameters of one kind of event."""
+
+    kind: type[Event]
+    parameters: tuple[Parameter, ...]
+    relation_name: str | None
+    """The parameter for the relation, which the notation leaves out; compound events have none."""
+
+    @property
+    def name(self) -> str:
+        """The kind's name, with underscores."""
+        return self.kind.kind.replace("-", "_")
+
+    @property
+    def signature(self) -> str:
+        """The name with all parameters and their defaults."""
+        return f"{self.name}({', '.join(map(_in_signature, self.parameters))})"
+
+    @property
+    def meaning(self) -> str:
+        """The first line of the kind's docstring."""
+        return (self.kind.__doc__ or "").partition("\n")[0]
+
+    def make(self, arguments: dict[str, Any], relation: Relation | None) -> Event:
+        """Return an event from its parameters by name, under the kind's default relation unless one is given."""
+        stated = {self.relation_name: relation} if self.relation_name and relation else {}
+        return self.kind(**arguments, **stated)
+
+
+@cache
+def syntax_of(kind: type[Event]) -> EventSyntax:
+    """Return the syntax of a kind of event, read off its dataclass."""
+    types = get_type_hints(kind)
+    parameters = [Parameter(field.name, types[field.name], field.default) for field in fields(kind)]
+    return EventSyntax(
+        kind,
+        tuple(parameter for parameter in parameters if parameter.type is not Relation),
+        next((parameter.name for parameter in parameters if parameter.type is Relation), None),
+    )
+
+
+def _literal(value: float | bool) -> str:
+    """Return a number or a boolean in the notation, with all its digits."""
+    return exactly(value) if isinstance(value, float) else str(value).lower()
+
+
+def _in_signature(parameter: Parameter) -> str:
+    if parameter.is_list:
+        return "event, …"
+    return parameter.name if parameter.is_required else f"{parameter.name}={_literal(parameter.default)}"
 
 
 class _Token(NamedTuple):
@@ -151,153 +180,155 @@ class _Argument(NamedTuple):
 
 
 class Parser:
-    """Recursive descent over one text; every refusal names the column where it stopped."""
+    """A recursive-descent parser of one text; every error names the column where it stopped."""
 
-    def __init__(self, text: str, relation: Relation | None, hole: float | None) -> None:
-        self._text, self._relation, self._hole = text, relation, hole
-        self._hole_used = False
+    def __init__(self, text: str, relation: Relation | None, placeholder: float | None) -> None:
+        self._text, self._relation, self._placeholder = text, relation, placeholder
+        self._placeholder_used = False
         self._depth = 0
-        self._known: dict[str, Event] = {}
-        self._token = self._token_from(0)
+        self._parsed: dict[str, Event] = {}
+        self._token = self._token_at(0)
 
     def read(self) -> Event:
-        """Read the whole text as one plan."""
-        event = self._plan()
+        """Return the event of the whole text."""
+        event = self._parse_plan()
         if self._token.kind != "end":
-            raise self._unexpected("+ and another event, or the end")
-        if self._hole is not None and not self._hole_used:
-            raise self._refusal("nothing is sought; write ? in the place of a number", self._token.position)
+            raise self._expected("+ and another event, or the end")
+        if self._placeholder is not None and not self._placeholder_used:
+            raise self._error("there is no ?; write it in place of the number that is sought", self._token.position)
         return event
 
-    def _plan(self) -> Event:
+    def _parse_plan(self) -> Event:
         start = self._token.position
-        several = [self._repeated()]
-        while self._took("+"):
-            several.append(self._repeated())
+        several = [self._parse_repeated()]
+        while self._accept("+"):
+            several.append(self._parse_repeated())
         if len(several) == 1:
             return several[0]
-        return self._made(form_of(Composed), {"events": _Argument(several, start, by_name=False)}, start)
+        return self._make_event(syntax_of(Composed), {"events": _Argument(several, start, by_name=False)}, start)
 
-    def _repeated(self) -> Event:
+    def _parse_repeated(self) -> Event:
         start = self._token.position
         if self._token.text == "?":
-            raise self._refusal(f"{ANY_NUMBER}, and a count is a whole one", start)
+            raise self._error(f"{ANY_NUMBER}, and a count is a whole number", start)
         if self._token.kind != "number":
-            return self._event()
-        count = _Argument(self._number(), start, by_name=False)
-        if not self._took("x"):
-            raise self._unexpected("x and an event after a number, as in 10 x laplace(0.1)")
-        self._descend(start)
-        inner = _Argument(self._repeated(), start, by_name=False)
+            return self._parse_event()
+        count = _Argument(self._parse_number(), start, by_name=False)
+        if not self._accept("x"):
+            raise self._expected("x and an event after a number, as in 10 x laplace(0.1)")
+        self._enter(start)
+        inner = _Argument(self._parse_repeated(), start, by_name=False)
         self._depth -= 1
-        return self._made(form_of(Repeated), {"event": inner, "count": count}, start)
+        return self._make_event(syntax_of(Repeated), {"event": inner, "count": count}, start)
 
-    def _event(self) -> Event:
+    def _parse_event(self) -> Event:
         start = self._token.position
-        self._descend(start)
+        self._enter(start)
         flat = _FLAT.match(self._text, start)
-        event = self._known.get(flat[0]) if flat else None
+        event = self._parsed.get(flat[0]) if flat else None
         if event is not None and flat:
-            self._token = self._token_from(flat.end())
+            self._token = self._token_at(flat.end())
         else:
-            event = self._plan() if self._took("(") else self._called()
+            event = self._parse_plan() if self._accept("(") else self._parse_call()
             if flat:
-                self._known[flat[0]] = event
-            if not self._took(")"):
-                raise self._unexpected("+ or )")
+                self._parsed[flat[0]] = event
+            if not self._accept(")"):
+                raise self._expected("+ or )")
         self._depth -= 1
         return event
 
-    def _called(self) -> Event:
-        """Read a name and its arguments, up to the closing parenthesis."""
+    def _parse_call(self) -> Event:
+        """Parse a name and its arguments, up to the closing parenthesis."""
         name = self._token
         if name.kind != "name":
-            raise self._unexpected("an event such as gaussian(1)")
+            raise self._expected("an event such as gaussian(1)")
         kind = KINDS.get(name.text.replace("_", "-")) if "-" not in name.text else None
         if kind is None:
-            raise self._refusal(f"no event is called {name.text}; {_nearest(name.text)}", name.position)
-        form = form_of(kind)
+            names = [syntax_of(one).name for one in KINDS.values()]
+            hint = did_you_mean(name.text.replace("-", "_"), names, f"there are {', '.join(names)}")
+            raise self._error(f"no event is called {name.text}; {hint}", name.position)
+        syntax = syntax_of(kind)
         self._advance()
-        if not self._took("("):
-            raise self._unexpected(f"( and the parameters of {form.signature}")
+        if not self._accept("("):
+            raise self._expected(f"( and the parameters of {syntax.signature}")
         given: dict[str, _Argument] = {}
         while self._token.text != ")":
-            if given and not self._took(","):
-                raise self._unexpected("a comma or )")
-            self._read_argument(form, given)
-        for parameter in form.parameters:
+            if given and not self._accept(","):
+                raise self._expected("a comma or )")
+            self._parse_argument(syntax, given)
+        for parameter in syntax.parameters:
             if parameter.is_required and parameter.name not in given:
-                raise self._refusal(f"{parameter.name} is missing in {form.signature}", self._token.position)
-        return self._made(form, given, name.position)
+                raise self._error(f"{parameter.name} is missing in {syntax.signature}", self._token.position)
+        return self._make_event(syntax, given, name.position)
 
-    def _read_argument(self, form: Form, given: dict[str, _Argument]) -> None:
+    def _parse_argument(self, syntax: EventSyntax, given: dict[str, _Argument]) -> None:
         start = self._token
-        by_name = start.kind == "name" and self._token_from(start.position + len(start.text)).text == "="
-        parameter = self._named(form, given) if by_name else self._next(form, given)
-        value = self._value(form, parameter)
+        by_name = start.kind == "name" and self._token_at(start.position + len(start.text)).text == "="
+        parameter = self._read_parameter_name(syntax, given) if by_name else self._next_positional(syntax, given)
+        value = self._parse_value(syntax, parameter)
         if not parameter.is_list:
             given[parameter.name] = _Argument(value, start.position, by_name)
         else:
             given.setdefault(parameter.name, _Argument([], start.position, by_name)).value.append(value)
 
-    def _named(self, form: Form, given: dict[str, _Argument]) -> Parameter:
-        """Read a parameter's name and the = after it."""
+    def _read_parameter_name(self, syntax: EventSyntax, given: dict[str, _Argument]) -> Parameter:
+        """Parse a parameter's name and the = after it."""
         name = self._token
         self._advance()
         self._advance()
-        for parameter in form.parameters:
+        for parameter in syntax.parameters:
             if parameter.name == name.text and not parameter.is_list:
                 if name.text in given:
-                    raise self._refusal(f"{name.text} stands twice in {form.signature}", name.position)
+                    raise self._error(f"{name.text} stands twice in {syntax.signature}", name.position)
                 return parameter
-        raise self._refusal(f"{name.text} is no parameter of {form.signature}", name.position)
+        raise self._error(f"{name.text} is no parameter of {syntax.signature}", name.position)
 
-    def _next(self, form: Form, given: dict[str, _Argument]) -> Parameter:
-        """Return the parameter whose turn it is."""
+    def _next_positional(self, syntax: EventSyntax, given: dict[str, _Argument]) -> Parameter:
+        """Return the parameter of the next positional argument."""
         if any(argument.by_name for argument in given.values()):
-            raise self._refusal("after a parameter by name, the others are written by name too", self._token.position)
-        for parameter in form.parameters:
+            raise self._error("after a parameter by name, the others are written by name too", self._token.position)
+        for parameter in syntax.parameters:
             if parameter.is_list or parameter.name not in given:
                 return parameter
-        raise self._refusal(f"there is one argument too many for {form.signature}", self._token.position)
+        raise self._error(f"there is one argument too many for {syntax.signature}", self._token.position)
 
-    def _value(self, form: Form, parameter: Parameter) -> Any:
+    def _parse_value(self, syntax: EventSyntax, parameter: Parameter) -> Any:
         start = self._token
         if parameter.type is Event or parameter.is_list:
-            return self._plan()
+            return self._parse_plan()
         if parameter.type is bool:
             if start.text not in _TRUTHS:
-                raise self._unexpected(f"true or false for {parameter.name} of {form.signature}")
+                raise self._expected(f"true or false for {parameter.name} of {syntax.signature}")
             self._advance()
             return _TRUTHS[start.text]
-        if self._took("?"):
-            return self._sought(parameter, start.position)
+        if self._accept("?"):
+            return self._placeholder_value(parameter, start.position)
         if start.kind != "number":
-            raise self._unexpected(f"a number for {parameter.name} of {form.signature}")
-        number = self._number()
+            raise self._expected(f"a number for {parameter.name} of {syntax.signature}")
+        number = self._parse_number()
         return self._as_float(number, start.position) if parameter.type is float else number
 
-    def _sought(self, parameter: Parameter, position: int) -> float:
+    def _placeholder_value(self, parameter: Parameter, position: int) -> float:
         if parameter.type is not float:
-            raise self._refusal(f"{ANY_NUMBER}, and {parameter.name} is a whole one", position)
-        if self._hole is None:
-            raise self._refusal("? is for a parameter that is sought; write a number", position)
-        self._hole_used = True
-        return self._hole
+            raise self._error(f"{ANY_NUMBER}, and {parameter.name} is a whole number", position)
+        if self._placeholder is None:
+            raise self._error("? is for calibration only; write a number", position)
+        self._placeholder_used = True
+        return self._placeholder
 
-    def _number(self) -> Fraction:
-        """Read a decimal number, or one divided by another."""
-        number = self._decimal()
-        if not self._took("/"):
+    def _parse_number(self) -> Fraction:
+        """Parse a decimal number, or one divided by another."""
+        number = self._parse_decimal()
+        if not self._accept("/"):
             return number
         if self._token.kind != "number":
-            raise self._unexpected("a number after /")
-        position, divisor = self._token.position, self._decimal()
+            raise self._expected("a number after /")
+        position, divisor = self._token.position, self._parse_decimal()
         if divisor == 0:
-            raise self._refusal("nothing can be divided by 0", position)
+            raise self._error("division by 0", position)
         return number / divisor
 
-    def _decimal(self) -> Fraction:
+    def _parse_decimal(self) -> Fraction:
         token = self._token
         if len(token.text) < 16 and token.text.isdecimal():
             self._advance()
@@ -305,7 +336,7 @@ class Parser:
         exponent = re.split("[eE]", token.text)[1:]
         too_far = exponent and (len(exponent[0]) > 9 or abs(int(exponent[0])) > EXPONENT_MAX)
         if too_far or len(token.text) > NUMBER_LENGTH_MAX:
-            raise self._refusal(
+            raise self._error(
                 f"a number has at most {NUMBER_LENGTH_MAX} characters and an exponent of at most {EXPONENT_MAX}",
                 token.position,
             )
@@ -316,100 +347,47 @@ class Parser:
         try:
             return float(number)
         except OverflowError:
-            raise self._refusal("the number is too large for a double", position) from None
+            raise self._error("the number is too large for a double", position) from None
 
-    def _made(self, form: Form, given: dict[str, _Argument], position: int) -> Event:
-        """Make an event, and say where the argument stands that it refuses."""
+    def _make_event(self, syntax: EventSyntax, given: dict[str, _Argument], position: int) -> Event:
+        """Return an event, or raise an error at the position of the argument that it refuses."""
         arguments = {name: argument.value for name, argument in given.items()}
         try:
-            return form.make(arguments, self._relation)
+            return syntax.make(arguments, self._relation)
         except InvalidInput as error:
             place = given[error.name].position if error.name in given else position
-            raise self._refusal(error.message, place) from error
+            raise self._error(error.message, place) from error
 
-    def _descend(self, position: int) -> None:
+    def _enter(self, position: int) -> None:
         self._depth += 1
         if self._depth > EVENT_DEPTH_MAX:
-            raise self._refusal(f"events can be nested {EVENT_DEPTH_MAX} deep at most", position)
+            raise self._error(f"events can be nested {EVENT_DEPTH_MAX} deep at most", position)
 
-    def _took(self, text: str) -> bool:
-        """Go on past the next token if it is `text`."""
+    def _accept(self, text: str) -> bool:
+        """Return whether the next token is `text`, and move past it if so."""
         if self._token.text != text:
             return False
         self._advance()
         return True
 
     def _advance(self) -> None:
-        self._token = self._token_from(self._token.position + len(self._token.text))
+        self._token = self._token_at(self._token.position + len(self._token.text))
 
-    def _token_from(self, position: int) -> _Token:
+    def _token_at(self, position: int) -> _Token:
         found = _TOKEN.match(self._text, position)
         assert found is not None, "some group matches at every position"
         kind = str(found.lastgroup)
         text, start = found[kind], found.start(kind)
         if kind == "unknown":
             hint = "is written x, as in 10 x laplace(0.1)" if text in "*×" else "has no meaning in an event"
-            raise self._refusal(f"{text!r} {hint}", start)
+            raise self._error(f"{text!r} {hint}", start)
         return _Token(kind, text, start)
 
-    def _unexpected(self, wanted: str) -> NotationError:
-        return self._refusal(f"expected {wanted}", self._token.position)
+    def _expected(self, wanted: str) -> NotationError:
+        return self._error(f"expected {wanted}", self._token.position)
 
-    def _refusal(self, sentence: str, position: int) -> NotationError:
+    def _error(self, sentence: str, position: int) -> NotationError:
         rest = self._text[position : position + EXCERPT_LENGTH + 1]
         excerpt = f"{rest[:EXCERPT_LENGTH]}…" if len(rest) > EXCERPT_LENGTH else rest
         place = f"at {excerpt!r}" if excerpt else "at the end"
         return NotationError(f"column {position + 1}, {place}: {sentence}", text=self._text, position=position)
-
-
-def _nearest(name: str) -> str:
-    names = [form.name for form in all_forms()]
-    near = get_close_matches(name.lower().replace("-", "_"), names, 1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-
-
-__all__ = ["TEXT_LENGTH_MAX", "parse", "signatures", "write"]
-
-
-def parse(text: str, *, relation: Relation | None = None, hole: float | None = None) -> Event:
-    """Read a plan, all of whose events stand under `relation`, or each kind under its usual one.
-
-    A `?` stands for a number that is sought and is taken to be `hole`; without a hole it is refused, and so is a text
-    that has no `?` when there is one.
-    """
-    if len(text) > TEXT_LENGTH_MAX:
-        raise TooLarge(f"an event takes at most {TEXT_LENGTH_MAX:,} characters, not {len(text):,}", name="event")
-    return Parser(text, relation, hole).read()
-
-
-def write(event: Event) -> str:
-    """Return the notation of an event, without its relation."""
-    match event:
-        case Composed(events=several) if len(several) > 1:
-            return " + ".join(map(_operand, several))
-        case Repeated(event=inner, count=count):
-            return f"{count} x {_operand(inner)}"
-        case _:
-            return f"{form_of(type(event)).name}({', '.join(_arguments(event))})"
-
-
-def signatures() -> list[tuple[str, str]]:
-    """Return how each kind of event is written, with its parameters and their defaults, and what it means."""
-    return [(form.signature, form.meaning) for form in all_forms()]
-
-
-def _operand(event: Event) -> str:
-    written = write(event)
-    return f"({written})" if isinstance(event, Composed) and len(event.events) > 1 else written
-
-
-def _arguments(event: Event) -> Iterator[str]:
-    """Yield what an event was made with: what has no default by its place, the rest by name where it differs."""
-    for parameter in form_of(type(event)).parameters:
-        value = getattr(event, parameter.name)
-        if parameter.is_list:
-            yield from map(write, value)
-        elif parameter.is_required:
-            yield write(value) if isinstance(value, Event) else plain_text(value)
-        elif value != parameter.default:
-            yield f"{parameter.name}={plain_text(value)}"

@@ -1,4 +1,4 @@
-"""The branch of storage and the ledger in the tree of `privacy.errors`, from which its errors are imported."""
+"""Errors of storage and the ledger, a branch of the tree in `privacy.errors`, which re-exports them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class StorageUnavailable(StorageFailed):
 
 
 class StorageFull(StorageUnavailable):
-    """No space is left where the database lies."""
+    """No disk space is left for the database."""
 
     code = "T523"
 
 
 class StorageReadOnly(StorageUnavailable):
-    """The place where the database lies cannot be written."""
+    """The database is in a location that cannot be written."""
 
     code = "T524"
 
@@ -54,7 +54,7 @@ class StorageTooNew(StorageUnavailable):
 
 
 class LedgerCorrupt(StorageCorrupt):
-    """The journal does not verify; nothing is admitted until it is settled."""
+    """The journal does not verify; nothing is admitted until this is resolved."""
 
     code = "T500"
 
@@ -70,7 +70,7 @@ class NotALedger(LedgerCorrupt):
 
 
 class LedgerRolledBack(LedgerCorrupt):
-    """The ledger is missing, or is older than or another than the one whose head was noted beside it."""
+    """The ledger is missing, older than the head that was noted beside it, or another one."""
 
     code = "T502"
 
@@ -82,13 +82,13 @@ class LedgerUnavailable(StorageUnavailable):
 
 
 class LedgerFull(LedgerUnavailable, StorageFull):
-    """No space is left where the ledger lies."""
+    """No disk space is left for the ledger."""
 
     code = "T511"
 
 
 class LedgerReadOnly(LedgerUnavailable, StorageReadOnly):
-    """The place where the ledger lies cannot be written."""
+    """The ledger is in a location that cannot be written."""
 
     code = "T512"
 

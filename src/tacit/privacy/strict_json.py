@@ -1,6 +1,6 @@
-"""JSON read strictly: a key that stands twice in one object is refused.
+"""Strict JSON parsing: an object with a repeated key is refused.
 
-Python's own reader lets the last of two equal keys win, so two readers can see two different events in one text.
+The standard library keeps the last of two equal keys, so two parsers could read different events from one text.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from tacit.privacy.errors import InvalidInput
 
 
 def loads(text: str | bytes) -> Any:
-    """Return what a JSON text says, or raise InvalidInput."""
+    """Return the value of a JSON text, or raise InvalidInput."""
     try:
         return _DECODER.decode(text if isinstance(text, str) else text.decode())
     except (ValueError, RecursionError):
         raise InvalidInput("the text is not JSON") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -28,4 +28,4 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_once)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object_without_duplicates)

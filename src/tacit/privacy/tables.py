@@ -1,15 +1,13 @@
-"""What is public about a table: columns and their declared facts, its privacy unit, and contribution bounds.
+"""Public metadata of tables: columns with their declared facts, the privacy unit, and contribution limits.
 
-Everything here is stated by the owner, in words that a person can check, and nothing is read off the data: bounds and
-categories decide how far one unit can move an answer, so a value that came from the data would itself be a release.
-Limits on contributions decide only how accurate answers are; any of them is private.
+Everything here is stated by the owner and nothing is read off the data: bounds and categories decide how far one unit
+can move an answer, so a value taken from the data would itself be a release. Contribution limits decide only how
+accurate answers are; any of them is private.
 
-Not here: where the rows are (engines) and how the statements are kept (the curator's catalog).
+`fit_facts` normalizes declared facts to the kind of their column: integers stay integers, times become UTC without a
+zone. The same fact is the same object, whether it was written in Python, on the command line or in the catalog's file.
 
-What an owner states of a column, held against its kind and put into one form.
-
-Whole numbers stay whole, dates are dates, times are UTC without a zone: whichever way a fact was written, in Python, on
-the command line or in the catalog's file, the same fact is the same object afterwards.
+Where the rows are stored is left to engines, and how the metadata are stored to the curator's catalog.
 """
 
 from __future__ import annotations
@@ -24,20 +22,20 @@ from tacit.privacy.arguments import instance, instances
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NameTaken, NotInCatalog, TooLarge, WrongType
 from tacit.privacy.near_names import did_you_mean
-from tacit.privacy.numbers import Real, exact, plain, truth_value, whole
+from tacit.privacy.numbers import Real, exact, native_number, truth_value, whole
 from tacit.privacy.texts import source_name
 from tacit.privacy.units import Unit
 
 COLUMNS_MAX: Final = 10_000
 TEXT_LENGTH_MAX: Final = 4_096
-"""How many characters a stored text has at most; engines cut what is longer, so that no value takes much more time or
-memory than another."""
+"""The greatest length of a stored text; engines cut longer ones, so that no value takes much more time or memory than
+another."""
 
 CONTRIBUTION_MAX: Final = 1_000_000
 
 
 class Kind(StrEnum):
-    """The six kinds of value that a question can be about; an engine turns each type of its own into one of them."""
+    """The kinds of values in queries; every engine maps its own types to them."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -48,6 +46,16 @@ class Kind(StrEnum):
     DATE = "date"
     TIME = "time"
     """A date with a time of day, in UTC, to the microsecond."""
+
+    @classmethod
+    def of(cls, value: object) -> Kind:
+        """Return the kind of this name, or raise an error that lists the names."""
+        try:
+            return cls(value)  # type: ignore[arg-type]
+        except (ValueError, TypeError):
+            names = ", ".join(kind.value for kind in cls)
+            message = f"the kind of a column is one of {names}, not {value!r}"
+            raise InvalidInput(message, name="kind", value=value) from None
 
     @property
     def is_number(self) -> bool:
@@ -66,20 +74,20 @@ class Column:
 
     def __post_init__(self) -> None:
         source_name("the name of a column", self.name)
-        object.__setattr__(self, "kind", kind_named(self.kind))
+        object.__setattr__(self, "kind", Kind.of(self.kind))
         truth_value("nullable", self.nullable)
         if isinstance(self.facts, Bounds) and self.kind in (Kind.TEXT, Kind.BOOLEAN):
             raise WrongType(f"{self.name} is {self.kind}; bounds are for numbers, dates and times", name=self.name)
         if self.facts is not None and not isinstance(self.facts, Bounds | Categories):
-            raise WrongType(f"what is known of {self.name} is Bounds or Categories", name=self.name, value=self.facts)
+            raise WrongType(f"the facts of {self.name} must be Bounds or Categories", name=self.name, value=self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of each unit is counted, at most; what is not stated is chosen for the question at hand.
+    """Limits on the contribution of each unit; those left out are chosen for each query.
 
-    `rows_per_unit` is applied once, when the table is registered, and makes questions fast. The other two are applied
-    to the rows that a question is about: so many groups of the answer, so many rows in each of them.
+    `rows_per_unit` is applied once, when the table is registered, and makes queries fast. The other two are applied to
+    the rows that a query selects: the number of groups of the answer, and the number of rows in each of them.
     """
 
     rows_per_unit: int | None = None
@@ -100,8 +108,8 @@ class Limits:
 class Table:
     """A table: public if it has no unit, otherwise private.
 
-    `identified_by` names the columns that no two rows share, if the owner states that; a join of private rows with
-    such a table does not multiply them. `dataset` is the budget that pays for questions about the table.
+    `identified_by` lists columns whose values together are unique in each row, if the owner states that; a join of
+    private rows with such a table does not multiply them. `dataset` names the budget that pays for queries of it.
     """
 
     name: str
@@ -111,15 +119,15 @@ class Table:
     identified_by: tuple[str, ...] = ()
     dataset: str = ""
     rows: int | None = None
-    """How many rows a public table has, if that is stated: a join that may pair a private row with any of them has so
-    many times the rows. Of a private table the number is no public fact, and is not stated."""
+    """The number of rows of a public table, if stated: a join that may pair a private row with any of them multiplies
+    rows by it. The row count of a private table is private."""
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         source_name("the name of a table", self.name)
         object.__setattr__(self, "columns", instances("columns", self.columns, Column, "a list of Column"))
         if not self.columns:
-            raise EmptyInput(f"{self.name} has no column that can be asked about", name="columns")
+            raise EmptyInput(f"{self.name} has no column that can be queried", name="columns")
         if len(self.columns) > COLUMNS_MAX:
             raise TooLarge(f"a table has at most {COLUMNS_MAX:,} columns", name="columns")
         if self.unit is not None:
@@ -130,12 +138,12 @@ class Table:
         object.__setattr__(self, "dataset", instance("dataset", self.dataset, str, "a text") or self.name)
         if self.rows is not None:
             if self.unit is not None:
-                raise InvalidInput(f"how many rows {self.name} has is private", name="rows", value=self.rows)
+                raise InvalidInput(f"the row count of {self.name} is private; leave rows out", name="rows")
             object.__setattr__(self, "rows", whole("rows", self.rows, at_least=0))
         by_name: dict[str, Column] = {}
         for column in self.columns:
             if by_name.setdefault(column.name.lower(), column) is not column:
-                raise NameTaken(f"{self.name} has two columns called {column.name}; case does not tell them apart")
+                raise NameTaken(f"{self.name} has two columns called {column.name}; names must differ beyond case")
         object.__setattr__(self, "_by_name", by_name)
         named = self.unit.through[0].column if self.unit and self.unit.through else self.unit and self.unit.column
         for name in (*self.identified_by, *([named] if named else [])):
@@ -147,7 +155,7 @@ class Table:
         return self.unit is not None
 
     def column(self, name: str) -> Column:
-        """Return a column by its name, in any case."""
+        """Return a column by its name, ignoring case."""
         try:
             return self._by_name[instance("column", name, str, "the name of a column").lower()]
         except KeyError:
@@ -157,7 +165,7 @@ class Table:
 
 
 class Schema:
-    """The tables that can be asked about, by name, in any case."""
+    """The tables that can be queried, by name, ignoring case."""
 
     def __init__(self, tables: Iterable[Table] = ()) -> None:
         self.tables: Final[Mapping[str, Table]] = {table.name.lower(): table for table in tables}
@@ -172,15 +180,6 @@ class Schema:
             raise NotInCatalog(f"no table is called {name}; {instead}", name="table", value=name) from None
 
 
-def kind_named(value: object) -> Kind:
-    """Return the kind that a name stands for, or raise with the names there are."""
-    try:
-        return Kind(value)  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        names = ", ".join(kind.value for kind in Kind)
-        raise InvalidInput(f"the kind of a column is one of {names}, not {value!r}", name="kind", value=value) from None
-
-
 INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**63 - 1
 
@@ -192,11 +191,11 @@ EXAMPLES: Final = {
     Kind.DATE: "dates, such as 2020-01-01 and 2024-12-31",
     Kind.TIME: "times, such as 2020-01-01T00:00:00 and 2024-12-31T23:59:59",
 }
-"""How values of a kind are written, for sentences that refuse another one."""
+"""Examples of values of each kind, for error messages."""
 
 
-def fitted(name: str, kind: Kind, facts: Bounds | Categories | None) -> Bounds | Categories | None:
-    """Return what is stated of the column `name` in the form of its kind, or refuse what does not fit."""
+def fit_facts(name: str, kind: Kind, facts: Bounds | Categories | None) -> Bounds | Categories | None:
+    """Return the facts of the column `name` normalized to its kind; raise if they do not fit."""
     if isinstance(facts, Bounds):
         if kind in (Kind.TEXT, Kind.BOOLEAN):
             raise WrongType(
@@ -205,17 +204,17 @@ def fitted(name: str, kind: Kind, facts: Bounds | Categories | None) -> Bounds |
                 value=facts,
             )
         return Bounds(_bound_of_kind(name, kind, facts.lower), _bound_of_kind(name, kind, facts.upper, is_upper=True))
-    return listed(name, kind, facts) if isinstance(facts, Categories) else facts
+    return fit_categories(name, kind, facts) if isinstance(facts, Categories) else facts
 
 
-def listed(name: str, kind: Kind, categories: Categories) -> Categories:
-    """Return the values that are listed for a column or a key in the form of its kind, or refuse what does not fit."""
+def fit_categories(name: str, kind: Kind, categories: Categories) -> Categories:
+    """Return the categories of a column or a key normalized to its kind; raise if they do not fit."""
     return Categories(_category(name, kind, value) for value in categories.values)
 
 
 def _bound_of_kind(name: str, kind: Kind, value: Real | date, *, is_upper: bool = False) -> Real | date:
     if kind is Kind.TIME and isinstance(value, date) and not isinstance(value, datetime):
-        return datetime.combine(value, time.max if is_upper else time.min)  # a day as a bound is meant as a whole
+        return datetime.combine(value, time.max if is_upper else time.min)  # a bound that is a date includes the day
     if kind in (Kind.DATE, Kind.TIME):
         return _moment(name, kind, value, "bounds")
     if isinstance(value, date):
@@ -225,7 +224,7 @@ def _bound_of_kind(name: str, kind: Kind, value: Real | date, *, is_upper: bool 
         if number.denominator != 1:
             raise _misfit(name, kind, value, "bounds")
         return _within_64_bits(name, int(number))
-    return float(value) if isinstance(value, float) else plain(number)
+    return float(value) if isinstance(value, float) else native_number(number)
 
 
 def _category(name: str, kind: Kind, value: Category) -> Category:
@@ -253,7 +252,7 @@ def _moment(name: str, kind: Kind, value: object, what: str) -> date:
 
 def _within_64_bits(name: str, number: int) -> int:
     if not INTEGER_MIN <= number <= INTEGER_MAX:
-        raise TooLarge(f"{name} holds whole numbers of 64 bits, and {number} is none", name=name, value=number)
+        raise TooLarge(f"{name} holds whole numbers of 64 bits, and {number} does not fit", name=name, value=number)
     return number
 
 

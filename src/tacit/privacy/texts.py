@@ -1,7 +1,7 @@
-"""Texts that people write: names, purposes, reasons, notes; and the paths of files.
+"""Checks of texts that people write (names, purposes, reasons, notes, keys) and of file paths.
 
-They end up in records that are kept for good and on screens, so they are short and hold no control characters: nothing
-that ends a line, hides what follows, or writes from right to left where nobody expects it.
+Each check is named after what it returns. Such texts are stored for good and shown on screens, so they are short and
+hold no control characters, line breaks or changes of the writing direction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from tacit.privacy.errors import EmptyInput, InvalidInput, TooLarge, WrongType
 
 NAME_LENGTH_MAX: Final = 128
-TEXT_LENGTH_MAX: Final = 2_000
+NOTE_LENGTH_MAX: Final = 2_000
 KEY_LENGTH_MAX: Final = 256
 PLAN_LENGTH_MAX: Final = 2**20
 PATH_BYTES_MAX: Final = 4_000
@@ -21,7 +21,7 @@ FILE_NAME_BYTES_MAX: Final = 255
 
 
 def name(what: str, value: object) -> str:
-    """Return a name of something: not empty, short, without spaces at its ends."""
+    """Return a name: short, not empty, without spaces at its ends."""
     text = _text(what, value, NAME_LENGTH_MAX)
     if not text:
         raise EmptyInput(f"{what} must not be empty", name=what)
@@ -31,7 +31,7 @@ def name(what: str, value: object) -> str:
 
 
 def source_name(what: str, value: object) -> str:
-    """Return what a source calls a table or a column: any text that is not empty and that UTF-8 can write."""
+    """Return the name of a table or a column in its source: any text in UTF-8 that is not empty."""
     if not isinstance(value, str):
         raise WrongType(f"{what} must be a text, not {type(value).__name__}", name=what, value=value)
     if not value:
@@ -42,13 +42,13 @@ def source_name(what: str, value: object) -> str:
 
 
 def is_unicode(value: str) -> bool:
-    """Return whether a text holds no half of a pair of surrogates, which no file and no engine can hold."""
+    """Return whether a text can be encoded as UTF-8, that is, holds no lone surrogates."""
     return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def note(what: str, value: object, *, required: bool = False) -> str:
-    """Return a sentence or two; `required` refuses an empty one."""
-    text = _text(what, value, TEXT_LENGTH_MAX)
+    """Return a short free text; raise for an empty one if it is `required`."""
+    text = _text(what, value, NOTE_LENGTH_MAX)
     if required and not text.strip():
         raise EmptyInput(f"{what} must not be empty: it is read later by people who were not there", name=what)
     return text
@@ -63,7 +63,7 @@ def key(value: object) -> str:
 
 
 def plan(value: object) -> str:
-    """Return the canonical text of a plan, which may have lines."""
+    """Return the canonical text of a plan, which may have several lines."""
     if not isinstance(value, str):
         raise WrongType(f"a plan is a text, not {type(value).__name__}", name="plan", value=value)
     value = exact_text(value)
@@ -75,7 +75,7 @@ def plan(value: object) -> str:
 
 
 def head(what: str, value: object) -> tuple[int, str]:
-    """Return the number and the hash of a head."""
+    """Return the head of a journal: the number and the hash of its last record."""
     match value:
         case (int(number), str(digest)) if 0 <= number < 2**62:
             return int(number), exact_text(digest)
@@ -83,7 +83,7 @@ def head(what: str, value: object) -> tuple[int, str]:
 
 
 def path(what: str, value: object) -> Path:
-    """Return the path of a file or a folder, which file systems and engines can have and terminals can show."""
+    """Return the path of a file or a folder that file systems and engines accept and terminals can show."""
     if not isinstance(value, str | Path):
         raise WrongType(f"{what} must be a path, not {type(value).__name__}", name=what, value=value)
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def path(what: str, value: object) -> Path:
 
 
 def exact_text(value: str) -> str:
-    """Return a text as a plain `str`: a subclass may say that it equals another text, and be believed by a cache."""
+    """Return a text as a plain `str`; a subclass could override equality and so deceive a cache."""
     return str.__str__(value)
 
 

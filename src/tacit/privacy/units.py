@@ -1,13 +1,11 @@
-"""Privacy units, and which data sets are neighbours.
-
-Which data sets are neighbours.
-
-A guarantee holds between neighbouring data sets, so a number called epsilon means nothing without its relation.
-Sensitivities differ between the two (a histogram over disjoint buckets moves by 1 when a unit is added or removed,
-by 2 when one is replaced), and events under different relations are never composed.
+"""Privacy units, and the neighbouring relations between data sets.
 
 A unit is the value of a column (a patient, a customer): everything that one value contributes, in whatever number of
 rows and tables, is protected together. A private table either has the column or leads to it through foreign keys.
+
+A guarantee holds between neighbouring data sets, so an epsilon has no meaning without its relation. Sensitivities
+differ between the two relations (a histogram over disjoint buckets moves by 1 when a unit is added or removed, by 2
+when one is replaced), and events under different relations are never composed.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from tacit.privacy.texts import source_name
 
 
 class Relation(StrEnum):
-    """The two neighbouring relations; both speak of one unit with everything that it contributed."""
+    """The neighbouring relations: neighbours differ in one unit with everything that it contributed."""
 
     ADD_REMOVE = "add-remove"
     """One data set has one unit more than the other; the number of units is secret."""
@@ -31,7 +29,7 @@ class Relation(StrEnum):
 
     @classmethod
     def of(cls, value: object) -> Relation:
-        """Return the relation that a name stands for, or raise with the names there are."""
+        """Return the relation of this name, or raise an error that lists the names."""
         if isinstance(value, str) and value in cls.__members__.values():
             return cls(value)
         names = " or ".join(relation.value for relation in cls)
@@ -40,7 +38,7 @@ class Relation(StrEnum):
 
     @property
     def in_words(self) -> str:
-        """What the relation says, to people who do not know its name."""
+        """The relation in plain language."""
         return (
             "one person is in the data or not" if self is Relation.ADD_REMOVE else "one person is exchanged for another"
         )

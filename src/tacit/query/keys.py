@@ -25,7 +25,7 @@ from sqlglot import exp
 from tacit.engines.relations import TYPES
 from tacit.privacy.bounds import Categories, Category
 from tacit.privacy.errors import NotInCatalog
-from tacit.privacy.tables import Kind, listed
+from tacit.privacy.tables import Kind, fit_categories
 from tacit.query.expressions import Constant, Expression
 from tacit.query.question import Question
 from tacit.query.relations import FromScope
@@ -65,7 +65,7 @@ def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tupl
         if names:
             used |= names
             name = names.pop()
-            found.append(Domain(listed(name, key.kind, stated[name]).values, restricts=True))
+            found.append(Domain(fit_categories(name, key.kind, stated[name]).values, restricts=True))
         else:
             computed = None if _is_plain(key) else image(key, question.scope)
             values = computed or public_values(key)

@@ -251,11 +251,11 @@ def test_an_event_counts_as_it_is_written(tmp_path: Path, make: type[Budget] | N
 def test_an_event_of_known_kinds_and_plain_numbers_is_taken_as_it_is() -> None:
     sampled = events.Repeated(events.Sampled(0.1, events.Gaussian(1.0)), 5)
     for event in (TENTH, sampled, events.Disjoint((TENTH, TENTH))):
-        assert events.exact_event(event) is event
+        assert events.canonical_event(event) is event
     mutated = events.Laplace(0.1)
     object.__setattr__(mutated, "epsilon", "0.1")
     with pytest.raises(WrongType):
-        events.exact_event(mutated)
+        events.canonical_event(mutated)
 
 
 class Evil(str):

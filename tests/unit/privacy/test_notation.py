@@ -135,7 +135,7 @@ def test_without_a_relation_every_kind_has_its_usual_one_and_they_are_not_mixed(
         ("gaussian(1))", 11, "expected + and another event, or the end"),
         ("gaussian(1) +", 13, "expected an event such as gaussian(1)"),
         ("+ gaussian(1)", 0, "expected an event such as gaussian(1)"),
-        ("gaussian(?)", 9, "? is for a parameter that is sought; write a number"),
+        ("gaussian(?)", 9, "? is for calibration only; write a number"),
         ("gaussian(rho=1)", 9, "rho is no parameter of gaussian(sigma)"),
         ("gaussian(under=1)", 9, "under is no parameter of gaussian(sigma)"),
         ("composed(events=pure(1))", 9, "events is no parameter of composed(event, …)"),
@@ -157,7 +157,7 @@ def test_without_a_relation_every_kind_has_its_usual_one_and_they_are_not_mixed(
         ("laplace(\x00)", 8, r"'\x00' has no meaning in an event"),
         ("laplace(1__0)", 9, "'_' has no meaning in an event"),
         ("laplace(--1)", 8, "'-' has no meaning in an event"),
-        ("gaussian(1/0)", 11, "nothing can be divided by 0"),
+        ("gaussian(1/0)", 11, "division by 0"),
         ("gaussian(1/)", 11, "expected a number after /"),
         ("gaussian(1/2/3)", 12, "expected a comma or )"),
         ("gaussian(1e401)", 9, "an exponent of at most 400"),
@@ -208,23 +208,23 @@ def test_a_long_text_is_shown_only_in_part() -> None:
     "text", ["gaussian(?)", "10 x sampled(0.1, gaussian(?)) + pure(1)", "gaussian(?) + laplace(?)"]
 )
 def test_a_question_mark_is_the_hole(text: str) -> None:
-    assert parse(text, hole=1.25) == parse(text.replace("?", "1.25"))
+    assert parse(text, placeholder=1.25) == parse(text.replace("?", "1.25"))
 
 
 @pytest.mark.parametrize("text", ["shuffled(1, ?)", "grouped(pure(1), ?)", "? x pure(1)"])
 def test_a_whole_number_is_not_sought(text: str) -> None:
-    with pytest.raises(NotationError, match=r"\? stands for any number above 0, and .* is a whole one"):
-        parse(text, hole=2)
+    with pytest.raises(NotationError, match=r"\? stands for any number above 0, and .* is a whole number"):
+        parse(text, placeholder=2)
 
 
 def test_a_text_without_a_question_mark_has_nothing_to_seek() -> None:
-    with pytest.raises(NotationError, match="nothing is sought; write \\? in the place of a number"):
-        parse("gaussian(1)", hole=1.0)
+    with pytest.raises(NotationError, match="there is no \\?; write it in place of the number"):
+        parse("gaussian(1)", placeholder=1.0)
 
 
 def test_a_hole_that_the_event_refuses_is_refused_at_the_question_mark() -> None:
     with pytest.raises(NotationError, match="rate must be at most 1, and is 2") as refusal:
-        parse("sampled(?, pure(1))", hole=2.0)
+        parse("sampled(?, pure(1))", placeholder=2.0)
     assert refusal.value.position == 8
 
 
@@ -248,7 +248,7 @@ def test_a_bottomless_text_is_refused_without_going_down(text: str) -> None:
 
 def test_a_text_longer_than_the_limit_is_refused_unread() -> None:
     with pytest.raises(TooLarge, match="1,000,000 characters"):
-        parse(" " * (notation.TEXT_LENGTH_MAX + 1))
+        parse(" " * (notation.NOTATION_LENGTH_MAX + 1))
 
 
 def test_many_events_are_read_in_one_go() -> None:
@@ -259,7 +259,7 @@ def test_many_events_are_read_in_one_go() -> None:
 def test_an_event_that_is_written_again_is_the_same_and_still_in_its_place() -> None:
     text = "laplace(0.5) + 2 x laplace(0.5) + sampled(0.1, laplace(0.5)) + laplace( 0.5 ) + gaussian(2)"
     assert parse(text) == Composed((A, Repeated(A, 2), Sampled(0.1, A), A, B))
-    assert parse("laplace(?) + laplace(?)", hole=0.5) == Composed((A, A))
+    assert parse("laplace(?) + laplace(?)", placeholder=0.5) == Composed((A, A))
     with pytest.raises(NotationError, match="column 28"):
         parse("laplace(0.5) + laplace(0.5), laplace(0.5)")
 

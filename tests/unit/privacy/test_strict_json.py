@@ -24,7 +24,7 @@ def test_a_key_that_stands_twice_among_many_is_found_in_one_pass() -> None:
 
     pairs: list[tuple[str, Any]] = [(Key(f"a{number}"), 0) for number in range(2000)] + [(Key("z"), 0), (Key("z"), 0)]
     with pytest.raises(InvalidInput, match="twice"):
-        strict_json._once(pairs)
+        strict_json._object_without_duplicates(pairs)
     assert compared < 100
 
 

@@ -23,7 +23,7 @@ from tacit.cli.value_parsing import bounds_of, categories_of, pair_of
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotBounded, NotInCatalog, TooLarge, TooWide, WrongKind
 from tacit.privacy.tables import Column as Declared
-from tacit.privacy.tables import Kind, Table, fitted
+from tacit.privacy.tables import Kind, Table, fit_facts
 from tacit.stats.cells import DATES_MAX, Partition, edge_of, ends_of
 from tacit.stats.cells import edges_of as checked_edges
 from tacit.stats.rows import EDGES_MAX, Cut
@@ -180,7 +180,7 @@ def _cells(declared: Declared, what: str, text: str, most: int) -> Any:
     if what == "" and (isinstance(declared.facts, Categories) or kind is Kind.BOOLEAN):
         return None
     low, _, count = text.rpartition(":")
-    bounds = fitted(name, kind, bounds_of(name, kind, low)) if low else declared.facts
+    bounds = fit_facts(name, kind, bounds_of(name, kind, low)) if low else declared.facts
     if not isinstance(bounds, Bounds):
         if kind in (Kind.TEXT, Kind.BOOLEAN):
             accepted = f"--keys {name}=A,B,C, listed without looking at the data"
