@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -31,18 +32,34 @@ class Source:
     text: str
 
     @classmethod
+    @cache
     def of(cls, path: Path) -> Source:
-        """Read a file."""
+        """Read a file, once for all rules."""
         return cls(path, path.read_text(encoding="utf-8"))
 
     @property
     def tree(self) -> ast.Module:
         """The syntax tree of the file."""
-        return ast.parse(self.text)
+        return _parsed(self.text)
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the syntax tree."""
+        return _nodes(self.text)
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Yield every function and method, nested ones too."""
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return (node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_parsed(text)))
 
 
 def long_modules(source: Source) -> list[str]:
@@ -65,7 +82,7 @@ def missing_module_docstrings(source: Source) -> list[str]:
 def generic_raises(source: Source) -> list[str]:
     """User input never raises an error without a code."""
     found = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Raise) and node.exc is not None:
             raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             if isinstance(raised, ast.Name) and raised.id in GENERIC_ERRORS:
@@ -77,7 +94,7 @@ def prints(source: Source) -> list[str]:
     """Only the command line writes to standard output."""
     return [
         f"line {node.lineno}"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
@@ -105,7 +122,7 @@ def asserts_on_arguments(source: Source) -> list[str]:
 def seeded_randomness(source: Source) -> list[str]:
     """Noise comes from the operating system; generators that can be replayed have no place beside it."""
     found = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -126,7 +143,7 @@ def interruptible_locks(source: Source) -> list[str]:
     names = {"functools": {"cached_property"}, "threading": {"Barrier", "BoundedSemaphore", "Condition", "Event"}}
     names["threading"] |= {"Semaphore"}
     found = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and node.module in names:
             found += [f"line {node.lineno}: {one.name}" for one in node.names if one.name in names[node.module]]
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:

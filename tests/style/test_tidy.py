@@ -2,7 +2,7 @@
 
 import importlib.util
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -95,28 +95,28 @@ def module_of(path: Path, name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("path", CODE, ids=relative)
-def test_every_module_is_small_and_says_what_it_is(path: Path) -> None:
-    assert [problem for rule in EVERYWHERE for problem in rule(Source.of(path))] == []
+def test_every_module_keeps_the_rules(path: Path) -> None:
+    source = Source.of(path)
+    assert [problem for rule in rules_for(relative(path)) for problem in rule(source)] == []
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=relative)
-def test_the_package_raises_coded_errors_and_checks_callers_with_them(path: Path) -> None:
-    assert [problem for rule in IN_THE_PACKAGE for problem in rule(Source.of(path))] == []
+def rules_for(path: str) -> Iterator[Rule]:
+    yield from EVERYWHERE
+    if path.startswith("src/tacit/"):
+        yield from IN_THE_PACKAGE
+        if not path.startswith(MAY_PRINT):
+            yield rules.prints
+        if path not in MAY_BE_SEEDED:
+            yield rules.seeded_randomness
+    if path.startswith("src/tacit/ledger/"):
+        yield rules.interruptible_locks
 
 
-@pytest.mark.parametrize("path", [path for path in PACKAGE if not relative(path).startswith(MAY_PRINT)], ids=relative)
-def test_nothing_but_the_command_line_prints(path: Path) -> None:
-    assert rules.prints(Source.of(path)) == []
-
-
-@pytest.mark.parametrize("path", [path for path in PACKAGE if relative(path) not in MAY_BE_SEEDED], ids=relative)
-def test_no_module_imports_randomness_that_can_be_replayed(path: Path) -> None:
-    assert rules.seeded_randomness(Source.of(path)) == []
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "src/tacit/ledger").rglob("*.py")), ids=relative)
-def test_no_lock_of_the_ledger_outlives_an_interrupt_or_a_fork(path: Path) -> None:
-    assert rules.interruptible_locks(Source.of(path)) == []
+def test_the_package_is_held_to_more_rules_than_the_rest() -> None:
+    rest, package, ledger = (set(rules_for(f"{one}/x.py")) for one in ("bench", "src/tacit/query", "src/tacit/ledger"))
+    assert rest == set(EVERYWHERE)
+    assert package - rest == {*IN_THE_PACKAGE, rules.prints, rules.seeded_randomness}
+    assert ledger - package == {rules.interruptible_locks}
 
 
 @pytest.mark.parametrize("path", MAY_BE_SEEDED)
