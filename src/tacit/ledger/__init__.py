@@ -22,15 +22,15 @@ its proof), `budget`; `journal` (chained records, and the head noted outside), `
 """
 
 from tacit.ledger.administration import Request
+from tacit.ledger.anchor import HEAD_FILE
 from tacit.ledger.budget import Budget, Report
 from tacit.ledger.caps import FILTERS, Cap
-from tacit.ledger.journal import FILE_NAME as HEAD_FILE
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.ledger import Ledger
+from tacit.ledger.ledger_budget import LedgerBudget
 from tacit.ledger.permits import Permit, Reservation, Scope
 from tacit.ledger.stores import PostgresStore, SqliteStore, Store
 from tacit.ledger.verification import Verified
-from tacit.ledger.views import LedgerBudget
 
 __all__ = [
     "FILTERS",

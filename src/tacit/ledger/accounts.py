@@ -1,24 +1,14 @@
-"""Accounts: exact amounts, each measure of privacy added up by a sound filter.
-
-Exact amounts: what is charged, as whole units of 2^-120.
-
-Promise: what an event costs is rounded up to units, a cap is rounded down; totals are sums of Python integers. So any
-order of charges gives the same total to the last unit, nothing is lost between a store and its reader, and what was
-charged can be returned exactly. An amount is one or more such numbers (epsilon and delta, or rho and delta), or None
-where no bound is known: infinity, from which no sum comes back.
-
-Not here: against which cap an account is held (filters).
+"""Accounts: each adds up one measure of privacy loss, by a filter that is sound under full adaptivity.
 
     sum       epsilon and delta of each event (basic composition: Rogers, Roth, Ullman, Vadhan 2016)
     zcdp      rho and delta, delta-approximate zero-concentrated privacy (Whitehouse, Ramdas, Rogers, Wu 2023)
     renyi     Rényi divergence at one order fixed in advance (Feldman, Zrnic 2021)
     gdp       mu squared (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022)
 
-What an account charges for an event is a function of the event and of the cap alone, never of the past. `price` asks
-the accountants that may decide, and believes nothing that no cost can be: a negative number or NaN, of an event or of
-any of its parts, is no bound. Noise is never free: a price that was rounded to nothing is `least_units`. Loss
-distributions (PLD) do not decide, because a run that is stopped by them can lose more than they say
-(tests/unit/ledger/test_counterexample.py).
+The price of an event in an account is a function of the event and of the cap alone, never of earlier charges. A
+negative number or NaN from an accountant, for an event or for any of its parts, counts as no bound. Noise is never
+free: a price that was rounded to 0 is raised to `least_units`. Privacy loss distributions (PLD) do not decide, because
+a run that is stopped by them can lose more than they say (tests/unit/ledger/test_counterexample.py).
 
 How delta is shared: a tenth for the deltas in `sum`, a tenth for those in `zcdp`, the rest for the one conversion from
 the named measure. The conversion leaves out 2^-40 of its share, which pays for the widening of the delta caps.
@@ -31,12 +21,11 @@ promise for epsilon is therefore kept to thirteen digits; for delta it is kept e
 from __future__ import annotations
 
 import math
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -48,142 +37,13 @@ from tacit.accounting.conversions import (
     renyi_for,
     rho_for,
 )
-from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
+from tacit.accounting.measures import approximate_zcdp, gaussian_mu, pure_epsilon, renyi
 from tacit.accounting.parts import parts
+from tacit.ledger.amounts import Amount, ceil_float, ceil_square_units, ceil_units, floor_units, is_within
 from tacit.ledger.caps import ORDER_MAX, Cap
-from tacit.privacy.errors import LedgerCorrupt, OutOfRange, TacitError
+from tacit.privacy.errors import OutOfRange, TacitError
 from tacit.privacy.events import Approximate, Composed, CompoundEvent, Event, Grouped, Repeated
 from tacit.privacy.numbers import rounded_down, rounded_up
-
-Amount: TypeAlias = tuple[int, ...] | None
-Amounts: TypeAlias = tuple[Amount, ...]
-"""One amount for each account of a filter, in the filter's order."""
-
-UNIT_BITS: Final = 120
-"""Fine enough for a delta of 10^-30; doubles above 2^-67 have no digit that is finer."""
-
-NUMBER_MAX: Final = 2.0**64
-"""What costs more than this is not distinguished from infinity."""
-
-_UNITS: Final = 1 << UNIT_BITS
-_UNITS_MAX: Final = int(NUMBER_MAX) * _UNITS
-
-
-def up(number: float) -> int | None:
-    """Return the least number of units that is not below `number`; None for infinity and for what is no cost.
-
-    A negative number or NaN is a failure of whoever computed it, so nothing is known: it is never taken for 0.
-    """
-    return math.ceil(math.ldexp(number, UNIT_BITS)) if 0 <= number <= NUMBER_MAX else None
-
-
-def up_squared(number: float) -> int | None:
-    """Return the least number of units that is not below the square of `number`, or None as `up` does."""
-    if not 0 <= number <= math.sqrt(NUMBER_MAX):
-        return None
-    numerator, denominator = number.as_integer_ratio()
-    return -(-(numerator * numerator << UNIT_BITS) // (denominator * denominator))
-
-
-def down(number: Fraction) -> int:
-    """Return the greatest number of units that is not above `number`."""
-    return math.floor(number * _UNITS)
-
-
-def at_least(units: int) -> float:
-    """Return the least float that is not below so many units."""
-    near = math.ldexp(units, -UNIT_BITS)
-    return near if math.ldexp(near, UNIT_BITS) == units else rounded_up(Fraction(units, _UNITS))
-
-
-def at_most(units: int) -> float:
-    """Return the greatest float that is not above so many units."""
-    return rounded_down(Fraction(units, _UNITS)) + 0.0  # never -0.0
-
-
-def nearest(units: int) -> float:
-    """Return the float that is nearest to so many units."""
-    return float(Fraction(units, _UNITS))
-
-
-def added(one: Amounts, other: Amounts) -> Amounts:
-    """Add amounts account by account; infinity stays."""
-    return tuple(
-        None if left is None or right is None else tuple(map(operator.add, left, right))
-        for left, right in zip(one, other, strict=True)
-    )
-
-
-def charged(totals: Amounts, amounts: Amounts) -> Amounts:
-    """Add a charge to totals, and assert that none of them is lower afterwards."""
-    after = added(totals, amounts)
-    for before, now in zip(totals, after, strict=True):
-        if now is not None and before is not None and not all(map(operator.ge, now, before)):
-            raise LedgerCorrupt("a charge must not lower a total; nothing was charged", differs="amount")
-    return after
-
-
-def subtracted(one: Amounts, other: Amounts) -> Amounts:
-    """Take amounts away account by account; infinity stays, so an account that is lost is never won back."""
-    return tuple(
-        left if left is None or right is None else tuple(map(operator.sub, left, right))
-        for left, right in zip(one, other, strict=True)
-    )
-
-
-def covers(one: Amounts, other: Amounts) -> bool:
-    """Whether amounts can be taken away from others and leave no number below 0; nothing is taken from infinity."""
-    return len(one) == len(other) and all(
-        left is None or (right is not None and len(left) == len(right) and all(map(operator.ge, left, right)))
-        for left, right in zip(one, other, strict=True)
-    )
-
-
-def multiplied(one: Amounts, count: int) -> Amounts:
-    """Return what `count` equal charges come to; what passes `NUMBER_MAX` is infinite."""
-    return tuple(
-        None if amount is None or count * max(amount) > _UNITS_MAX else tuple(count * units for units in amount)
-        for amount in one
-    )
-
-
-def raised(amount: Amount, least: int) -> Amount:
-    """Return an amount of at least so many units, counted in its first number if all of them are smaller."""
-    if amount is None or max(amount) >= least:
-        return amount
-    return (least, *amount[1:]) if least <= _UNITS_MAX else None
-
-
-def within(amount: Amount, caps: Sequence[int]) -> bool:
-    """Whether every number of an amount is at most its cap."""
-    return amount is not None and all(map(operator.le, amount, caps))
-
-
-def written(amounts: Amounts) -> list[list[str] | None]:
-    """Return the written form: decimal texts, since many readers of JSON keep 53 bits of a number."""
-    return [None if amount is None else [str(units) for units in amount] for amount in amounts]
-
-
-def read(record: object) -> Amounts:
-    """Read the written form; whatever is not exactly one is damage, for nobody else writes it."""
-    if not isinstance(record, list):
-        raise _damaged(record)
-    return tuple(None if amount is None else _read_amount(amount) for amount in record)
-
-
-def _read_amount(record: object) -> tuple[int, ...]:
-    try:
-        numbers = tuple(map(int, record))  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        raise _damaged(record) from None
-    if list(map(str, numbers)) != record or min(numbers, default=0) < 0:
-        raise _damaged(record)
-    return numbers
-
-
-def _damaged(record: object) -> LedgerCorrupt:
-    return LedgerCorrupt(f"{record!r} is not an amount that the ledger wrote", differs="amount")
-
 
 Computed = TypeVar("Computed")
 
@@ -221,7 +81,7 @@ class Measured:
         """(rho, delta) of approximate zero-concentrated privacy, or (infinity, 0)."""
 
         def compute() -> tuple[float, float]:
-            rho, *delta = _asked(concentrated, self.event)
+            rho, *delta = _asked(approximate_zcdp, self.event)
             return (rho, delta[0]) if rho <= RHO_MAX else (math.inf, 0.0)
 
         return self._once("concentrated", compute)
@@ -308,7 +168,7 @@ class Account(ABC):
 
     def holds(self, total: Amount) -> bool:
         """Whether a total is within the cap."""
-        return within(total, self.caps)
+        return is_within(total, self.caps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,12 +183,12 @@ class SumAccount(Account):
     def of(cls, cap: Cap) -> SumAccount:
         """Return the account that every cap has."""
         share = DELTA_SHARE * Fraction(cap.delta)
-        caps = (down(Fraction(cap.epsilon) * (1 + WIDENING)), down(share * (1 + WIDENING)))
+        caps = (floor_units(Fraction(cap.epsilon) * (1 + WIDENING)), floor_units(share * (1 + WIDENING)))
         return cls(caps, slice=rounded_down(share / SLICES), order=cap.order)
 
     def price(self, measured: Measured) -> Amount:
         epsilon, delta = self.approximate(measured)
-        units, delta_units = up(epsilon), up(delta)
+        units, delta_units = ceil_units(epsilon), ceil_units(delta)
         return None if units is None or delta_units is None else (units, delta_units)
 
     def approximate(self, measured: Measured) -> tuple[float, float]:
@@ -365,7 +225,7 @@ class SumAccount(Account):
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
         epsilon, delta = total
-        return at_least(epsilon), min(at_least(delta), 1.0)
+        return ceil_float(epsilon), min(ceil_float(delta), 1.0)
 
 
 def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
@@ -403,15 +263,15 @@ class ConcentratedAccount(NamedAccount):
         """Return the account of a zcdp cap."""
         share = DELTA_SHARE * Fraction(cap.delta)
         delta = rounded_down((1 - 2 * DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
-        caps = (down(Fraction(rho_for(cap.epsilon, delta))), down(share * (1 + WIDENING)))
+        caps = (floor_units(Fraction(rho_for(cap.epsilon, delta))), floor_units(share * (1 + WIDENING)))
         return cls(caps, delta=delta)
 
     def price(self, measured: Measured) -> Amount:
-        rho, delta = map(up, measured.concentrated)
+        rho, delta = map(ceil_units, measured.concentrated)
         return None if rho is None or delta is None else (rho, delta)
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
-        rho, delta = map(at_least, total)
+        rho, delta = map(ceil_float, total)
         return (epsilon_of_rho(rho, self.delta), min(self.delta + delta, 1.0)) if rho else (0.0, min(delta, 1.0))
 
 
@@ -436,14 +296,14 @@ class RenyiAccount(NamedAccount):
             raise OutOfRange(
                 f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
             )
-        return cls((down(Fraction(divergence_max)),), delta=delta, order=order)
+        return cls((floor_units(Fraction(divergence_max)),), delta=delta, order=order)
 
     def price(self, measured: Measured) -> Amount:
-        divergence = up(measured.renyi(self.order))
+        divergence = ceil_units(measured.renyi(self.order))
         return None if divergence is None else (divergence,)
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
-        divergence = at_least(total[0])
+        divergence = ceil_float(total[0])
         return (epsilon_of_renyi(self.order, divergence, self.delta), self.delta) if divergence else (0.0, 0.0)
 
 
@@ -457,12 +317,12 @@ class GaussianAccount(NamedAccount):
     def of(cls, cap: Cap) -> GaussianAccount:
         """Return the account of a gdp cap."""
         delta = rounded_down((1 - DELTA_SHARE) * Fraction(cap.delta) * CONVERSION_LOSS)
-        return cls((down(Fraction(mu_for(cap.epsilon, delta)) ** 2),), delta=delta)
+        return cls((floor_units(Fraction(mu_for(cap.epsilon, delta)) ** 2),), delta=delta)
 
     def price(self, measured: Measured) -> Amount:
-        squared = up_squared(measured.mu)
+        squared = ceil_square_units(measured.mu)
         return None if squared is None else (squared,)
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
-        mu = math.nextafter(math.sqrt(at_least(total[0])), math.inf) if total[0] else 0.0
+        mu = math.nextafter(math.sqrt(ceil_float(total[0])), math.inf) if total[0] else 0.0
         return (epsilon_of_mu(mu, self.delta), self.delta) if mu else (0.0, 0.0)

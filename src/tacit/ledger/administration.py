@@ -28,9 +28,10 @@ from typing import Any, Final
 from tacit.accounting.conversions import Cost
 from tacit.ledger.accounts import Measured
 from tacit.ledger.caps import Cap
+from tacit.ledger.clock import time_of
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
-from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict, time_of
+from tacit.ledger.permits import Scope, cost_from_dict, cost_to_dict
 from tacit.ledger.rows import RequestState, ScopeRow
 from tacit.ledger.transactions import LedgerTransaction
 from tacit.privacy.errors import (
@@ -44,51 +45,55 @@ from tacit.privacy.errors import (
     UnknownName,
     WrongType,
 )
-from tacit.privacy.events import Event, exact_event, named_instead
+from tacit.privacy.events import Event, canonical_event, describe_non_event
 from tacit.privacy.numbers import exact, rounded_down
 
 
-def create_budget(work: LedgerTransaction, dataset: str, cap: Cap, *, per_epoch: bool, epsilon_min: float) -> None:
+def create_budget(
+    transaction: LedgerTransaction, dataset: str, cap: Cap, *, per_epoch: bool, epsilon_min: float
+) -> None:
     """Give a data set its cap, and its releases the least epsilon that each costs."""
     scope = Scope(dataset)
-    known = work.rows.scope(scope)
+    known = transaction.rows.scope(scope)
     facts = {"cap": cap.to_dict(), "epsilon_min": epsilon_min, "per_epoch": per_epoch, "scope": scope.key}
     if known is None:
-        work.write("budget-created", facts)
+        transaction.write("budget-created", facts)
     elif not _is_same(known, cap, per_epoch=per_epoch, epsilon_least=epsilon_min):
-        _require_unspent(work, known)
-        for row in work.rows.scopes(dataset):
+        _require_unspent(transaction, known)
+        for row in transaction.rows.scopes(dataset):
             if row.scope.kind == "analyst":
                 _require_within(row.cap, cap, dataset, f"the cap of {row.scope.name}")
-        work.write("cap-replaced", facts)
+        transaction.write("cap-replaced", facts)
 
 
-def create_cap(work: LedgerTransaction, dataset: str, analyst: str, cap: Cap) -> None:
+def create_cap(transaction: LedgerTransaction, dataset: str, analyst: str, cap: Cap) -> None:
     """Give an analyst or a group a cap on a data set, within the data set's."""
-    _require_within(cap, work.dataset(dataset).cap, dataset)
+    _require_within(cap, transaction.dataset(dataset).cap, dataset)
     scope = Scope(dataset, "analyst", analyst)
-    known = work.rows.scope(scope)
+    known = transaction.rows.scope(scope)
     if known is None:
-        work.write("cap-created", {"cap": cap.to_dict(), "scope": scope.key})
+        transaction.write("cap-created", {"cap": cap.to_dict(), "scope": scope.key})
     elif not _is_same(known, cap):
-        _require_unspent(work, known)
-        work.write("cap-replaced", {"cap": cap.to_dict(), "scope": scope.key})
+        _require_unspent(transaction, known)
+        transaction.write("cap-replaced", {"cap": cap.to_dict(), "scope": scope.key})
 
 
-def add_epoch(work: LedgerTransaction, dataset: str, name: str, cap: Cap, starts: str | None, ends: str | None) -> None:
+def add_epoch(
+    transaction: LedgerTransaction, dataset: str, name: str, cap: Cap, starts: str | None, ends: str | None
+) -> None:
     """Add a stretch of time with a cap within the data set's."""
-    _require_within(cap, work.dataset(dataset).cap, dataset)
+    _require_within(cap, transaction.dataset(dataset).cap, dataset)
     scope = Scope(dataset, "epoch", name)
-    if (known := work.rows.scope(scope)) is not None:
+    if (known := transaction.rows.scope(scope)) is not None:
         if not _is_same(known, cap, starts=starts, ends=ends):
             raise _promised(known)
         return
     if starts is not None and ends is not None:
-        _require_apart(work, dataset, name, starts, ends)
-    work.write("epoch-added", {"cap": cap.to_dict(), "ends": ends, "scope": scope.key, "starts": starts})
+        _require_apart(transaction, dataset, name, starts, ends)
+    transaction.write("epoch-added", {"cap": cap.to_dict(), "ends": ends, "scope": scope.key, "starts": starts})
 
 
-def stretch(starts: object, ends: object) -> tuple[str | None, str | None]:
+def epoch_bounds(starts: object, ends: object) -> tuple[str | None, str | None]:
     """Return the two ends of an epoch in their written form; the first is in it, the last is not."""
     if (starts is None) != (ends is None):
         raise InvalidInput("an epoch has both ends or none", name="starts", value=starts)
@@ -110,8 +115,8 @@ def _moment(name: str, value: object) -> str:
     raise WrongType(f"{name} must be a date or a time, not {type(value).__name__}", name=name, value=value)
 
 
-def _require_apart(work: LedgerTransaction, dataset: str, name: str, starts: str, ends: str) -> None:
-    for row in work.rows.scopes(dataset):
+def _require_apart(transaction: LedgerTransaction, dataset: str, name: str, starts: str, ends: str) -> None:
+    for row in transaction.rows.scopes(dataset):
         if row.starts is not None and row.ends is not None and starts < row.ends and row.starts < ends:
             raise OutOfRange(
                 f"epoch {name} would overlap {row.scope}; epochs must not share time, or a unit's rows count in both",
@@ -134,12 +139,12 @@ def _is_same(known: ScopeRow, cap: Cap, **facts: Any) -> bool:
     return known.cap == cap and stored == facts
 
 
-def _require_unspent(work: LedgerTransaction, known: ScopeRow) -> None:
+def _require_unspent(transaction: LedgerTransaction, known: ScopeRow) -> None:
     """Raise NameTaken if a budget has made its promise: it was charged, or its time is cut into epochs.
 
     Or records were lost in a restoration since it was set, which may have charged it.
     """
-    lost = any(record.contents["lost"] for record in work.rows.restorations(known.record))
+    lost = any(record.contents["lost"] for record in transaction.rows.restorations(known.record))
     if lost or not known.is_unspent:
         raise _promised(known)
 
@@ -172,12 +177,12 @@ class Request:
     note: str = ""
 
 
-def wanted(what: object) -> Event | Cost:
+def requested(what: object) -> Event | Cost:
     """Return what a request is for, a cost in floats."""
     if isinstance(what, Event):
-        return exact_event(what)
+        return canonical_event(what)
     if not isinstance(what, Cost):
-        raise WrongType(f"a request is for an event or a cost, not {named_instead(what)}", name="what", value=what)
+        raise WrongType(f"a request is for an event or a cost, not {describe_non_event(what)}", name="what", value=what)
     return Cost(_number("epsilon", what.epsilon), _number("delta", what.delta), _number("rho", what.rho))
 
 
@@ -194,11 +199,11 @@ def cost_of(what: Event | Cost, cap: Cap) -> Cost:
 
 
 def file_request(
-    work: LedgerTransaction, analyst: str, dataset: str, cost: Cost, reason: str, token: Callable[[], str]
+    transaction: LedgerTransaction, analyst: str, dataset: str, cost: Cost, reason: str, token: Callable[[], str]
 ) -> Request:
     """Keep what an analyst asks for."""
-    cap_row(work, analyst, dataset)
-    waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in work.rows.requests(only_open=True))
+    cap_row(transaction, analyst, dataset)
+    waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in transaction.rows.requests(only_open=True))
     if waiting >= WAITING_MAX:
         raise TooLarge(
             f"{waiting} requests of {analyst} on {dataset} wait to be decided; no more are taken", name="reason"
@@ -209,43 +214,43 @@ def file_request(
             name="cost",
             value=cost,
         )
-    record = work.write(
+    record = transaction.write(
         "request-filed",
         {
             "analyst": analyst,
             "cost": cost_to_dict(cost),
             "dataset": dataset,
             "reason": reason,
-            "request": f"{work.next_number}-{token()}",
+            "request": f"{transaction.next_number}-{token()}",
         },
     )
     return request_of(record)
 
 
-def decide(work: LedgerTransaction, request_id: str, granted: bool, by: str, note: str) -> Request:
+def decide(transaction: LedgerTransaction, request_id: str, granted: bool, by: str, note: str) -> Request:
     """Grant or decline a request; granting raises the analyst's cap."""
-    row = work.rows.request(request_id)
+    row = transaction.rows.request(request_id)
     if row is None:
         raise UnknownName(f"no request is called {request_id}", name="request", value=request_id)
     if row.state != "filed":
         raise AlreadySettled(f"request {request_id} was {row.state} before", name="request", value=request_id)
-    filed = work.record(row.record, "request-filed")
+    filed = transaction.record(row.record, "request-filed")
     body: dict[str, Any] = {"by": by, "granted": granted, "note": note, "request": request_id}
     if granted:
-        capped = cap_row(work, row.analyst, row.dataset)
-        cap = _raised(capped, work.dataset(row.dataset).cap, request_of(filed).cost)
+        capped = cap_row(transaction, row.analyst, row.dataset)
+        cap = _raised(capped, transaction.dataset(row.dataset).cap, request_of(filed).cost)
         body |= {"cap": cap.to_dict(), "scope": capped.scope.key}
-    return request_of(filed, work.write("request-decided", body))
+    return request_of(filed, transaction.write("request-decided", body))
 
 
-def listed(work: LedgerTransaction, *, only_open: bool) -> list[Request]:
+def list_requests(transaction: LedgerTransaction, *, only_open: bool) -> list[Request]:
     """Return requests, the oldest first."""
     return [
         request_of(
-            work.record(row.record, "request-filed"),
-            None if row.decision is None else work.record(row.decision, "request-decided"),
+            transaction.record(row.record, "request-filed"),
+            None if row.decision is None else transaction.record(row.decision, "request-decided"),
         )
-        for row in work.rows.requests(only_open=only_open)
+        for row in transaction.rows.requests(only_open=only_open)
     ]
 
 
@@ -267,10 +272,10 @@ def request_of(filed: Record, decided: Record | None = None) -> Request:
     return replace(request, state=state, decided_by=decision["by"], note=decision["note"])
 
 
-def cap_row(work: LedgerTransaction, analyst: str, dataset: str) -> ScopeRow:
+def cap_row(transaction: LedgerTransaction, analyst: str, dataset: str) -> ScopeRow:
     """Return the row of an analyst's cap, or refuse who has none."""
-    work.dataset(dataset)
-    row = work.rows.scope(Scope(dataset, "analyst", analyst))
+    transaction.dataset(dataset)
+    row = transaction.rows.scope(Scope(dataset, "analyst", analyst))
     if row is None:
         raise NotPermitted(f"{analyst} has no cap on {dataset}; its owner can create one")
     return row

@@ -32,13 +32,20 @@ import numpy as np
 from tacit.accounting import Meaning, epsilon, meaning
 from tacit.accounting.conversions import Bound, Cost
 from tacit.accounting.meaning import delta_warning
-from tacit.ledger.accounts import FAILURES, Amounts, Measured, at_least, charged, up
+from tacit.ledger.accounts import FAILURES, Measured
+from tacit.ledger.amounts import (
+    Amounts,
+    add_charge,
+    ceil_float,
+    ceil_units,
+)
+from tacit.ledger.answer_storage import StorageQuota
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
-from tacit.ledger.permits import Permit, StorageQuota
+from tacit.ledger.permits import Permit
 from tacit.ledger.refusals import not_priced, refusal
 from tacit.privacy.errors import AlreadySettled, BudgetExceeded, InvalidInput, UnknownName, WrongType
-from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated, exact_event, named_instead
+from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated, canonical_event, describe_non_event
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import whole
 from tacit.privacy.texts import name, note
@@ -73,7 +80,7 @@ class Tally:
             self._counts[event] = self._counts.get(event, 0) + count
             return
         rho, delta = measured.concentrated
-        units = up(rho)
+        units = ceil_units(rho)
         if units is None or delta:
             self.unlisted += count
         else:
@@ -90,7 +97,7 @@ class Tally:
         """Events with how often each was admitted; beyond the limit, one event with the total rho of the rest."""
         if not self._rho_units:
             return dict(self._counts)
-        return {**self._counts, ZeroConcentrated(at_least(self._rho_units), under=self._relation): 1}
+        return {**self._counts, ZeroConcentrated(ceil_float(self._rho_units), under=self._relation): 1}
 
 
 @dataclass(frozen=True)
@@ -229,7 +236,7 @@ class Budget:
         filter_, totals = self._read()
         measured = measure(event)
         amounts = filter_.price(measured)
-        return None if filter_.admits(totals, amounts) else refused(filter_, totals, measured, amounts, self.name)
+        return None if filter_.admits(totals, amounts) else refusal_for(filter_, totals, measured, amounts, self.name)
 
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
@@ -238,8 +245,8 @@ class Budget:
         cost = self._filter.cost(measured, amounts)
         with self._lock:
             if not self._filter.admits(self._totals, amounts):
-                raise refused(self._filter, self._totals, measured, amounts, self.name)
-            self._totals = charged(self._totals, amounts)
+                raise refusal_for(self._filter, self._totals, measured, amounts, self.name)
+            self._totals = add_charge(self._totals, amounts)
             self._tally.add(measured)
         return Permit(secrets.token_hex(16), measured.event, cost, datetime.now(UTC), purpose=why)
 
@@ -292,7 +299,9 @@ class Budget:
         permit_id, kept, last = _permit_id(permit), note("note", text, required=True), note("before", before)
         with self._lock:
             if self._noted(permit_id) != last:
-                raise AlreadySettled(f"permit {permit_id} was annotated otherwise meanwhile", name="permit")
+                raise AlreadySettled(
+                    f"permit {permit_id} has another note meanwhile; read it and try again", name="permit"
+                )
             self._notes[permit_id] = kept
 
     def note(self, permit: Permit | str) -> str:
@@ -317,7 +326,9 @@ class Budget:
         with self._lock:
             noted = self._noted(permit_id)
             if last is not None and noted != last:
-                raise AlreadySettled(f"permit {permit_id} was annotated otherwise meanwhile", name="permit")
+                raise AlreadySettled(
+                    f"permit {permit_id} has another note meanwhile; read it and try again", name="permit"
+                )
             if not noted:
                 del self._notes[permit_id]
 
@@ -367,11 +378,11 @@ def _permit_id(permit: Permit | str) -> str:
 def measure(event: object) -> Measured:
     """Return an event ready to be priced, or refuse what is none."""
     if not isinstance(event, Event):
-        raise WrongType(f"what is charged is an event, not {named_instead(event)}", name="event", value=event)
-    return Measured(exact_event(event))
+        raise WrongType(f"what is charged is an event, not {describe_non_event(event)}", name="event", value=event)
+    return Measured(canonical_event(event))
 
 
-def refused(
+def refusal_for(
     filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: str, to_delta: str = ""
 ) -> BudgetExceeded:
     """Return the error that says why a filter does not admit an event."""

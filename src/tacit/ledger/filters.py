@@ -54,26 +54,28 @@ from functools import lru_cache
 from typing import Final
 
 from tacit.accounting.conversions import Cost
-from tacit.accounting.numerics import narrowed
+from tacit.accounting.numerics import bisect
 from tacit.ledger.accounts import (
     DELTA_SHARE,
     Account,
-    Amount,
-    Amounts,
     ConcentratedAccount,
     GaussianAccount,
     Measured,
     RenyiAccount,
     SumAccount,
-    added,
-    at_least,
-    at_most,
-    down,
     least_units,
-    multiplied,
-    nearest,
-    raised,
-    subtracted,
+)
+from tacit.ledger.amounts import (
+    Amount,
+    Amounts,
+    add_amounts,
+    ceil_float,
+    floor_float,
+    floor_units,
+    multiply_amounts,
+    nearest_float,
+    raise_to,
+    subtract_amounts,
 )
 from tacit.ledger.caps import Cap
 from tacit.privacy.errors import MixedRelations
@@ -114,7 +116,7 @@ class Filter:
                 f'state it under {self.cap.relation}, or make a budget for it with relation="{relation}"'
             )
         least = least_units(measured.event)
-        whole = tuple(raised(account.price(measured), least) for account in self.accounts)
+        whole = tuple(raise_to(account.price(measured), least) for account in self.accounts)
         if not as_plan:
             return whole
         stepped = self.stepwise(measured.event)
@@ -124,12 +126,12 @@ class Filter:
         """Return the sum of what the steps of an event are charged."""
         total = self.nothing
         for step, count in steps(event).items():
-            total = added(total, multiplied(self.price(Measured(step)), count))
+            total = add_amounts(total, multiply_amounts(self.price(Measured(step)), count))
         return total
 
     def returned(self, plan: Event, reserved: Amounts, ran: Event) -> Amounts:
         """Return what a plan gets back in each account, `ran` being a part of it: of a whole, nothing."""
-        stepped, left = self.stepwise(plan), subtracted(reserved, self.stepwise(ran))
+        stepped, left = self.stepwise(plan), subtract_amounts(reserved, self.stepwise(ran))
         return tuple(
             more if amount == step else zero
             for amount, step, more, zero in zip(reserved, stepped, left, self.nothing, strict=True)
@@ -169,7 +171,7 @@ class Filter:
         """
         left = 0.0
         if (summed := totals[0]) is not None and self.accounts[0].holds(summed):
-            left = nearest(max(down(Fraction(self.cap.epsilon)) - summed[0], 0))
+            left = nearest_float(max(floor_units(Fraction(self.cap.epsilon)) - summed[0], 0))
 
         def others_admit(epsilon: float) -> bool:
             amounts = self.price(Measured(Pure(epsilon, under=self.cap.relation)))
@@ -178,10 +180,10 @@ class Filter:
         return _greatest(left, self.cap.epsilon, others_admit)
 
     def _delta_left(self, totals: Amounts) -> float:
-        share = down(DELTA_SHARE * Fraction(self.cap.delta))
+        share = floor_units(DELTA_SHARE * Fraction(self.cap.delta))
         accounts = zip(self.accounts, totals, strict=True)
         left = [share - total[1] for account, total in accounts if total and len(total) > 1 and account.holds(total)]
-        return at_most(max([0, *left]))
+        return floor_float(max([0, *left]))
 
     def _rho_left(self, totals: Amounts, epsilon: float) -> float:
         if self.cap.filter == "pure":
@@ -193,7 +195,7 @@ class Filter:
         def admits(rho: float) -> bool:
             return _holds_with(account, total, account.price(Measured(ZeroConcentrated(rho))))
 
-        left = at_most(account.caps[0] - total[0])
+        left = floor_float(account.caps[0] - total[0])
         nearly = left * (1 - 2**-40)
         return _greatest(nearly if admits(nearly) else 0.0, left, admits)
 
@@ -201,7 +203,7 @@ class Filter:
         if self.cap.filter == "pure":
             return _rho_of(epsilon)
         if isinstance(self.accounts[1], ConcentratedAccount) and totals[1] is not None:
-            return at_least(totals[1][0])
+            return ceil_float(totals[1][0])
         return 0.0 if totals == self.nothing else math.inf
 
 
@@ -249,4 +251,4 @@ def _greatest(low: float, high: float, admits: Callable[[float], bool]) -> float
         return max(low, high)
     if not admits(max(low * (1 + 2**-40), high * 2.0**-60)):
         return low
-    return narrowed(low, high, admits, 2.0**-50)[0]
+    return bisect(low, high, admits, 2.0**-50)[0]

@@ -1,43 +1,25 @@
-"""The journal: append-only records, each bound to the one before, and its latest head noted outside the database.
+"""The journal: append-only records, each bound to the one before by its hash.
 
 Promise: a record that was changed, removed, added or moved is found and named. `check_record` and `check_follows` are
 called before a record is written and after it is read. Records hold names, events, amounts and digests; no value of the
 data, and no answer.
 
-The chain finds accidents and careless hands. Whoever may rewrite the whole file can rewrite the whole chain: to find
-that too, note `Ledger.head()` somewhere else from time to time and give it to `Ledger.verify`.
+The chain is not keyed: it finds accidents and careless edits, but whoever may rewrite the whole file can rewrite the
+whole chain. To find that too, note `Ledger.head()` somewhere else from time to time and give it to `Ledger.verify`.
 
-Not here: what a record does to the totals (replay) and where it is kept (stores).
-
-The latest head of a ledger, noted outside the database: a small file `ledger.head` beside it.
-
-A database that was deleted, cut off or replaced by an older copy says nothing false: it is whole, only too short. The
-file remembers that there was more. It is written after every commit, in one call and without waiting for the disk, so
-it may lag behind the journal and never leads; whoever opens a ledger reads the file first and the journal then.
-
-Its form is text: two lines of equal length, written in turns, each with the ledger's id (the hash of its first record),
-the hash of the record from which it goes on since it was last restored (the first one if it never was), the number and
-the hash of a head, whether the ledger was moved away there, and a checksum. A line that was torn is not believed, and
-the other one counts; if both are, there is nothing to hold the journal against, but a ledger is still expected.
-
-Not here: what is done about a journal that does not reach the noted head (verification), and how to go back (restore).
+Not here: what a record does to the totals (`replay`) and where it is kept (`stores`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from tacit.privacy import strict_json
-from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerReadOnly, LedgerTooNew, LedgerUnavailable, TooLarge
+from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerTooNew, LedgerUnavailable, TooLarge
 
 KINDS: Final = frozenset(
     {
@@ -170,110 +152,3 @@ def _digest(number: int, at_us: int, behind_us: int, kind: str, body: str, previ
     """Hash the fields a line each; the body comes last, and no other field of a known kind has a line break."""
     written = f"{number}\n{at_us}\n{behind_us}\n{kind}\n{previous}\n{body}"
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-FILE_NAME: Final = "ledger.head"
-LINE_BYTES: Final = 320
-_LINE: Final = re.compile(
-    r"(?P<text>ledger (?P<id>[0-9a-f]{64}) since (?P<since>[0-9a-f]{64}) record (?P<number>\d{1,18})"
-    r" hash (?P<hash>[0-9a-f]{64})(?P<moved> moved)?) sum (?P<sum>[0-9a-f]{16}) *\n"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """A head that was noted: which ledger's, since which restoration, its number and hash, and whether that moved.
-
-    `since` is the hash of the last record of the kind restored, or of the first record if there is none.
-    """
-
-    ledger: str
-    since: str
-    number: int
-    hash: str
-    is_moved: bool = False
-
-    @property
-    def line(self) -> bytes:
-        """The written form."""
-        moved = " moved" if self.is_moved else ""
-        text = f"ledger {self.ledger} since {self.since} record {self.number} hash {self.hash}{moved}"
-        return f"{text} sum {_checksum(text)}".ljust(LINE_BYTES - 1).encode("ascii") + b"\n"
-
-
-class Anchor:
-    """The file in which the head of one ledger is noted; it need not exist."""
-
-    def __init__(self, path: Path) -> None:
-        self.path: Final = path
-        self._name: Final = os.fspath(path)
-        self._turn = 0
-
-    def exists(self) -> bool:
-        """Whether a ledger was noted here, legibly or not."""
-        return os.path.lexists(self.path)
-
-    def read(self) -> Noted | None:
-        """Return the latest head that was noted, or None if nothing legible is there."""
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
-            try:
-                content = os.read(descriptor, 2 * LINE_BYTES)
-            finally:
-                os.close(descriptor)
-        except OSError:
-            return None
-        lines = (content[:LINE_BYTES], content[LINE_BYTES:])
-        return max((noted for line in lines if (noted := _read(line))), key=lambda noted: noted.number, default=None)
-
-    def require_writable(self) -> None:
-        """Refuse to go on where a head could not be noted."""
-        try:
-            descriptor = os.open(self._name, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
-        except FileNotFoundError:
-            is_writable = not self.exists() and os.access(self.path.parent, os.W_OK)
-        except OSError:
-            is_writable = False
-        else:
-            is_writable = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            os.close(descriptor)
-        if not is_writable:
-            raise LedgerReadOnly(
-                f"{self.path} cannot be written, where the end of the ledger is noted: nothing was charged; make it "
-                "writable for this account"
-            )
-
-    def note(self, head: Noted) -> None:
-        """Note a head that is on disk; if that fails now, the file lags behind until the next time."""
-        with suppress(OSError):
-            self._write(head)
-
-    def reset(self, head: Noted) -> None:
-        """Note a head that may be earlier than the one noted, and wait until it is on disk."""
-        for _ in range(2):
-            self._write(head, is_durable=True)
-
-    def _write(self, head: Noted, *, is_durable: bool = False) -> None:
-        line = head.line
-        descriptor = os.open(self._name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-        try:
-            if os.fstat(descriptor).st_size < 2 * LINE_BYTES:
-                os.pwrite(descriptor, line + line, 0)
-            else:
-                os.pwrite(descriptor, line, self._turn * LINE_BYTES)
-            if is_durable:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        self._turn = 1 - self._turn
-
-
-def _read(line: bytes) -> Noted | None:
-    match = _LINE.fullmatch(line.decode("ascii", "replace"))
-    if match is None or match["sum"] != _checksum(match["text"]):
-        return None
-    return Noted(match["id"], match["since"], int(match["number"]), match["hash"], bool(match["moved"]))
-
-
-def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The durable ledger: everything that leaves is charged here first.
+"""The durable ledger: every release is charged here before the data is touched.
 
     with Ledger.open("clinic") as ledger:
         ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
@@ -8,10 +8,11 @@
         ledger.commit(permit, answer, plan="SELECT ...", data_version="2024-05-01")
 
 Promise: a permit is handed out only when every scope that it touches (the data set, the analyst, each epoch) has been
-charged on disk, in one transaction. Whatever dies afterwards, the charge stands: `reservations` lists what was never
+charged on disk, in one transaction. A crash afterwards leaves the charge in place: `reservations` lists what was never
 committed. A ledger that does not verify admits nothing.
 
-Not here: what an event costs (accounts), who may do what (the curator), and whether an answer is private (mechanisms).
+Not here: what an event costs (`accounts`), who may do what (the curator), and whether an answer is private
+(mechanisms).
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from tacit.accounting.conversions import Cost
 from tacit.ledger import administration, admission
 from tacit.ledger.administration import Request
-from tacit.ledger.admission import Ask, CapPrices
-from tacit.ledger.book import Book, Token, system_token
+from tacit.ledger.admission import CapPrices, ChargeRequest
+from tacit.ledger.answer_storage import ANSWER_BYTES_MAX, StorageQuota
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Head, Record
-from tacit.ledger.permits import ANSWER_BYTES_MAX, Permit, Reservation, Scope, StorageQuota
+from tacit.ledger.ledger_budget import LedgerBudget
+from tacit.ledger.permits import Permit, Reservation, Scope
 from tacit.ledger.refusals import no_budget
 from tacit.ledger.rows import ScopeRow
+from tacit.ledger.stored_journal import JournalSettings, StoredJournal
 from tacit.ledger.stores import Store
-from tacit.ledger.transactions import Clock, LedgerTransaction, system_clock
-from tacit.ledger.views import LedgerBudget
+from tacit.ledger.transactions import LedgerTransaction
 from tacit.privacy import texts
 from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import CompoundEvent, Event
@@ -51,21 +52,15 @@ NUMBER_MAX: Final = 2**62
 """Beyond the number of any record, and within what databases count."""
 
 
-class Ledger(Book):
+class Ledger(StoredJournal):
     """Budgets, caps, epochs, permits, answers and requests, in a folder or a database."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        clock: Clock = system_clock,
-        token: Token = system_token,
-        anchor: Path | str | None = None,
-    ) -> None:
-        super().__init__(store, clock=clock, token=token, anchor=anchor)
+    quota: StorageQuota | None = None
+    """The limit on stored answers that is asked before a charge (`pipeline`); None for no limit."""
+
+    def __init__(self, store: Store, **settings: Unpack[JournalSettings]) -> None:
+        super().__init__(store, **settings)
         self._caps_seen: dict[Scope, Cap] = {}
-        self.quota: StorageQuota | None = None
-        """Who is asked before a charge whether its answer may be stored (`pipeline`); without one, all may."""
 
     def create_budget(
         self,
@@ -79,14 +74,16 @@ class Ledger(Book):
         per_epoch: bool = False,
         epsilon_min: object = None,
     ) -> LedgerBudget:
-        """Give a data set its cap, or another one while nothing is charged; with `per_epoch` each epoch has it.
+        """Set the cap of a data set, or replace it while nothing is charged; with `per_epoch` it holds for each epoch.
 
-        `epsilon_min` is the least epsilon that a release costs, a ten-thousandth of the cap's unless it is said.
+        `epsilon_min` is the least epsilon that a release costs, by default a ten-thousandth of the cap's.
         """
         name = texts.name("dataset", dataset)
         cap = _kept(Cap.of(epsilon, delta, filter=filter, order=order, relation=relation))
         each, least = truth_value("per_epoch", per_epoch), smallest_price(cap, epsilon_min)
-        self._change(lambda work: administration.create_budget(work, name, cap, per_epoch=each, epsilon_min=least))
+        self._change(
+            lambda transaction: administration.create_budget(transaction, name, cap, per_epoch=each, epsilon_min=least)
+        )
         self._see({Scope(name): cap})
         return self.budget(name)
 
@@ -100,21 +97,21 @@ class Ledger(Book):
         filter: str | None = None,
         order: object = None,
     ) -> LedgerBudget:
-        """Give an analyst, or a group, a cap within the data set's."""
+        """Set the cap of an analyst or a group, within the data set's."""
         name, who = texts.name("dataset", dataset), texts.name("analyst", analyst)
         cap = _within(self.row_of(Scope(name)).cap, epsilon, delta, filter, order)
-        self._change(lambda work: administration.create_cap(work, name, who, cap))
+        self._change(lambda transaction: administration.create_cap(transaction, name, who, cap))
         self._see({Scope(name, "analyst", who): cap})
         return self.budget(name, analyst=who)
 
     def create_caps(self, analyst: str, caps: Mapping[str, Cap]) -> None:
-        """Give an analyst, or a group, caps on several data sets: all of them or none."""
+        """Set the caps of an analyst or a group on several data sets: all of them or none."""
         who = texts.name("analyst", analyst)
         named = _caps(caps)
 
-        def create(work: LedgerTransaction) -> None:
+        def create(transaction: LedgerTransaction) -> None:
             for dataset, cap in named.items():
-                administration.create_cap(work, dataset, who, cap)
+                administration.create_cap(transaction, dataset, who, cap)
 
         self._change(create)
 
@@ -128,18 +125,18 @@ class Ledger(Book):
         epsilon: object = None,
         delta: object = None,
     ) -> LedgerBudget:
-        """Add a stretch of time from `starts` up to `ends`, with the data set's cap unless a smaller one is given."""
+        """Add an epoch from `starts` to before `ends`, with the data set's cap unless a smaller one is given."""
         outer, what = self.row_of(Scope(texts.name("dataset", dataset))).cap, texts.name("epoch", name)
-        first, last = administration.stretch(starts, ends)
+        first, last = administration.epoch_bounds(starts, ends)
         own_epsilon, own_delta = outer.epsilon if epsilon is None else epsilon, outer.delta if delta is None else delta
         cap = _within(outer, own_epsilon, own_delta)
-        self._change(lambda work: administration.add_epoch(work, dataset, what, cap, first, last))
+        self._change(lambda transaction: administration.add_epoch(transaction, dataset, what, cap, first, last))
         return self.budget(dataset, epoch=what)
 
     def scopes(self, dataset: str | None = None) -> list[Scope]:
-        """Return everything that has a cap, of one data set or of all."""
+        """Return the scopes that have a cap, of one data set or of all."""
         name = None if dataset is None else texts.name("dataset", dataset)
-        return [row.scope for row in self._view(lambda work: work.rows.scopes(name))]
+        return [row.scope for row in self._view(lambda transaction: transaction.rows.scopes(name))]
 
     def budget(self, dataset: str, *, analyst: str | None = None, epoch: str | None = None) -> LedgerBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
@@ -148,13 +145,13 @@ class Ledger(Book):
         found = self.account(dataset, analyst)
         if epoch is not None:
             found = LedgerBudget(self, Scope(found.scope.dataset, "epoch", texts.name("epoch", epoch)))
-        self.row_of(found.scope)  # refuses what has no budget
+        self.row_of(found.scope)  # raises if there is no budget
         return found
 
     def account(self, dataset: str, analyst: str | None = None) -> LedgerBudget:
-        """Return whom a release is charged to: the analyst within the data set, or the data set alone.
+        """Return the budget that a release is charged to: the analyst's on the data set, or the data set's own.
 
-        Unlike `budget` it looks nothing up: what is charged or previewed there refuses an analyst without a cap.
+        Unlike `budget` it does not look the cap up; its methods raise NotPermitted for an analyst without one.
         """
         name = texts.name("dataset", dataset)
         if analyst is None:
@@ -162,17 +159,17 @@ class Ledger(Book):
         return LedgerBudget(self, Scope(name, "analyst", texts.name("analyst", analyst)))
 
     def row_of(self, scope: Scope) -> ScopeRow:
-        """Return a scope as it is now: its cap and its totals."""
+        """Return the current cap and totals of a scope."""
         return self.rows_of(scope)[1][0]
 
     def rows_of(self, *scopes: Scope) -> tuple[Head, tuple[ScopeRow, ...]]:
-        """Return scopes as they are at one moment, and where the journal ends then."""
+        """Return the caps and totals of scopes in one snapshot, and where the journal ends in it."""
         for scope in scopes:
             if not isinstance(scope, Scope):
-                raise WrongType(f"a row is that of a Scope, not of {type(scope).__name__}", name="scope", value=scope)
+                raise WrongType(f"rows are read for a Scope, not for {type(scope).__name__}", name="scope", value=scope)
 
-        def read(work: LedgerTransaction) -> tuple[Head, tuple[ScopeRow, ...]]:
-            return work.rows.head(), tuple(_known(work, scope) for scope in scopes)
+        def read(transaction: LedgerTransaction) -> tuple[Head, tuple[ScopeRow, ...]]:
+            return transaction.rows.head(), tuple(_known(transaction, scope) for scope in scopes)
 
         return self._view(read)
 
@@ -186,16 +183,18 @@ class Ledger(Book):
         plan: bool = False,
     ) -> Cost:
         """Return what `reserve` would charge the data set, and spend nothing."""
-        quote = _quote(dataset, event, analyst, epochs, plan=plan)
-        whole = self._view(lambda work: admission.scope_rows(work, quote.ask))[0]
-        return admission.worth_charging(whole, quote)
+        prices = _prices(dataset, event, analyst, epochs, plan=plan)
+        whole = self._view(lambda transaction: admission.scope_rows(transaction, prices.request))[0]
+        return admission.charged_cost(whole, prices)
 
     def refusal(
         self, dataset: str, event: Event, *, analyst: str | Sequence[str] | None = None, epochs: Sequence[str] = ()
     ) -> BudgetExceeded | None:
         """Return what `reserve` would raise because too little is left, or None if the event fits; spends nothing."""
-        quote = _quote(dataset, event, analyst, epochs)
-        return admission.refusal_of(self._view(lambda work: admission.scope_rows(work, quote.ask)), quote)
+        prices = _prices(dataset, event, analyst, epochs)
+        return admission.refusal_of(
+            self._view(lambda transaction: admission.scope_rows(transaction, prices.request)), prices
+        )
 
     def reserve(
         self,
@@ -214,23 +213,25 @@ class Ledger(Book):
 
         The same `key` with the same request gives the same permit and charges nothing again, until that permit is
         committed, refunded or annotated (AlreadySettled). `question` and `data_version` are what `commit` calls `plan`
-        and `data_version`; whoever uses keys names them, so that a key cannot pay for another question (KeyReused).
-        With `plan` the event is charged step by step, and what is not run can be returned (`refund`).
+        and `data_version`; name them with a key, so that the key cannot pay for another question (KeyReused).
+        With `plan` the event is charged step by step, and steps that are not run can be refunded (`refund`).
         """
         bound_to = _bound_to(question, data_version)
-        quote = _quote(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)
-        scopes = quote.ask.scopes
+        prices = _prices(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)
+        scopes = prices.request.scopes
         if not self._caps_seen.keys() >= set(scopes):
-            self._see(self._change(lambda work: {row.scope: row.cap for row in work.known(scopes)}, scopes))
+            self._see(
+                self._change(lambda transaction: {row.scope: row.cap for row in transaction.known(scopes)}, scopes)
+            )
         for scope in scopes:
             if (cap := self._caps_seen.get(scope)) is not None:
-                quote.amounts(cap)  # found before the write lock is taken
-        permit = self._change(lambda work: admission.reserve(work, quote, self._token), scopes)
-        self._see(quote.caps)
+                prices.amounts(cap)  # found before the write lock is taken
+        permit = self._change(lambda transaction: admission.reserve(transaction, prices, self._token), scopes)
+        self._see(prices.caps)
         return permit
 
     def _see(self, caps: Mapping[Scope, Cap]) -> None:
-        """Remember which caps scopes were found to have."""
+        """Remember the caps of scopes, to price the next event before the write lock is taken."""
         if len(self._caps_seen) + len(caps) > CAPS_SEEN_MAX:
             self._caps_seen.clear()
         self._caps_seen.update(caps)
@@ -244,11 +245,11 @@ class Ledger(Book):
         *,
         before: str | None = None,
     ) -> None:
-        """Note that the run came to its end; with a plan and a version of the data, keep its answer to give again.
+        """Record that a run has ended; with a plan and a version of the data, store its answer for repetition.
 
-        Commit before the answer is shown to anybody: a permit pays for one answer, and a second commit is refused
-        (AlreadySettled) whatever its answer is. If two permits answer the same plan, the first answer is the one kept.
-        With `before`, a permit of which something else was said last (`annotate`) is refused as well.
+        Commit before the answer is shown: a permit pays for one answer, and a second commit is refused (AlreadySettled)
+        whatever its answer is. If two permits answer the same plan, the first answer is kept. With `before`, a permit
+        whose last note (`annotate`) is another one is refused as well.
         """
         permit_id, (plan_sha256, version) = _permit_id(permit), _bound_to(plan, data_version)
         last = None if before is None else texts.note("before", before)
@@ -258,30 +259,30 @@ class Ledger(Book):
             if len(answer) > ANSWER_BYTES_MAX:
                 raise TooLarge(f"an answer of at most {ANSWER_BYTES_MAX:,} bytes can be kept", name="answer")
         if plan is not None and answer is None:
-            raise EmptyInput("a plan and a version are kept with an answer, and there is none", name="answer")
-        self._change(lambda work: admission.commit(work, permit_id, answer, plan_sha256, version, last))
+            raise EmptyInput("a plan is stored with its answer; pass answer=, or leave plan= out", name="answer")
+        self._change(lambda transaction: admission.commit(transaction, permit_id, answer, plan_sha256, version, last))
 
     def refund(self, permit: Permit | str, ran: Event) -> None:
-        """Return what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""
+        """Refund what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""
         permit_id, event = _permit_id(permit), measure(ran).event
-        reserved, caps = self._change(lambda work: admission.refundable(work, permit_id, event))
-        returned = admission.returned(reserved, caps, event)
-        self._change(lambda work: admission.refund(work, permit_id, event, returned))
+        reserved, caps = self._change(lambda transaction: admission.refundable(transaction, permit_id, event))
+        returned = admission.refund_amounts(reserved, caps, event)
+        self._change(lambda transaction: admission.refund(transaction, permit_id, event, returned))
 
     def annotate(self, permit: Permit | str, note: str, *, before: str | None = None) -> None:
-        """Say what became of a reservation; it stays charged.
+        """Add a note to a reservation; it stays charged.
 
-        With `before`, the note replaces that one and no other ("" is none): of two who say something at once, the
-        second is refused (AlreadySettled).
+        With `before`, the note replaces that one and no other ("" for none): compare and set, so that of two writers at
+        once the second is refused (AlreadySettled).
         """
         permit_id, text = _permit_id(permit), texts.note("note", note, required=True)
         last = None if before is None else texts.note("before", before)
-        self._change(lambda work: admission.annotate(work, permit_id, text, last))
+        self._change(lambda transaction: admission.annotate(transaction, permit_id, text, last))
 
     def note(self, permit: Permit | str) -> str:
-        """Return what was said last of a permit (`annotate`), or nothing."""
+        """Return the last note of a permit (`annotate`), or an empty text."""
         permit_id = _permit_id(permit)
-        return self._view(lambda work: work.permit(permit_id)[0].note)
+        return self._view(lambda transaction: transaction.permit(permit_id)[0].note)
 
     def reservations(self) -> list[Reservation]:
         """Return permits that were never committed, the oldest first: runs under way, and runs that died."""
@@ -290,40 +291,42 @@ class Ledger(Book):
     def released(self, plan: str, data_version: str) -> bytes | None:
         """Return the answer that was released for a plan on a version of the data, at no cost, or None."""
         digest, version = _plan_digest(plan), texts.name("data_version", data_version)
-        return self._view(lambda work: admission.released(work, digest, version))
+        return self._view(lambda transaction: admission.released(transaction, digest, version))
 
     def file_request(self, analyst: str, dataset: str, what: Event | Cost, reason: str) -> Request:
-        """Ask for more than the analyst's cap: for an event that did not fit, or for a cost."""
+        """File a request to raise an analyst's cap by a cost, or by the cost of an event."""
         who, name = texts.name("analyst", analyst), texts.name("dataset", dataset)
-        wanted, why = administration.wanted(what), texts.note("reason", reason, required=True)
-        cap = self._change(lambda work: administration.cap_row(work, who, name)).cap
+        wanted, why = administration.requested(what), texts.note("reason", reason, required=True)
+        cap = self._change(lambda transaction: administration.cap_row(transaction, who, name)).cap
         cost = administration.cost_of(wanted, cap)
-        return self._change(lambda work: administration.file_request(work, who, name, cost, why, self._token))
+        return self._change(
+            lambda transaction: administration.file_request(transaction, who, name, cost, why, self._token)
+        )
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests, the oldest first."""
         only = truth_value("only_open", only_open)
-        return self._view(lambda work: administration.listed(work, only_open=only))
+        return self._view(lambda transaction: administration.list_requests(transaction, only_open=only))
 
     def decide(self, request: Request | str, granted: bool, by: str, note: str = "") -> Request:
         """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
         who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
         request_id = texts.name("request", request.id if isinstance(request, Request) else request)
-        return self._change(lambda work: administration.decide(work, request_id, yes, who, why))
+        return self._change(lambda transaction: administration.decide(transaction, request_id, yes, who, why))
 
     def history(self, first: int = 1) -> Iterator[Record]:
-        """Yield the records from a number on, each checked."""
+        """Yield the records from number `first` on, each checked."""
         return super().history(min(whole("first", first), NUMBER_MAX))
 
 
-def _known(work: LedgerTransaction, scope: Scope) -> ScopeRow:
-    row = work.rows.scope(scope)
+def _known(transaction: LedgerTransaction, scope: Scope) -> ScopeRow:
+    row = transaction.rows.scope(scope)
     if row is None:
         raise no_budget(scope)
     return row
 
 
-def _quote(
+def _prices(
     dataset: str,
     event: Event,
     analyst: str | Sequence[str] | None,
@@ -334,7 +337,7 @@ def _quote(
     *,
     plan: bool = False,
 ) -> CapPrices:
-    """Check what somebody asks for."""
+    """Check the arguments of a charge and return what prices it."""
     plain = measure(event).event
     if isinstance(plain, CompoundEvent) and len(plain.to_json()) > EVENT_BYTES_MAX:
         raise TooLarge(
@@ -342,7 +345,7 @@ def _quote(
         )
     analysts = () if analyst is None else (analyst,) if isinstance(analyst, str) else analyst
     return CapPrices(
-        Ask(
+        ChargeRequest(
             texts.name("dataset", dataset),
             plain,
             _names("analyst", analysts),
@@ -370,12 +373,12 @@ def _caps(values: object) -> dict[str, Cap]:
 
 
 def _kept(cap: Cap) -> Cap:
-    """Return a cap, or refuse one that no filter can keep; its limits are found before the write lock is taken."""
+    """Return a cap, or raise if no filter can keep it; computed before the write lock is taken."""
     return filter_of(cap).cap
 
 
 def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = None, order: object = None) -> Cap:
-    """Return a cap that is counted as the whole is, unless it says otherwise."""
+    """Return a cap within another one, with the same filter unless one is named."""
     if filter is None and order is None and whole.delta and exact("delta", delta):
         filter, order = whole.filter, whole.order
     return _kept(Cap.of(epsilon, delta, filter=filter, order=order, relation=whole.relation))
@@ -384,7 +387,7 @@ def _within(whole: Cap, epsilon: object, delta: object, filter: str | None = Non
 def _bound_to(plan: str | None, data_version: str | None) -> tuple[str | None, str | None]:
     """Return the digest of a plan and the version of its data, both or neither."""
     if (plan is None) != (data_version is None):
-        raise EmptyInput("to be given again, an answer needs its plan and the version of its data", name="plan")
+        raise EmptyInput("a plan and the version of its data go together; pass both or neither", name="plan")
     return (None, None) if plan is None else (_plan_digest(plan), texts.name("data_version", data_version))
 
 

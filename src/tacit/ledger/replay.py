@@ -17,7 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from tacit.ledger.accounts import Amounts, charged, covers, read, subtracted
+from tacit.ledger.amounts import (
+    Amounts,
+    add_charge,
+    amounts_from_json,
+    covers,
+    subtract_amounts,
+)
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
@@ -161,7 +167,7 @@ def _add_epoch(body: Body, number: int, rows: CachedRows) -> None:
 def _charge(body: Body, number: int, rows: CachedRows) -> None:
     if Scope(body["dataset"]).key not in body["charged"]:
         raise _impossible(number, f"{body['dataset']} was not charged")
-    _change_totals(body["charged"], number, rows, charged)
+    _change_totals(body["charged"], number, rows, add_charge)
 
 
 def _return(body: Body, number: int, rows: CachedRows) -> None:
@@ -171,14 +177,14 @@ def _return(body: Body, number: int, rows: CachedRows) -> None:
 def _lowered(totals: Amounts, amounts: Amounts) -> Amounts:
     if not covers(totals, amounts):
         raise LedgerCorrupt("more is returned than was ever charged", differs="amount")
-    return subtracted(totals, amounts)
+    return subtract_amounts(totals, amounts)
 
 
 def _change_totals(
     amounts: Mapping[str, Any], number: int, rows: CachedRows, change: Callable[[Amounts, Amounts], Amounts]
 ) -> None:
     for key, written in amounts.items():
-        row, amount = _known(rows, Scope.from_key(key), number), read(written)
+        row, amount = _known(rows, Scope.from_key(key), number), amounts_from_json(written)
         if not filter_of(row.cap).counts(amount):
             raise _impossible(number, f"{written!r} is not an amount of {row.scope}")
         rows.put_scope(row.changed(change(row.totals, amount), number))
@@ -220,7 +226,7 @@ def _mark_refunded(body: Body, number: int, rows: CachedRows) -> None:
     for key, returned in body["returned"].items():
         if key not in reservation["charged"]:
             raise _impossible(number, f"{Scope.from_key(key)} was not charged for the permit {row.id}")
-        if not covers(read(reservation["charged"][key]), read(returned)):
+        if not covers(amounts_from_json(reservation["charged"][key]), amounts_from_json(returned)):
             raise _impossible(number, f"{Scope.from_key(key)} gets back more than was charged for the permit {row.id}")
     rows.put_permit(replace(row, is_refunded=True))
 

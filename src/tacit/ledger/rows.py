@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from tacit.ledger.accounts import Amounts, read, written
+from tacit.ledger.amounts import Amounts, amounts_from_json, amounts_to_json
 from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import canonical
@@ -73,7 +73,7 @@ class ScopeRow:
     @property
     def totals_text(self) -> str:
         """The totals in their written form."""
-        return canonical(written(self.totals))
+        return canonical(amounts_to_json(self.totals))
 
     def changed(self, totals: Amounts, record: int, *, scope: Scope | None = None) -> ScopeRow:
         """Return the row with other totals, as of another record."""
@@ -107,7 +107,7 @@ class ScopeRow:
     def from_parts(cls, key: str, definition: str, totals: str, record: int) -> ScopeRow:
         """Build a row from texts that were checked to be as they were written."""
         try:
-            facts, amounts = _facts(definition), read(strict_json.loads(totals))
+            facts, amounts = _facts(definition), amounts_from_json(strict_json.loads(totals))
         except InvalidInput as error:
             raise LedgerCorrupt(f"the row of {key} is damaged: {error.message}", record=record, differs="row") from None
         if not filter_of(facts.cap).counts(amounts):

@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, Final
 
-from tacit.ledger.journal import Head, Noted, Record, check_follows, check_record
+from tacit.ledger.anchor import NotedHead
+from tacit.ledger.journal import (
+    Head,
+    Record,
+    check_follows,
+    check_record,
+)
 from tacit.ledger.replay import MemoryRows, apply, apply_to_scopes
 from tacit.ledger.rows import AnswerRow
 from tacit.ledger.stores.protocol import Transaction
-from tacit.ledger.transactions import check_end, scopes_at
+from tacit.ledger.transactions import check_end, checkpoint_scopes
 from tacit.privacy.errors import LedgerCorrupt, LedgerRolledBack
 
 RECORDS_AT_ONCE: Final = 1_000
@@ -37,7 +43,7 @@ def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | No
     if noted is not None:
         _check_noted(rows, noted)
     if full or not head.checkpoint:
-        memory = replayed(rows)
+        memory = replay_journal(rows)
         _compare("scope", memory.scopes, {row.scope: row for row in rows.scopes()})
         _compare("permit", memory.permits, {row.id: row for row in rows.permits()})
         _compare("request", memory.requests, {row.id: row for row in rows.requests()})
@@ -50,13 +56,13 @@ def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | No
     return Verified(head.checkpoint, head)
 
 
-def replayed(rows: Transaction) -> MemoryRows:
+def replay_journal(rows: Transaction) -> MemoryRows:
     """Read the whole journal, check it, and return what it comes to."""
     memory = MemoryRows()
-    for record in checked(read_from(rows, 1), Head()):
+    for record in checked_records(read_from(rows, 1), Head()):
         apply(record, memory)
         if record.kind == "checkpoint":
-            _compare("scope", memory.scopes, scopes_at(record), record.number)
+            _compare("scope", memory.scopes, checkpoint_scopes(record), record.number)
     return memory
 
 
@@ -67,7 +73,7 @@ def read_from(rows: Transaction, first: int) -> Iterator[Record]:
         first = records[-1].number + 1
 
 
-def checked(records: Iterator[Record], head: Head) -> Iterator[Record]:
+def checked_records(records: Iterator[Record], head: Head) -> Iterator[Record]:
     """Yield records, each checked to be whole and to follow the one before."""
     for record, following in pairwise(chain(records, (None,))):
         assert record is not None
@@ -95,13 +101,34 @@ def _scopes_since_checkpoint(rows: Transaction, head: Head) -> Mapping[Any, Any]
             record=head.checkpoint,
             differs="kind",
         )
-    memory.scopes = scopes_at(checkpoint)
-    for record in checked(records, checkpoint.head):
+    memory.scopes = checkpoint_scopes(checkpoint)
+    for record in checked_records(records, checkpoint.head):
         apply_to_scopes(record, memory)
     return memory.scopes
 
 
-def holds(rows: Transaction, noted: Noted) -> bool:
+def rewrite_caches(rows: Transaction) -> MemoryRows:
+    """Write every cached row anew from the journal, which is checked first, and return what it comes to."""
+    check_end(rows)
+    memory = replay_journal(rows)
+    rows.clear_caches()
+    write_caches(rows, memory)
+    return memory
+
+
+def write_caches(rows: Transaction, memory: MemoryRows) -> None:
+    """Write rows that were replayed in memory to a store."""
+    for scope in memory.scopes.values():
+        rows.put_scope(scope)
+    for permit in memory.permits.values():
+        rows.put_permit(permit)
+    for request in memory.requests.values():
+        rows.put_request(request)
+    for answer in memory.answers.values():
+        rows.put_answer(answer)
+
+
+def contains_noted(rows: Transaction, noted: NotedHead) -> bool:
     """Whether the journal holds the head that was noted beside it; raise unless it does, or says that it was lost."""
     number, head = noted.number, rows.head()
     is_same = [first.hash for first in rows.records(1, 1)] == [noted.ledger]
@@ -124,7 +151,7 @@ def holds(rows: Transaction, noted: Noted) -> bool:
     )
 
 
-def declares_lost(rows: Transaction, noted: Noted) -> bool:
+def declares_lost(rows: Transaction, noted: NotedHead) -> bool:
     """Whether a restoration says that a noted head was lost.
 
     It says so of the heads that were noted since the restoration before it, and of no others: what was noted since a
@@ -136,7 +163,7 @@ def declares_lost(rows: Transaction, noted: Noted) -> bool:
     )
 
 
-def end_of(rows: Transaction, known: Noted | None = None) -> Noted | None:
+def noted_head(rows: Transaction, known: NotedHead | None = None) -> NotedHead | None:
     """Return the end of the journal as it is noted outside, or None if it has no record.
 
     `known` is an earlier end that the journal holds: what came before it is not read again.
@@ -148,10 +175,10 @@ def end_of(rows: Transaction, known: Noted | None = None) -> Noted | None:
         return known
     if known is None:
         first = first_hash(rows)
-        known = Noted(first, first, 0, "")
+        known = NotedHead(first, first, 0, "")
     since = [known.since, *(record.hash for record in rows.restorations(known.number + 1))][-1]
     is_moved = any(last.kind == "moved" for last in rows.end())
-    return Noted(known.ledger, since, head.number, head.hash, is_moved)
+    return NotedHead(known.ledger, since, head.number, head.hash, is_moved)
 
 
 def first_hash(rows: Transaction) -> str:
@@ -162,7 +189,7 @@ def first_hash(rows: Transaction) -> str:
     raise LedgerCorrupt("the journal is damaged: record 1 is missing", record=1, differs="number")
 
 
-def check_goes_on(rows: Transaction, seen: Noted | None) -> None:
+def check_continues(rows: Transaction, seen: NotedHead | None) -> None:
     """Raise unless the journal goes on from an end that was seen."""
     head = rows.head()
     if seen is None or (head.number, head.hash) == (seen.number, seen.hash):

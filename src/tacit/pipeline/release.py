@@ -45,7 +45,7 @@ from typing import Final, Protocol, TypeVar
 
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
-from tacit.ledger.permits import reserved_bytes
+from tacit.ledger.answer_storage import reserved_bytes
 from tacit.pipeline.interrupts import shielded
 from tacit.pipeline.plan import Order, Quote, Released, ReleasePlan
 from tacit.privacy.errors import (

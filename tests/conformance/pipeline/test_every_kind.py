@@ -16,7 +16,7 @@ import pytest
 
 import tacit
 from tacit import pipeline
-from tacit.ledger.permits import reserved_bytes
+from tacit.ledger.answer_storage import reserved_bytes
 from tacit.pipeline import Order, ReleasePlan
 from tacit.privacy.errors import (
     BudgetExceeded,

@@ -119,7 +119,7 @@ def fork_beside_a_transaction(folder: Path) -> dict[str, Any]:
 
 def fork_beside_a_price(folder: Path) -> dict[str, Any]:
     """Fork while another thread is in the middle of a price; the child charges, and the parent after it."""
-    inside, end, real = threading.Event(), threading.Event(), accounts.concentrated
+    inside, end, real = threading.Event(), threading.Event(), accounts.approximate_zcdp
 
     def slow(event: events.Event) -> tuple[float, float]:
         inside.set()
@@ -127,11 +127,11 @@ def fork_beside_a_price(folder: Path) -> dict[str, Any]:
         return real(event)
 
     with Ledger.open(folder) as ledger:
-        accounts.concentrated = slow
+        accounts.approximate_zcdp = slow
         thread = threading.Thread(target=lambda: ledger.preview("visits", events.Laplace(3.0)))
         thread.start()
         inside.wait(30)
-        accounts.concentrated = real
+        accounts.approximate_zcdp = real
         child = Child(lambda: charge(ledger))
         said = {"child": child.step(timeout_s=20)}
         end.set()

@@ -19,7 +19,7 @@ from typing import Any
 
 from tacit.accounting import Cost
 from tacit.ledger import HEAD_FILE, Ledger, Permit
-from tacit.ledger.accounts import added
+from tacit.ledger.amounts import add_amounts
 from tacit.ledger.filters import filter_of
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
@@ -209,5 +209,5 @@ def _check_totals(ledger: Ledger) -> None:
             for amounts, sign in ((charged, 1), (returned, -1)):
                 if amounts is not None:
                     units = tuple(tuple(sign * int(number) for number in amount) for amount in amounts)
-                    totals = added(totals, units)
+                    totals = add_amounts(totals, units)
         assert row.totals == totals

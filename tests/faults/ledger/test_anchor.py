@@ -15,7 +15,7 @@ import pytest
 
 from tacit.curator import Curator
 from tacit.ledger import HEAD_FILE, Ledger, SqliteStore
-from tacit.ledger.journal import LINE_BYTES, Anchor
+from tacit.ledger.anchor import LINE_BYTES, Anchor
 from tacit.privacy import events
 from tacit.privacy.errors import (
     InvalidInput,
@@ -333,7 +333,7 @@ def test_a_backup_that_went_on_elsewhere_is_not_restored(folder: Path, tmp_path:
         for _ in range(4):
             copy.reserve("visits", events.Laplace(0.05))
         copy.backup(tmp_path / "elsewhere")
-    with pytest.raises(LedgerRolledBack, match="went on somewhere else"):
+    with pytest.raises(LedgerRolledBack, match="was used somewhere else"):
         restored(folder, tmp_path / "elsewhere")
 
 
@@ -369,7 +369,7 @@ def test_records_beyond_the_noted_head_are_lost_too(folder: Path, tmp_path: Path
     restored(folder, tmp_path / "backup", lost_records=3).close()
 
 
-@pytest.mark.parametrize("step", ["os.rename", "os.replace", "tacit.ledger.journal.Anchor.reset"])
+@pytest.mark.parametrize("step", ["os.rename", "os.replace", "tacit.ledger.anchor.Anchor.reset"])
 def test_a_restoration_that_was_interrupted_can_be_run_again_or_is_done(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -439,7 +439,7 @@ def test_a_ledger_that_was_moved_is_not_restored_where_it_was(folder: Path, tmp_
     if not is_left:
         database(folder).unlink()
     for lost in range(5):
-        with pytest.raises(LedgerMoved, match="goes on somewhere else"):
+        with pytest.raises(LedgerMoved, match="is used somewhere else"):
             restored(folder, tmp_path / "backup", lost_records=lost)
 
 
@@ -545,7 +545,7 @@ def test_a_lowered_note_is_on_disk_before_the_ledger_goes_on(folder: Path, monke
     synced: list[str] = []
     real = os.fsync
     monkeypatch.setattr(
-        "tacit.ledger.journal.os.fsync", lambda one: (synced.append(os.readlink(f"/proc/self/fd/{one}")), real(one))
+        "tacit.ledger.anchor.os.fsync", lambda one: (synced.append(os.readlink(f"/proc/self/fd/{one}")), real(one))
     )
     anchor = Anchor(folder / HEAD_FILE)
     noted = anchor.read()

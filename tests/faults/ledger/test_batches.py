@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Cap, Ledger, Scope, SqliteStore
-from tacit.ledger.transactions import BATCH_MAX, Batches, Change
+from tacit.ledger.group_commit import BATCH_MAX, Batches, Change
 from tacit.privacy import events
 from tacit.privacy.errors import (
     LedgerBusy,
@@ -425,8 +425,8 @@ def test_a_change_that_fails_in_a_way_nobody_foresaw_fails_with_a_code(tmp_path:
 
 
 def test_a_thread_gives_up_waiting_for_a_writer_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.transactions.WAIT_S", 0.01)
-    monkeypatch.setattr("tacit.ledger.transactions.WAIT_MAX_S", 0.05)
+    monkeypatch.setattr("tacit.ledger.group_commit.WAIT_S", 0.01)
+    monkeypatch.setattr("tacit.ledger.group_commit.WAIT_MAX_S", 0.05)
     with opened(tmp_path) as ledger:
         with ledger._batches._leading, pytest.raises(LedgerBusy, match="another thread has been writing"):
             ledger.reserve("visits", events.Laplace(0.1))

@@ -93,7 +93,7 @@ def test_an_interrupt_at_any_moment_leaves_no_lock_behind(ledger: Ledger, name: 
 def test_a_thread_whose_change_an_interrupted_thread_was_writing_does_not_wait_for_ever(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.ledger.transactions.WAIT_S", 0.05)
+    monkeypatch.setattr("tacit.ledger.group_commit.WAIT_S", 0.05)
     for moment in itertools.count():
         started, go = threading.Event(), threading.Event()
 

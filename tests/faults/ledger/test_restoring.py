@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger import HEAD_FILE, Ledger, SqliteStore, transfer
+from tacit.ledger import HEAD_FILE, Ledger, SqliteStore, restoration
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, LedgerBusy, LedgerUnavailable, NotALedger, OutOfRange, TacitError
 from tests.style.rules import ROOT
@@ -45,7 +45,7 @@ def test_nobody_charges_to_the_old_file_from_when_its_end_was_read(
     said: list[str] = []
 
     def charging(name: str) -> None:
-        real: Callable[..., Any] = getattr(transfer, name)
+        real: Callable[..., Any] = getattr(restoration, name)
 
         def meanwhile(*arguments: Any) -> Any:
             before = real(*arguments)
@@ -57,7 +57,7 @@ def test_nobody_charges_to_the_old_file_from_when_its_end_was_read(
                 said.append(error.code)
             return before
 
-        monkeypatch.setattr(transfer, name, meanwhile)
+        monkeypatch.setattr(restoration, name, meanwhile)
 
     for name in ("_latest", "_write", "_close_log", "touch_private"):
         charging(name)
@@ -125,7 +125,7 @@ def test_what_is_restored_is_on_disk_before_it_is_named_and_its_name_before_it_i
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    for module, name in ((transfer, "sync"), (os, "rename"), (os, "replace"), (transfer, "_reset")):
+    for module, name in ((restoration, "sync"), (os, "rename"), (os, "replace"), (restoration, "_reset")):
         real: Callable[..., Any] = getattr(module, name)
 
         def noting(*arguments: Any, name: str = name, real: Callable[..., Any] = real) -> Any:
@@ -197,7 +197,7 @@ def test_a_backup_with_a_log_beside_it_is_restored_with_what_the_log_holds(folde
 def test_a_backup_in_use_is_waited_for_no_longer_than_the_limit(folder: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "backup", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(LedgerBusy, match="others write to"):
+        with pytest.raises(LedgerBusy, match="is being written"):
             restore(folder, tmp_path / "backup")
 
 

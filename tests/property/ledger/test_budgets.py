@@ -9,7 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tacit.ledger import Budget
-from tacit.ledger.accounts import Amounts, Measured, added, read, subtracted, written
+from tacit.ledger.accounts import Measured
+from tacit.ledger.amounts import (
+    Amounts,
+    add_amounts,
+    amounts_from_json,
+    amounts_to_json,
+    subtract_amounts,
+)
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tacit.privacy import events
@@ -47,7 +54,7 @@ charges = st.one_of(
 def total(filter_: Filter, several: list[Event]) -> Amounts:
     totals = filter_.nothing
     for event in several:
-        totals = added(totals, filter_.price(Measured(event)))
+        totals = add_amounts(totals, filter_.price(Measured(event)))
     return totals
 
 
@@ -143,7 +150,7 @@ def test_what_a_plan_gets_back_never_exceeds_what_its_unrun_steps_cost(
     filter_ = filter_of(Cap.of(**settings_))
     plan = events.Repeated(step, count)
     reserved = filter_.price(Measured(plan), as_plan=True)
-    left = subtracted(reserved, filter_.returned(plan, reserved, events.Repeated(step, ran)))
+    left = subtract_amounts(reserved, filter_.returned(plan, reserved, events.Repeated(step, ran)))
     for kept, needed, whole in zip(left, filter_.stepwise(events.Repeated(step, ran)), reserved, strict=True):
         assert kept in (needed, whole)
 
@@ -159,7 +166,7 @@ def test_every_event_has_a_price_in_every_account_or_none_and_it_survives_being_
         amounts = filter_.price(Measured(event))
     assert filter_.counts(amounts)
     assert all(amount is None or min(amount) >= 0 for amount in amounts)
-    assert read(written(amounts)) == amounts
+    assert amounts_from_json(amounts_to_json(amounts)) == amounts
     cost = filter_.cost(Measured(event), amounts)
     assert cost.epsilon >= 0
     assert not math.isnan(cost.epsilon)

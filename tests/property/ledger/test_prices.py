@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from tacit.ledger import Budget
-from tacit.ledger.accounts import Amounts, Measured, least_units, read, written
+from tacit.ledger.accounts import Measured, least_units
+from tacit.ledger.amounts import Amounts, amounts_from_json, amounts_to_json
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tacit.privacy import events
@@ -58,7 +59,7 @@ def test_every_event_has_a_price_that_is_no_less_than_nothing(cap: Cap, kind: st
             amounts = price(filter_, event, as_plan=as_plan)
             assert filter_.counts(amounts)
             assert all(amount is None or (min(amount) >= 0 and sum(amount) >= least_units(event)) for amount in amounts)
-            assert read(written(amounts)) == amounts
+            assert amounts_from_json(amounts_to_json(amounts)) == amounts
             cost = filter_.cost(Measured(event), amounts)
             assert cost.epsilon >= 0, event
             assert 0 <= cost.delta <= 1, event

@@ -13,7 +13,7 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.ledger import ledger, permits
+from tacit.ledger import ledger, answer_storage
 from tacit.privacy.errors import TooWide
 from tacit.query.answer_size import CELL_BYTES, key_bytes
 from tacit.query.run import Noisy
@@ -71,8 +71,8 @@ def curator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tacit.C
         curator.add_table("visits", FRAME, unit="patient", limits=one_row, columns=bounds)
         with pytest.warns(UserWarning, match="epsilon"):
             curator.set_budget("visits", epsilon=1e6, delta=1e-3, epsilon_min=0)
-        monkeypatch.setattr(permits, "FRAME_BYTES", 300)
-        for module in (permits, ledger):
+        monkeypatch.setattr(answer_storage, "FRAME_BYTES", 300)
+        for module in (answer_storage, ledger):
             monkeypatch.setattr(module, "ANSWER_BYTES_MAX", ROOM)
         yield curator
 
@@ -136,5 +136,5 @@ def test_the_stated_sizes_are_not_below_the_written_ones(curator: tacit.Curator)
     keys = (["ä\n\0'\"\\", None], [date(2024, 1, 1)] * 2)
     written = Noisy(keys, (least[0, :2], least[1, :2]), ([1.5, 2.5],)).to_bytes()
     empty = Noisy(((), ()), (least[0, :0],) * 2, ([],)).to_bytes()  # type: ignore[arg-type]
-    groups = sum(key_bytes(key) + 2 * permits.INTEGER_BYTES + CELL_BYTES for key in zip(*keys, strict=True))
+    groups = sum(key_bytes(key) + 2 * answer_storage.INTEGER_BYTES + CELL_BYTES for key in zip(*keys, strict=True))
     assert len(written) <= len(empty) + groups

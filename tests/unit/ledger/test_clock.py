@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger
+from tacit.ledger.clock import time_of
 from tacit.ledger.journal import AT_US_MAX
-from tacit.ledger.permits import time_of
 from tacit.privacy import events
 from tacit.privacy.errors import LedgerUnavailable
 

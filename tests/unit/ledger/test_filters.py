@@ -9,17 +9,19 @@ import pytest
 from tacit.accounting.conversions import epsilon_of_mu, epsilon_of_renyi, epsilon_of_rho
 from tacit.ledger.accounts import (
     SLICES,
-    UNIT_BITS,
     WIDENING,
-    Amounts,
     ConcentratedAccount,
     GaussianAccount,
     Measured,
     NamedAccount,
     RenyiAccount,
     SumAccount,
-    added,
-    at_most,
+)
+from tacit.ledger.amounts import (
+    UNIT_BITS,
+    Amounts,
+    add_amounts,
+    floor_float,
 )
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of, steps
@@ -44,14 +46,14 @@ def admitted(filter_: Filter, event: Event, count_max: int = 10_000) -> int:
     for count in range(count_max):
         if not filter_.admits(totals, amounts):
             return count
-        totals = added(totals, amounts)
+        totals = add_amounts(totals, amounts)
     return count_max
 
 
 def charged(filter_: Filter, *several: Event) -> Amounts:
     totals = filter_.nothing
     for event in several:
-        totals = added(totals, filter_.price(Measured(event)))
+        totals = add_amounts(totals, filter_.price(Measured(event)))
     return totals
 
 
@@ -99,7 +101,7 @@ def test_the_shares_of_delta_add_up_to_no_more_than_delta(cap: Cap) -> None:
 def test_the_named_account_converts_back_to_no_more_than_epsilon(name: str) -> None:
     cap = CAPS[name]
     account = filter_of(cap).accounts[1]
-    most = at_most(account.caps[0])
+    most = floor_float(account.caps[0])
     match account:
         case ConcentratedAccount():
             epsilon = epsilon_of_rho(most, account.delta)
@@ -281,7 +283,7 @@ def test_a_plan_of_pure_steps_costs_what_its_steps_cost_and_gets_all_but_those_r
     reserved = filter_.price(Measured(plan), as_plan=True)
     assert reserved == filter_.stepwise(plan)
     back = filter_.returned(plan, reserved, ran)
-    assert added(back, filter_.stepwise(ran)) == reserved
+    assert add_amounts(back, filter_.stepwise(ran)) == reserved
 
 
 def test_a_plan_that_the_sum_counts_as_a_whole_returns_steps_to_the_other_account_only() -> None:

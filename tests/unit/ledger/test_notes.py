@@ -26,7 +26,7 @@ def test_a_note_replaces_the_one_that_is_stated_and_no_other(ledger: Ledger, tmp
     ledger.annotate(permit, "step 1", before="")
     head = ledger.head()
     for before in ("", "step 0"):
-        with pytest.raises(AlreadySettled, match="otherwise meanwhile"):
+        with pytest.raises(AlreadySettled, match="another note meanwhile"):
             ledger.annotate(permit, "step 2", before=before)
     assert ledger.head() == head
     ledger.annotate(permit, "step 2", before="step 1")

@@ -10,6 +10,7 @@ import pytest
 
 from tacit.ledger import Budget, Ledger, accounts
 from tacit.ledger.accounts import Measured, least_units
+from tacit.ledger.amounts import add_charge, multiply_amounts
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.privacy import events
@@ -24,7 +25,7 @@ CAPS = {
 }
 NUMBERS: dict[str, Callable[[float], Any]] = {
     "pure_epsilon": float,
-    "concentrated": lambda number: (number, 0.0),
+    "approximate_zcdp": lambda number: (number, 0.0),
     "renyi": float,
     "gaussian_mu": float,
 }
@@ -71,7 +72,6 @@ def test_noise_is_never_free_whatever_the_accountants_say(
 def test_one_accountant_that_is_wrong_about_a_part_is_not_believed_about_the_whole(
     monkeypatch: pytest.MonkeyPatch, cap: Cap, accountant: str
 ) -> None:
-    import tacit.ledger.accounts as accounts
 
     right = getattr(accounts, accountant)
 
@@ -176,14 +176,14 @@ def test_the_least_noise_costs_at_least_one_unit_in_every_account_that_has_a_pri
 
 def test_a_charge_that_would_lower_a_total_is_not_made() -> None:
     totals = ((5, 5), (5,))
-    assert accounts.charged(totals, ((0, 1), None)) == ((5, 6), None)
+    assert add_charge(totals, ((0, 1), None)) == ((5, 6), None)
     with pytest.raises(LedgerCorrupt, match="lower"):
-        accounts.charged(totals, ((3, -1), (1,)))
+        add_charge(totals, ((3, -1), (1,)))
 
 
 def test_what_is_multiplied_beyond_every_cap_is_infinite() -> None:
     """Sums of absurd counts would otherwise be integers too long to be written."""
-    assert accounts.multiplied(((1, 2), (3,)), 10**400) == (None, None)
+    assert multiply_amounts(((1, 2), (3,)), 10**400) == (None, None)
     nested: Event = events.Laplace(1.0)
     for _ in range(20):
         nested = events.Repeated(nested, 10**300)

@@ -10,7 +10,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.journal import Head, Record, next_record
 from tacit.ledger.permits import Scope
 from tacit.ledger.replay import MemoryRows, apply
-from tacit.ledger.transactions import scopes_at
+from tacit.ledger.transactions import checkpoint_scopes
 from tacit.privacy import events
 from tacit.privacy.errors import LedgerCorrupt
 
@@ -177,7 +177,7 @@ def test_what_no_ledger_does_cannot_have_happened(steps: tuple[Step, ...], why: 
 @pytest.mark.parametrize("body", [{}, {"scopes": 3}, {"scopes": {VISITS: 3}}, {"scopes": {VISITS: {}}}])
 def test_a_checkpoint_of_another_form_is_damage(body: dict[str, Any]) -> None:
     with pytest.raises(LedgerCorrupt, match="record 1 is not what a checkpoint record holds"):
-        scopes_at(next_record(Head(), "checkpoint", body, 1))
+        checkpoint_scopes(next_record(Head(), "checkpoint", body, 1))
 
 
 @pytest.mark.parametrize("key", ['["\\ud800","dataset",""]', '[1,"dataset",""]', '[[1],"dataset",""]', "[]", "5"])

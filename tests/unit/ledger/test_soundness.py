@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-from tacit.ledger.accounts import Amounts, Measured, added
+from tacit.ledger.accounts import Measured
+from tacit.ledger.amounts import Amounts, add_amounts
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tests.unit.ledger.finite import Mechanism, leak, leaky_response, response, worst_delta
@@ -33,7 +34,7 @@ class Rule:
 
     def __call__(self, totals: Amounts, mechanism: Mechanism) -> Amounts | None:
         amounts = self.prices[mechanism]
-        return added(totals, amounts) if self.filter.admits(totals, amounts) else None
+        return add_amounts(totals, amounts) if self.filter.admits(totals, amounts) else None
 
 
 @pytest.mark.parametrize("name", CAPS)
@@ -52,7 +53,7 @@ def test_the_adversary_gets_beyond_what_the_sum_alone_would_admit(name: str) -> 
     for mechanism in (response(0.35),) * 3:
         amounts = filter_.price(Measured(mechanism.event))
         assert filter_.admits(totals, amounts)
-        totals = added(totals, amounts)
+        totals = add_amounts(totals, amounts)
     assert not filter_.accounts[0].holds(totals[0])
     assert filter_.accounts[1].holds(totals[1])
 

@@ -180,7 +180,7 @@ def test_the_source_can_be_named(ledger: Ledger, tmp_path: Path, how: str) -> No
 def test_an_export_after_which_the_ledger_went_on_is_refused(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
     ledger.reserve("visits", events.Laplace(0.1))
     with Ledger.open(tmp_path / "copy") as copy:
-        with pytest.raises(InvalidInput, match="went on since it was exported"):
+        with pytest.raises(InvalidInput, match="was changed since it was exported"):
             copy.import_(io.StringIO("".join(lines)))
         assert copy.head().number == 0
     ledger.reserve("visits", events.Laplace(0.1))
@@ -189,7 +189,7 @@ def test_an_export_after_which_the_ledger_went_on_is_refused(ledger: Ledger, lin
 def test_another_ledger_is_not_closed_by_an_import(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "other") as other, Ledger.open(tmp_path / "copy") as copy:
         for _ in range(2):
-            with pytest.raises(InvalidInput, match="another one than was exported"):
+            with pytest.raises(InvalidInput, match="not the one that was exported"):
                 copy.import_(io.StringIO("".join(lines)), source=other)
             other.create_budget("visits", epsilon=1.0)
         assert kinds(other) == ["budget-created"]
@@ -263,7 +263,7 @@ def test_an_import_that_was_interrupted_leaves_none_that_admits_and_can_be_run_a
         assert other.head().number == 0
     with Ledger.open(tmp_path / "copy") as copy:
         assert copy.head().number == 0
-        with pytest.raises(LedgerMoved, match="if an import was interrupted and nothing goes on there, say so"):
+        with pytest.raises(LedgerMoved, match="if an import was interrupted and the ledger is not used there, say so"):
             copy.import_(io.StringIO("".join(lines)))
         copy.import_(io.StringIO("".join(lines)), source_lost="the import was interrupted")
         copy.reserve("visits", events.Laplace(0.1))

@@ -11,9 +11,9 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.ledger import permits
+from tacit.ledger import answer_storage
 from tacit.server.routes.statistics import FUNCTIONS
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 from tests.support.statistic_calls import AGE, CALLS, PRICE, SEX
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
@@ -23,7 +23,7 @@ ROWS = 6
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
-    made = clinic.make(tmp_path_factory.mktemp("clinic"), limits=Limits(rows=ROWS))
+    made = clinic.make(tmp_path_factory.mktemp("clinic"), limits=ServerLimits(rows=ROWS))
     notes = pd.DataFrame({"patient_id": range(400), "word": [f"word {number % 10}" for number in range(400)]})
     made.curator.add_table("notes", notes, unit="patient_id", dataset="visits")
     with made.client:
@@ -71,7 +71,7 @@ def test_a_statistic_with_too_many_numbers_is_refused_before_its_charge(small: C
 def test_a_statistic_whose_keys_take_too_many_bytes_is_refused_before_its_charge(
     small: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(permits, "ANSWER_BYTES_MAX", permits.FRAME_BYTES + 9_000)
+    monkeypatch.setattr(answer_storage, "ANSWER_BYTES_MAX", answer_storage.FRAME_BYTES + 9_000)
     before = spent(small)
     long = [letter * 3_000 for letter in "FM"]
     for asked in (

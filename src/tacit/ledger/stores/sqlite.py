@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Final
 
-from tacit.ledger import journal
+from tacit.ledger.anchor import HEAD_FILE
 from tacit.ledger.permits import Scope
 from tacit.ledger.stores.protocol import Store
 from tacit.ledger.stores.sql import MIGRATIONS, PROFILE, Columns, Fetch, SqlTransaction
@@ -71,7 +71,7 @@ class SqliteStore(SqliteFile, Store):
 
     @property
     def anchor(self) -> Path:
-        return self.path.with_name(journal.FILE_NAME)
+        return self.path.with_name(HEAD_FILE)
 
     @property
     def place(self) -> str:

@@ -12,11 +12,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tacit.accounting.conversions import Cost
-from tacit.ledger.accounts import Amounts, Measured
+from tacit.ledger.accounts import Measured
+from tacit.ledger.amounts import Amounts
+from tacit.ledger.answer_storage import StorageQuota
 from tacit.ledger.budget import Budget, Report, Tally
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.journal import Record
-from tacit.ledger.permits import Permit, Scope, StorageQuota
+from tacit.ledger.permits import Permit, Scope
 from tacit.ledger.rows import ScopeRow
 from tacit.privacy.errors import BudgetExceeded
 from tacit.privacy.events import Event, from_dict
