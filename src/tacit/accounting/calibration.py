@@ -1,8 +1,9 @@
-"""Noise for a target: the least that keeps epsilon at delta.
+"""Calibration: the least noise for which an event costs at most a given epsilon at delta.
 
 Gaussian noise has a closed form. For everything else, bounds on a coarse lattice bracket the parameter, and a secant
-search over its logarithm with tight bounds ends on the safe side of the target. Whatever is returned was priced by the
-accountant before: `epsilon(make_event(parameter), delta).upper` is at most the target.
+search over its logarithm with tight bounds ends on the safe side of the target.
+
+Promise: `epsilon(make_event(parameter), delta).upper` of the returned parameter is at most the target.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import Final
 
 from tacit.accounting.composition import WIDTH
 from tacit.accounting.conversions import mu_for
-from tacit.accounting.curves import check_supported, epsilon, gaussian_mu_exactly
+from tacit.accounting.curves import check_supported, epsilon, exact_gaussian_mu
 from tacit.privacy.errors import InvalidInput, OutOfRange, TacitError, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import inside_unit_interval, not_negative, positive
 
 WASTE: Final = 5e-4
-"""How far below the target the answer may stay, relatively."""
+"""The relative distance by which the cost may stay below the target."""
 
 ROUGH: Final = 0.2
 FINE: Final = 0.002
-"""The widths of bounds while the parameter is bracketed and while it is sought; they are upper bounds all the same."""
+"""The widths of bounds while the parameter is bracketed and while it is searched; all are valid upper bounds."""
 
 PARAMETER_MIN, PARAMETER_MAX = 1e-9, 1e12
 _EVALUATIONS_MAX: Final = 60
@@ -32,7 +33,7 @@ _EVALUATIONS_MAX: Final = 60
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
     """Return the parameter at which `make_event(parameter)` costs `epsilon` at `delta`, and not more.
 
-    The cost must rise or fall with the parameter throughout (noise: falls; an epsilon: rises); which, is found out.
+    The cost must be monotonic in the parameter: falling, as for a noise scale, or rising, as for an epsilon.
     """
     target, at = float(positive("epsilon", epsilon)), float(not_negative("delta", delta))
     if at:
@@ -46,7 +47,7 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
 
 
 def _guarded(make_event: object) -> Callable[[float], Event]:
-    """Return the caller's function, whose failures then have a code."""
+    """Return the caller's function with its exceptions turned into errors of tacit."""
     if not callable(make_event):
         raise WrongType("make_event must be a function from a parameter to an event", name="make_event")
 
@@ -64,11 +65,11 @@ def _guarded(make_event: object) -> Callable[[float], Event]:
 
 
 def _closed_form(make_event: Callable[[float], Event], target: float, delta: float) -> float | None:
-    """Return the answer if the event is Gaussian noise whose mu is in inverse proportion to the parameter.
+    """Return the parameter for Gaussian noise whose mu is inversely proportional to it, otherwise None.
 
-    A guess, to be checked: what holds at two parameters need not hold at the answer.
+    The caller must check it: what holds at two parameters need not hold at the returned one.
     """
-    first, second = (gaussian_mu_exactly(make_event(parameter)) if delta else None for parameter in (1.0, 2.0))
+    first, second = (exact_gaussian_mu(make_event(parameter)) if delta else None for parameter in (1.0, 2.0))
     if first is None or second is None or not math.isclose(first, 2 * second, rel_tol=1e-9):
         return None
     return first / mu_for(target, delta) * (1 + 2.0**-40)
@@ -95,7 +96,7 @@ def _search(cost: _Cost, target: float) -> float:
 
 
 class _Cost:
-    """The upper bound on epsilon at one parameter and width, with a limit on how many are worked out."""
+    """The upper bound on epsilon at a parameter and a width, cached, with a limit on evaluations."""
 
     def __init__(self, make_event: Callable[[float], Event], delta: float) -> None:
         self._make_event, self._delta = make_event, delta
@@ -111,7 +112,7 @@ class _Cost:
 
 
 def _bracket(cost: _Cost, target: float, falls: bool) -> tuple[float, float]:
-    """Return a parameter that keeps the target and one that does not, each a factor of two apart at most."""
+    """Return a parameter that meets the target and one that does not, a factor of two apart."""
     parameter, factor = 1.0, 2.0 if falls else 0.5
     if cost(parameter, ROUGH) <= target:
         factor = 1 / factor
@@ -131,7 +132,7 @@ def _check_range(parameter: float) -> None:
 
 
 def _secant(safe: float, at_safe: float, unsafe: float, at_unsafe: float, target: float) -> float:
-    """Return where a line through logarithms meets a point just below the target, kept well inside the bracket."""
+    """Return the secant step on logarithms towards a point just below the target, kept well inside the bracket."""
     aim = math.log(target * (1 - WASTE / 2))
     low, high = math.log(max(at_safe, 1e-300)), math.log(min(at_unsafe, 1e300))
     share = min(max((aim - low) / (high - low), 0.02), 0.98)

@@ -1,16 +1,11 @@
 """Privacy curves in closed form: pure events and the Gaussian mechanism.
 
-Pure differential privacy: what is lost at most, for certain.
-
-Promise: `pure_epsilon` bounds every log-ratio of an event, or is infinite.
-Not here: composing pure events better than by their sum. The best that is possible (Kairouz, Oh, Viswanath 2015) is the
-composition of randomized responses, which `loss` does.
-
-The Gaussian mechanism's privacy curve, in closed form.
-
-Promise: `log_delta` bounds the exact curve of Gaussian noise (Balle and Wang 2018, theorem 8) from above or from below,
-to about nine digits, also where delta is far below the smallest difference of two doubles; `sigma_for` returns a noise
-that keeps the target. Noise is told by mu, the L2 sensitivity over its standard deviation.
+Promise:
+- `pure_epsilon` bounds every log-ratio of an event, or is infinite. Pure events are composed by their sum here; the
+  best composition that is possible (Kairouz, Oh, Viswanath 2015), that of randomized responses, is left to `loss`.
+- `log_delta` bounds the exact curve of Gaussian noise (Balle and Wang 2018, theorem 8) from above or from below, to
+  about nine digits, also where delta is far below the smallest difference of two doubles; `sigma_for` returns a noise
+  that keeps the target. Noise is given by mu, the L2 sensitivity over its standard deviation.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from tacit.accounting.numerics import erfcx, narrowed, ndtr
+from tacit.accounting.numerics import bisect, erfcx, ndtr
 from tacit.privacy import events
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, inside_unit_interval, not_negative, positive, rounded_down, rounded_up
@@ -42,25 +37,25 @@ def pure_epsilon(event: Event) -> float:
         case events.Approximate(epsilon=epsilon, delta=delta):
             return epsilon if delta == 0 else math.inf
         case events.Repeated(inner, count):
-            return summed([(count, pure_epsilon(inner))])
+            return sum_rounded_up([(count, pure_epsilon(inner))])
         case events.Composed(several):
-            return summed([(times, pure_epsilon(one)) for one, times in Counter(several).items()])
+            return sum_rounded_up([(times, pure_epsilon(one)) for one, times in Counter(several).items()])
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(pure_epsilon(one) for one in dict.fromkeys(several))
         case events.Grouped(inner, size):
-            return summed([(size, pure_epsilon(inner))])
+            return sum_rounded_up([(size, pure_epsilon(inner))])
         case events.Selected(inner, shape, _):
-            return _up((2 + shape) * pure_epsilon(inner))
+            return _round_up((2 + shape) * pure_epsilon(inner))
         case events.Sampled(rate, inner) if rate == 1 or event.relation is Relation.ADD_REMOVE:
-            return amplified(rate, pure_epsilon(inner))
+            return amplified_epsilon(rate, pure_epsilon(inner))
         case events.SampledWithoutReplacement(size, population, inner):
             exchanged = pure_epsilon(inner) * (1 if event.relation is Relation.REPLACE_ONE else 2)
-            return amplified(size / population, exchanged)
+            return amplified_epsilon(size / population, exchanged)
         case _:
             return math.inf
 
 
-def amplified(rate: float, epsilon: float) -> float:
+def amplified_epsilon(rate: float, epsilon: float) -> float:
     """Return ln(1 + rate (e^epsilon - 1)): a pure epsilon after sampling (Balle, Barthe, Gaboardi 2018)."""
     if rate == 1 or epsilon in (0, math.inf):
         return epsilon
@@ -69,11 +64,11 @@ def amplified(rate: float, epsilon: float) -> float:
         number = max(power, 0.0) + math.log1p(math.exp(-abs(power)))
     else:
         number = math.log1p(rate * math.expm1(epsilon))
-    return min(epsilon, max(_up(number), TINY))
+    return min(epsilon, max(_round_up(number), TINY))
 
 
-def summed(parts: Sequence[tuple[int, float]]) -> float:
-    """Return the sum of multiples, exactly, rounded up once: shares of an epsilon add up to no more than it."""
+def sum_rounded_up(parts: Sequence[tuple[int, float]]) -> float:
+    """Return the exact sum of (count, value) products, rounded up once, so that shares of an epsilon add up to it."""
     if any(math.isinf(epsilon) for _, epsilon in parts):
         return math.inf
     if len(parts) == 1 and parts[0][0] == 1 and parts[0][1] >= 0:
@@ -81,21 +76,21 @@ def summed(parts: Sequence[tuple[int, float]]) -> float:
     return rounded_up(sum((count * Fraction(epsilon) for count, epsilon in parts), Fraction(0)))
 
 
-def _up(number: float) -> float:
+def _round_up(number: float) -> float:
     return math.nextafter(number * (1 + 2**-50), math.inf) if number else number
 
 
 Side: TypeAlias = Literal[-1, 1]
-"""1 for a number that is not below the true one, -1 for one that is not above it."""
+"""1 for an upper bound, -1 for a lower bound."""
 
 _SMALL_MU: Final = 1e-5
 _PRECISION: Final = 2.0**-29
-"""What the formulas lose of ln(delta), at most, beside the blur of their argument."""
+"""The greatest rounding error of the formulas for ln(delta), besides the blur of their argument."""
 
 _BLUR: Final = 2.0**-50
 
 SAFETY: Final = 1 + 2.0**-30
-"""Noise is widened by this factor, more than the curve's rounding errors could narrow it."""
+"""The factor by which noise is widened: more than the curve's rounding errors."""
 
 
 def log_delta(mu: float, epsilon: float, side: Side) -> float:
@@ -123,12 +118,12 @@ def log_delta(mu: float, epsilon: float, side: Side) -> float:
 
 
 def total_mu(noises: Iterable[tuple[float, int]], side: Side) -> float:
-    """Return mu of Gaussian noises composed, each told by sigma and how often: mu^2 is the sum of count / sigma^2.
+    """Return mu of composed Gaussian noises, given as (sigma, count): mu^2 is the sum of count / sigma^2.
 
-    Scaled by the greatest, so that neither large counts nor large sigmas overflow or vanish.
+    Terms are scaled by the greatest, so that neither large counts nor large sigmas overflow or vanish.
     """
     rounded = rounded_up if side > 0 else rounded_down
-    ones = [max(rounded(_root(count, side) / Fraction(sigma)), TINY) for sigma, count in noises]
+    ones = [max(rounded(_rational_root(count, side) / Fraction(sigma)), TINY) for sigma, count in noises]
     greatest = max(ones)
     if math.isinf(greatest):
         return math.inf
@@ -140,8 +135,8 @@ def precision(sigma: float) -> float:
     return max((1 / sigma) * (1 / sigma) * (1 + 2.0**-50), TINY)
 
 
-def _root(count: int, side: Side) -> Fraction:
-    """Return the root of a whole number as a rational of 64 bits or more, rounded to one side."""
+def _rational_root(count: int, side: Side) -> Fraction:
+    """Return the square root of an integer as a rational of 64 bits or more, rounded up or down."""
     shift = max(0, 128 - count.bit_length()) // 2
     return Fraction(math.isqrt(count << 2 * shift) + (side > 0), 1 << shift)
 
@@ -164,7 +159,7 @@ def sigma_for(epsilon: object, delta: object) -> float:
         high *= 2
     while keeps(low) and low > 1e-100:
         low /= 2
-    return narrowed(low, high, lambda sigma: not keeps(sigma), 2.0**-45)[1] * SAFETY
+    return bisect(low, high, lambda sigma: not keeps(sigma), 2.0**-45)[1] * SAFETY
 
 
 def sigma_for_rho(rho: object) -> float:

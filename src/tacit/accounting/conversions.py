@@ -1,9 +1,8 @@
 """Costs and bounds, and conversions from one measure of privacy to another.
 
-What an accountant answers: a cost, and a number enclosed from both sides.
-
 Rényi to (epsilon, delta): Canonne, Kamath, Steinke 2020, proposition 12, valid at every order; zero-concentrated
-privacy is a bound at all orders at once, so any order may be taken and the best is sought. GDP: `closed_forms`.
+privacy is a bound at all orders at once, so any order may be taken, and the best one is searched. Gaussian differential
+privacy: `closed_forms`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tacit.accounting.closed_forms import Side, log_delta, sigma_for
-from tacit.accounting.numerics import narrowed
+from tacit.accounting.numerics import bisect, golden_section
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import TINY
 
@@ -29,7 +28,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What something costs: epsilon at delta, and rho where zero-concentrated privacy is known (infinity otherwise)."""
+    """Epsilon at delta, and rho where zero-concentrated privacy is known (infinity otherwise)."""
 
     epsilon: float
     delta: float
@@ -37,7 +36,7 @@ class Cost:
 
     @property
     def in_words(self) -> str:
-        """The cost and what it promises by definition: P(S) <= e^epsilon P'(S) + delta for neighbours P and P'."""
+        """The cost and its definition in words: P(S) <= e^epsilon P'(S) + delta for neighbours P and P'."""
         if not self.epsilon and not self.delta:
             return "nothing: the same answer was released before"
         spent = f"epsilon {at_most(self.epsilon)}" + (f", delta {at_most(self.delta)}" if self.delta else "")
@@ -49,7 +48,7 @@ class Cost:
 
 
 UP: Final = 1 + 2.0**-45
-"""What an upper bound is multiplied with, more than the rounding errors of the formulas here."""
+"""The factor on upper bounds: more than the rounding errors of the formulas here."""
 
 
 def epsilon_of_renyi(order: float, renyi_epsilon: float, delta: float) -> float:
@@ -72,7 +71,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         return 0.0
     if math.isinf(rho):
         return math.inf
-    return _golden(lambda log: _epsilon_at(math.exp(log) + 1, rho, delta), *_order_range(rho, delta))
+    return _least(lambda log: _epsilon_at(math.exp(log) + 1, rho, delta), *_order_range(rho, delta))
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:
@@ -87,17 +86,17 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     left = max(epsilon - rho, 0.0)
     best = (left + math.hypot(left, math.sqrt(8) * math.sqrt(rho))) / 4 / rho
     guess = min(max(math.log(best) if 0 < best < math.inf else math.copysign(math.inf, best - 1), -20.0), 600.0)
-    return max(math.exp(min(0.0, _golden(log_delta_at, guess - 2, guess + 1) + 1e-9)), TINY)
+    return max(math.exp(min(0.0, _least(log_delta_at, guess - 2, guess + 1) + 1e-9)), TINY)
 
 
 def rho_for(epsilon: float, delta: float) -> float:
-    """Return the greatest rho, nearly, of which zero-concentrated privacy gives `epsilon` at `delta`."""
+    """Return about the greatest rho whose zero-concentrated privacy gives `epsilon` at `delta`."""
     if epsilon <= 0 or delta <= 0:
         return 0.0
     low, high = 0.0, max(epsilon, 1e-12)
     while epsilon_of_rho(high, delta) <= epsilon:
         low, high = high, 2 * high
-    return narrowed(low, high, lambda rho: epsilon_of_rho(rho, delta) <= epsilon, 2.0**-44)[0]
+    return bisect(low, high, lambda rho: epsilon_of_rho(rho, delta) <= epsilon, 2.0**-44)[0]
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
@@ -106,12 +105,12 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 
 def least_epsilon_of_mu(mu: float, delta: float) -> float:
-    """Return an epsilon below which Gaussian noise of mu is not (epsilon, delta)-private for certain."""
+    """Return a lower bound on the epsilon at `delta` of Gaussian noise of mu."""
     return _epsilons_of_mu(mu, math.log(delta), -1)[0]
 
 
 def _epsilons_of_mu(mu: float, log_target: float, side: Side) -> tuple[float, float]:
-    """Return neighbouring numbers between which a bound on the logarithm of delta passes a target."""
+    """Return neighbouring floats between which the bound on the logarithm of delta crosses a target."""
     if mu == 0 or math.isinf(mu):
         return mu, mu
     if log_delta(mu, 0.0, side) <= log_target:
@@ -119,11 +118,11 @@ def _epsilons_of_mu(mu: float, log_target: float, side: Side) -> tuple[float, fl
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * log_target) + mu * 2.0**-20 + 1e-300
     while math.isfinite(high) and log_delta(mu, high, side) > log_target:
         high *= 2
-    return narrowed(low, high, lambda epsilon: log_delta(mu, epsilon, side) > log_target, 2.0**-46)
+    return bisect(low, high, lambda epsilon: log_delta(mu, epsilon, side) > log_target, 2.0**-46)
 
 
 def mu_for(epsilon: float, delta: float) -> float:
-    """Return the greatest mu, nearly, of which Gaussian privacy gives `epsilon` at `delta`."""
+    """Return about the greatest mu whose Gaussian privacy gives `epsilon` at `delta`."""
     return 1 / sigma_for(epsilon, delta) if delta > 0 else 0.0
 
 
@@ -132,24 +131,12 @@ def _epsilon_at(order: float, rho: float, delta: float) -> float:
 
 
 def _order_range(rho: float, delta: float) -> tuple[float, float]:
-    """Return logarithms of order - 1 between which the best order lies, or nearly: the minimum is near their middle."""
+    """Return a range of ln(order - 1) around an approximation of the best order."""
     guess = (math.log(max(-math.log(delta), 1e-9)) - math.log(rho)) / 2
     guess = min(max(guess, -20.0), 600.0)
     return guess - 1.5, guess + 0.5
 
 
-def _golden(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return the least value that a golden-section search of a function with one valley meets."""
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(22):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(right)
-    return min(at_left, at_right)
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the least value that a search over the logarithm of order - 1 meets."""
+    return golden_section(function, low, high, 3.2e-5 * (high - low))[1]

@@ -1,8 +1,8 @@
-"""Which pair stands for which event.
+"""The dominating pair of each event, and the pair of a mechanism that attains it.
 
-Promise: `upper_pair` dominates the event between any two neighbours, for the removal or the addition of a unit; None
-where no pair is known. `lower_pair` is the pair of some mechanism that the event describes, so that what it costs is a
-lower bound on what the event costs; None where none is known.
+Promise: `upper_pair` dominates the event between any two neighbours, for the removal or the addition of a unit.
+`lower_pair` is the pair of some mechanism that the event describes, so that its cost is a lower bound on the cost of
+the event. Both are None where no pair is known.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tacit.accounting.measures import smoothed_mu
 from tacit.accounting.pairs import (
     AtomPair,
     BoundedRangePair,
-    ExchangedPair,
     GaussianPair,
     LaplacePair,
     Pair,
-    SampledPair,
+    PoissonSampledPair,
+    WithoutReplacementPair,
     lattice_pair,
     pure_pair,
 )
-from tacit.accounting.parts import replaced, simplest
+from tacit.accounting.parts import replacement_event, simplify
 from tacit.accounting.shuffling import shuffled_pair, witness_pair
 from tacit.privacy import events
 from tacit.privacy.events import Event
@@ -35,7 +35,8 @@ from tacit.privacy.units import Relation
 STEPS_MAX = 4096
 LOSS_MAX = 690.0
 DEVIATION_MIN, DEVIATION_MAX = 0.01, 64.0
-"""Deviations, in steps, of discrete Gaussian noise that is listed point by point; above, smoothing costs 0.05 %."""
+"""The standard deviations, in steps, of discrete Gaussian noise that is listed point by point; above, smoothing costs
+0.05 %."""
 
 NATS = 700.0
 """Points less likely than e^-NATS times the likeliest are not listed."""
@@ -46,7 +47,7 @@ Finder: TypeAlias = Callable[[Event], Pair | None]
 def upper_pair(event: Event, *, addition: bool, otherwise: Finder = lambda _: None) -> Pair | None:
     """Return a pair that dominates one part of an event.
 
-    `otherwise` finds one, the same in both directions, for what is sampled and has none of its own.
+    `otherwise` finds a pair, the same in both directions, for sampled events that have none of their own.
     """
 
     def base(inner: Event) -> Pair | None:
@@ -67,12 +68,12 @@ def lower_pair(event: Event, *, addition: bool) -> Pair | None:
 
 
 def _is_within_reach(pair: Pair) -> bool:
-    """Whether the masses of both laws can be told from the losses: e^loss is a float."""
+    """Return whether e^loss is a float for all losses of the pair, so that Q's masses follow from P's."""
     return max(map(abs, pair.span(1e-20))) < LOSS_MAX
 
 
 def is_exact(event: Event) -> bool:
-    """Whether the dominating pair of a part is that of a mechanism which it describes."""
+    """Return whether the dominating pair of a part is that of a mechanism which the part describes."""
     upper = upper_pair(event, addition=False)
     return upper is not None and upper == lower_pair(event, addition=False)
 
@@ -80,7 +81,7 @@ def is_exact(event: Event) -> bool:
 def _pair(event: Event, base: Finder, *, addition: bool, lower: bool) -> Pair | None:
     match event:
         case events.Exponential(epsilon=epsilon) if epsilon:
-            return _middle_split(epsilon) if lower else BoundedRangePair(epsilon)
+            return _two_point_pair(epsilon) if lower else BoundedRangePair(epsilon)
         case events.DiscreteGaussian(sigma=sigma, sensitivity=sensitivity, scalar=scalar):
             if lower:
                 return _scalar_pair(sigma * sensitivity, sensitivity)
@@ -113,32 +114,32 @@ def _pair(event: Event, base: Finder, *, addition: bool, lower: bool) -> Pair | 
 def _sampled_pair(
     event: events.Sampled | events.SampledWithoutReplacement, base_of: Finder, *, addition: bool, lower: bool
 ) -> Pair | None:
-    """Return the pair of what ran on a sample.
+    """Return the pair of a sampled event.
 
-    Without replacement no pair of data sets reaches the dominating pair in both directions at once; what is reached,
+    Without replacement no pair of data sets attains the dominating pair in both directions at once; what is attained,
     where all other units are alike, is that of a Poisson sample.
     """
-    inner = simplest(event.event)
+    inner = simplify(event.event)
     if isinstance(event, events.Sampled):
         base = base_of(inner) if event.relation is Relation.ADD_REMOVE else None
-        return SampledPair(event.rate, base, addition) if base is not None else None
-    exchanged, rate = replaced(inner), event.size / event.population
+        return PoissonSampledPair(event.rate, base, addition) if base is not None else None
+    exchanged, rate = replacement_event(inner), event.size / event.population
     if isinstance(exchanged, events.Sampled):
         return None  # not symmetric
     base = base_of(exchanged)
     if base is None or rate == 1:
         return base
-    return SampledPair(rate, base, addition) if lower else ExchangedPair(rate, base)
+    return PoissonSampledPair(rate, base, addition) if lower else WithoutReplacementPair(rate, base)
 
 
-def _middle_split(epsilon: float) -> AtomPair:
+def _two_point_pair(epsilon: float) -> AtomPair:
     """Return two outcomes whose log-ratios are ±epsilon / 2: the exponential mechanism on two opposite scores."""
     likely = 1 / (1 + math.exp(-epsilon / 2))
     return AtomPair((-epsilon / 2, epsilon / 2), (1 - likely, likely))
 
 
 def _divisor(steps: int) -> int:
-    """Return the greatest divisor that is small enough to list; fewer steps in a multiple never cost less."""
+    """Return the greatest divisor of at most STEPS_MAX; noise of a divisor of the steps never costs less."""
     return next(number for number in range(min(steps, STEPS_MAX), 0, -1) if steps % number == 0)
 
 

@@ -28,9 +28,9 @@ What doubts moved up besides, at most twice `moved` on average, adds no more tha
 at most 1, and takes no more than l times its mean from E e^(-l |Y - epsilon|): 2 (1 + e^(1/2 + l d) l / (l - 1)) times
 `moved` in all, which is less than DOUBTS for l of at least 2 and l d of at most 1.
 
-Precision: before transforming, masses are tilted by e^(tilt L), the tilt being the saddle point of the tail that is
-asked for, so that rounding errors are small against the wanted delta itself and not against 1. What lies outside the
-window that is kept is bounded by Chernoff's inequality and added to (or taken from) delta, as is the transform's error.
+Precision: before transforming, masses are tilted by e^(tilt L), the tilt being the saddle point of the requested tail,
+so that rounding errors are small against the wanted delta itself and not against 1. What lies outside the window that
+is kept is bounded by Chernoff's inequality and added to (or taken from) delta, as is the transform's error.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.numerics import narrowed
+from tacit.accounting.numerics import bisect, golden_section
 from tacit.accounting.pairs import Floats, Pair
-from tacit.accounting.transforms import GATHERED_MIN, Tilted, composed
+from tacit.accounting.transforms import GATHERED_MIN, Tilted, compose
 
 TILTED_TAIL: Final = 1e-13
-"""How much tilted mass may lie beyond each end of the window, for one part; as much as rounding errors for many."""
+"""The tilted mass that may lie beyond each end of the window, for one part; for many, as much as rounding errors."""
 
 TILT_MAX: Final = 2.0**36
-"""The greatest tilt times the greatest loss: beyond it, exponents keep too few digits."""
+"""The limit of the tilt times the greatest loss: beyond it, exponents keep too few digits."""
 
 DOUBTS: Final = 32.0
 EXPONENT_MAX: Final = 300.0
 EXPONENT_KEPT: Final = 40.0
 SHARED_MAX: Final = 200.0
-"""How far apart the exponents of one table of powers may be; masses times the least of them are still normal floats."""
+"""The range of exponents in one table of powers; masses times the least power are still normal floats."""
 
 POINTS_SUMMED: Final = 1 << 15
-"""Curves of so many points are summed up anew at every step of a search."""
+"""Curves of at most so many points are summed up anew at every step of a search."""
 
 SKETCH_POINTS: Final = 512
 SKETCH_POINTS_MAX: Final = 1 << 15
@@ -84,8 +84,8 @@ class Lattice(NamedTuple):
     times: int
 
 
-def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
-    """Put a pair on multiples of `step`; of the mass above, at most about `tail` is given away as infinite."""
+def discretize(pair: Pair, step: float, tail: float, count: int) -> Lattice:
+    """Return a pair's losses on multiples of `step`; about `tail` of the mass above counts as an infinite loss."""
     low, high = pair.span(tail)
     start, stop = math.floor(low / step), math.ceil(high / step) + 1
     edges = step * np.arange(start, stop + 1, dtype=np.float64)
@@ -94,7 +94,7 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
     below, above = float(p[0]), float(p[-1])
     p, q = p[1:-1], q[1:-1]
     doubt = _DOUBT * np.minimum(np.cumsum(p), np.cumsum(p[::-1])[::-1])
-    up = _upward(p, q * np.exp(np.clip(edges[:-1], -700, 700)), step, doubt)
+    up = _mass_moved_up(p, q * np.exp(np.clip(edges[:-1], -700, 700)), step, doubt)
     masses[:-1] += p - up
     masses[1:] += up
     spread_out = _dot(up, 1 - up / np.maximum(p, 1e-300))
@@ -105,7 +105,7 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
         inside = (losses >= edges[0]) & (losses <= edges[-1])
         losses, atoms = losses[inside], atoms[inside]
         cells = np.clip(np.floor(losses / step).astype(np.int64) - start, 0, len(masses) - 2)
-        up = _upward(atoms, atoms * np.exp((cells + start) * step - losses), step, _DOUBT * atoms)
+        up = _mass_moved_up(atoms, atoms * np.exp((cells + start) * step - losses), step, _DOUBT * atoms)
         np.add.at(masses, cells, atoms - up)
         np.add.at(masses, cells + 1, up)
         spread_out += _dot(up, 1 - up / np.maximum(atoms, 1e-300))
@@ -126,17 +126,20 @@ def on_lattice(pair: Pair, step: float, tail: float, count: int) -> Lattice:
 
 
 def _dot(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return a scalar product, in one thread: several that wait for one another take longer than the product."""
+    """Return a scalar product in one thread: synchronizing several would take longer than the product."""
     return float(np.einsum("i,i->", first, second))
 
 
-def _upward(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:
-    """Return how much of each cell's mass goes to its upper end so that P and Q keep their totals; doubts go up."""
+def _mass_moved_up(p: Floats, scaled_q: Floats, step: float, doubt: Floats) -> Floats:
+    """Return the part of each cell's mass that goes to its upper end so that P and Q keep their totals.
+
+    Rounding doubts go up.
+    """
     return np.clip((p - scaled_q + doubt) / -math.expm1(-step), 0.0, p)
 
 
 class Window(NamedTuple):
-    """Losses between which all but a little of the tilted mass lies on either side, and the log-moment."""
+    """The range of losses that holds nearly all tilted mass, and the log-moment."""
 
     low: float
     high: float
@@ -144,20 +147,20 @@ class Window(NamedTuple):
 
 
 class Focus(NamedTuple):
-    """Where a curve is wanted: around `epsilon`, with the tilt that makes that part of it precise."""
+    """The point around which a curve is wanted, and the tilt that makes it precise there."""
 
     epsilon: float
     tilt: float
 
 
 class Curve:
-    """delta as a function of epsilon around a focus, from lattices composed once."""
+    """Delta as a function of epsilon around a focus, from lattices composed once."""
 
     def __init__(self, lattices: Sequence[Lattice], step: float, focus: Focus, within: Window) -> None:
         self.step, self.focus = step, focus
         self._count = sum(lattice.times for lattice in lattices)
         low, high, log_moment = within
-        tilted, start = _power(lattices, step, focus.tilt, low, high)
+        tilted, start = _compose_tilted(lattices, step, focus.tilt, low, high)
         self._losses = step * (start + np.arange(len(tilted)))
         transforms = self._count * (2 if len(lattices) >= GATHERED_MIN else 1)  # a gathered one goes there and back
         self._error = 3 * _tilted_tail(lattices) + transforms * 2.0**-50 * math.log2(len(tilted))
@@ -182,11 +185,11 @@ class Curve:
 
     @property
     def points(self) -> int:
-        """How many points the composed lattice has."""
+        """The number of points of the composed lattice."""
         return len(self._losses)
 
     def shift(self, eta: float) -> float:
-        """Return how far the moves to the lattice lead together, except with probability `eta`."""
+        """Return a bound on the sum of all moves to the lattice, which fails with probability `eta` at most."""
         drift = self._drift + 2 * self._moved
         nats = -math.log(eta)
         most = self.step * nats / 3
@@ -195,16 +198,16 @@ class Curve:
 
     @property
     def lag(self) -> float:
-        """About how far below the upper bound on epsilon the lower one stays by `_before_moves`."""
+        """About the distance of the lower bound by `_before_moves` from the upper bound on epsilon."""
         return self._drift + 2 * math.exp(0.5) * (1 + self.focus.tilt) * self._deviation**2
 
     def delta_lower(self, epsilon: float, eta: float) -> float:
-        """Return what the true delta at `epsilon` is at least, by either of the module's inequalities."""
+        """Return a lower bound on the true delta at `epsilon`, the better of the module's two."""
         shifted = self.delta(epsilon + self.shift(eta), upper=False) - eta
         return max(0.0, shifted, self._before_moves(epsilon + self._drift, self.delta))
 
     def _before_moves(self, epsilon: float, delta: Callable[..., float]) -> float:
-        """Return what the true delta is at least at `epsilon` less the drift: the lattice's less what moves added.
+        """Return a lower bound on the true delta at `epsilon` less the drift: the lattice's less what moves added.
 
         The weight e^(-rate |Y - epsilon|) falls faster than the tilt is undone, so errors of tilted masses count for
         no more than at `epsilon` itself, and all masses further off than `reach` for e^-EXPONENT_KEPT of that.
@@ -227,18 +230,18 @@ class Curve:
         return delta(epsilon, upper=False) - added - DOUBTS * self._moved
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
-        """Return the lattice's delta at `epsilon`, with all that may have been lost added or taken away."""
+        """Return the lattice's delta at `epsilon`, with all errors added or subtracted."""
         return self._delta(epsilon, upper, self._finite)
 
-    def nearly(self, epsilon: float, *, upper: bool) -> float:
-        """Return about the same sooner, to search by: differences of long sums lose digits."""
-        return self._delta(epsilon, upper, self._finite if self.points <= POINTS_SUMMED else self._nearly_finite)
+    def approximate_delta(self, epsilon: float, *, upper: bool) -> float:
+        """Return about the same faster, for searches: differences of long sums lose digits."""
+        return self._delta(epsilon, upper, self._finite if self.points <= POINTS_SUMMED else self._approximate_finite)
 
     def _delta(self, epsilon: float, upper: bool, finite_from: Callable[[float, int], float]) -> float:
         epsilon += -self._blur if upper else self._blur
         if epsilon >= self._largest:
             return min(1.0, self._infinite + self._given_away) if upper else self._infinite_least
-        log_most = self._log_moment - self.focus.tilt * epsilon  # what the tilted mass is multiplied with, at most
+        log_most = self._log_moment - self.focus.tilt * epsilon  # of the greatest factor on tilted masses
         if log_most > EXPONENT_MAX or self._slack > 1:
             return 1.0 if upper else self._infinite_least
         index = int(np.searchsorted(self._losses, epsilon, side="right"))
@@ -250,62 +253,62 @@ class Curve:
         return max(0.0, self._infinite_least + max(finite, 0.0) * math.exp(-self._slack) - error - self._below)
 
     def _finite(self, epsilon: float, index: int) -> float:
-        """Return P's mass less e^epsilon times Q's from a point on that is above `epsilon`: a sum of positive terms."""
+        """Return P's mass less e^epsilon times Q's from a point above `epsilon` on: a sum of positive terms."""
         return float((self._masses[index:] * -np.expm1(epsilon - self._losses[index:])).sum())
 
-    def _nearly_finite(self, epsilon: float, index: int) -> float:
+    def _approximate_finite(self, epsilon: float, index: int) -> float:
         beyond = epsilon - self.focus.epsilon
         if beyond < -EXPONENT_MAX:
             return self._finite(epsilon, index)
         return float(self._above[index]) - math.exp(min(beyond, 700.0)) * float(self._above_q[index])
 
     def epsilon_upper(self, delta: float) -> float:
-        """Return an epsilon, of at least 0, at which the curve is at most `delta` for certain."""
+        """Return an epsilon of at least 0 at which the curve is certainly at most `delta`."""
         if self.delta(0.0, upper=True) <= delta:
             return 0.0
         most = max(self._largest + 2 * self._blur, 0.0)
         if self.delta(most, upper=True) > delta:
             return math.inf
-        _, high = narrowed(0.0, most, lambda epsilon: self.nearly(epsilon, upper=True) > delta, 1e-13)
+        _, high = bisect(0.0, most, lambda epsilon: self.approximate_delta(epsilon, upper=True) > delta, 1e-13)
         further = 1e-12
         while self.delta(high, upper=True) > delta and high < most:
             high, further = min(high * (1 + further), most), 10 * further
         return high
 
     def epsilon_lower(self, delta: float, upper: float, eta: float) -> float:
-        """Return an epsilon at which the true curve is above `delta` for certain; `upper` is one where it is not.
+        """Return an epsilon at which the true curve is certainly above `delta`; at `upper` it is not.
 
-        Below the focus the error of the lower side grows, so the search goes back from `upper` no further than needed.
+        Below the focus the error of the lower bound grows, so the search goes back from `upper` no further than needed.
         """
         high = min(upper, max(self._largest, 0.0))
-        by_shift = _last(high, lambda at, find: find(at, upper=False) >= delta + eta, self)
-        by_moves = _last(high, lambda at, find: self._before_moves(at, find) >= delta, self)
+        by_shift = _last_point(high, lambda at, find: find(at, upper=False) >= delta + eta, self)
+        by_moves = _last_point(high, lambda at, find: self._before_moves(at, find) >= delta, self)
         return max(0.0, by_shift - self.shift(eta), by_moves - self._drift)
 
 
-def _last(high: float, holds: Callable[[float, Callable[..., float]], bool], curve: Curve) -> float:
-    """Return about the last point up to `high` at which a comparison with delta holds, and does for certain; else 0."""
+def _last_point(high: float, holds: Callable[[float, Callable[..., float]], bool], curve: Curve) -> float:
+    """Return about the last point up to `high` at which a comparison with delta certainly holds, or 0."""
     for part in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5):
         low = high * (1 - part)
         if holds(low, curve.delta):
-            near, _ = narrowed(low, high, lambda at: holds(at, curve.nearly), 1e-9)
+            near, _ = bisect(low, high, lambda at: holds(at, curve.approximate_delta), 1e-9)
             return near if holds(near, curve.delta) else low
     return 0.0
 
 
 def focus_on_delta(moments: Sketch, delta: float) -> Focus:
-    """Return where the composed curve is about `delta`: the best Rényi bound and its order less one, nearly."""
+    """Return the focus at which the composed curve is about `delta`: the best Rényi bound, and its order less one."""
 
     def epsilon_at(tilt: float) -> float:
         order = tilt + 1
         return moments.log_moment(tilt) / tilt + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / tilt
 
-    tilt = _valley(epsilon_at, moments.tilt_max)
+    tilt = _minimize(epsilon_at, moments.tilt_max)
     return Focus(max(epsilon_at(tilt), 0.0), tilt)
 
 
-def sharper_epsilon(moments: Sketch, focus: Focus) -> float:
-    """Return about where delta is what the Rényi bound is at a focus, by the saddle point; nothing is promised from it.
+def saddle_point_epsilon(moments: Sketch, focus: Focus) -> float:
+    """Return about the epsilon of a focus by the saddle point, which is sharper than its Rényi bound; not a bound.
 
     With s the deviation under the tilt t, delta is about e^(K - t epsilon) / (t (t + 1) s sqrt(2 pi)), while the bound
     has t^t / (t + 1)^(t + 1) in place of the second factor: nearly t s times as much.
@@ -314,18 +317,18 @@ def sharper_epsilon(moments: Sketch, focus: Focus) -> float:
 
 
 def focus_on_epsilon(moments: Sketch, epsilon: float) -> Focus:
-    """Return the tilt under which the composed curve is precise at `epsilon`."""
+    """Return the focus with the tilt under which the composed curve is precise at `epsilon`."""
     most = moments.tilt_max
-    return Focus(epsilon, _valley(lambda tilt: _log_delta(moments.log_moment(tilt), tilt, epsilon), most))
+    return Focus(epsilon, _minimize(lambda tilt: _log_delta(moments.log_moment(tilt), tilt, epsilon), most))
 
 
 def rough_delta(moments: Sketch, focus: Focus) -> float:
-    """Return about the Rényi bound on delta at a focus; nothing is promised from it."""
+    """Return about the Rényi bound on delta at a focus; an estimate, not a bound."""
     return math.exp(min(0.0, _log_delta(moments.log_moment(focus.tilt), focus.tilt, focus.epsilon)))
 
 
-def total_variation(lattices: Sequence[Lattice], step: float) -> float:
-    """Return an upper bound on delta at epsilon 0: those of the parts, added up."""
+def lattice_total_variation(lattices: Sequence[Lattice], step: float) -> float:
+    """Return an upper bound on delta at epsilon 0: the sum of those of the parts."""
     total = 0.0
     for one in lattices:
         losses = step * (one.start + np.arange(len(one.masses)))
@@ -338,26 +341,14 @@ def _log_delta(log_moment: float, tilt: float, epsilon: float) -> float:
     return log_moment - tilt * epsilon + tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
 
 
-def _valley(function: Callable[[float], float], most: float) -> float:
-    """Return where a function of a positive number with one valley is least, by golden section over the logarithm."""
+def _minimize(function: Callable[[float], float], most: float) -> float:
+    """Return about where a function of a positive number with one minimum is least, searched over the logarithm."""
     low, high = math.log(1e-4), math.log(max(most, 1e-3))
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(math.exp(left)), function(math.exp(right))
-    while high - low > 1e-2:
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(math.exp(left))
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(math.exp(right))
-    return math.exp((low + high) / 2)
+    return math.exp(golden_section(lambda log: function(math.exp(log)), low, high, 1e-2)[0])
 
 
 class Sketch:
-    """Lattices thinned out, least around a loss of 0, to choose a focus by; nothing is promised from it."""
+    """Thinned lattices, densest around a loss of 0, for choosing a focus; estimates, not bounds."""
 
     def __init__(self, lattices: Sequence[Lattice], step: float) -> None:
         points = max(16, min(SKETCH_POINTS, SKETCH_POINTS_MAX // len(lattices)))
@@ -395,7 +386,7 @@ class Sketch:
 
 
 def _groups(one: Lattice, points: int) -> NDArray[np.int64]:
-    """Return where groups of a lattice's points start: some evenly, some in proportion to the distance from 0."""
+    """Return the starts of groups of a lattice's points: some evenly spaced, some in proportion to the loss."""
     length = len(one.masses)
     if length <= 2 * points:
         return np.arange(length)
@@ -409,18 +400,18 @@ def _groups(one: Lattice, points: int) -> NDArray[np.int64]:
 class _Powers:
     """e^(tilt L) for the losses of some lattices, divided by the greatest of them.
 
-    Lattices of one step share their losses, so a table serves all, unless its ends are too far apart for a float.
+    Lattices of one step share their losses, so one table serves all, unless its range is too wide for floats.
     """
 
     def __init__(self, lattices: Sequence[Lattice], step: float, tilt: float) -> None:
         self._scale = tilt * step
         self._first = min(one.start for one in lattices)
         points = max(one.start + len(one.masses) for one in lattices) - self._first
-        shared = len(lattices) > 1 and abs(self._scale) * points < SHARED_MAX and points <= _cells(lattices)
+        shared = len(lattices) > 1 and abs(self._scale) * points < SHARED_MAX and points <= _point_count(lattices)
         self._table = self._of(self._first, points)[0] if shared else None
 
     def __call__(self, one: Lattice) -> tuple[Floats, float]:
-        """Return the powers of one lattice, and the logarithm of what they were divided by."""
+        """Return the powers of one lattice, and the logarithm of their divisor."""
         if self._table is None:
             return self._of(one.start, len(one.masses))
         offset = one.start - self._first
@@ -434,7 +425,7 @@ class _Powers:
         return np.exp(powers, out=powers), top
 
 
-def _cells(lattices: Sequence[Lattice]) -> int:
+def _point_count(lattices: Sequence[Lattice]) -> int:
     return sum(len(one.masses) for one in lattices)
 
 
@@ -447,15 +438,15 @@ def _log_moment(lattices: Sequence[Lattice], step: float, tilt: float) -> float:
     return total
 
 
-def window(lattices: Sequence[Lattice], step: float, focus: Focus, sketch: Sketch) -> Window:
-    """Return what has to be kept around a focus.
+def find_window(lattices: Sequence[Lattice], step: float, focus: Focus, sketch: Sketch) -> Window:
+    """Return the range of losses to keep around a focus, which lies inside.
 
-    Chernoff's inequality, at exponents that are best for the sketch and hold for the lattice; the focus is inside.
+    By Chernoff's inequality, which holds for the lattice at any exponents; the best for the sketch are taken.
     """
     nats, most = -math.log(_tilted_tail(lattices)), sketch.tilt_max
     near = sketch.log_moment(focus.tilt)
-    up = _valley(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta, most)
-    down = _valley(lambda theta: (sketch.log_moment(focus.tilt - theta) - near + nats) / theta, most)
+    up = _minimize(lambda theta: (sketch.log_moment(focus.tilt + theta) - near + nats) / theta, most)
+    down = _minimize(lambda theta: (sketch.log_moment(focus.tilt - theta) - near + nats) / theta, most)
     value = _log_moment(lattices, step, focus.tilt)
     high = (_log_moment(lattices, step, focus.tilt + up) - value + nats) / up
     low = (value - _log_moment(lattices, step, focus.tilt - down) - nats) / down
@@ -474,14 +465,16 @@ def _ends(lattices: Sequence[Lattice], step: float) -> tuple[float, float]:
     return smallest, sum(one.times * (one.start + len(one.masses) - 1) for one in lattices) * step
 
 
-def _power(lattices: Sequence[Lattice], step: float, tilt: float, low: float, high: float) -> tuple[Floats, int]:
+def _compose_tilted(
+    lattices: Sequence[Lattice], step: float, tilt: float, low: float, high: float
+) -> tuple[Floats, int]:
     """Return the tilted masses of the composed loss within a window, and the index of the first."""
     start = math.floor(low / step)
     powers_of = _Powers(lattices, step, tilt)
-    tilted = [_tilted(one, powers_of(one)[0]) for one in lattices]
-    return composed(tilted, start, math.ceil(high / step) - start + 2), start
+    tilted = [_tilt(one, powers_of(one)[0]) for one in lattices]
+    return compose(tilted, start, math.ceil(high / step) - start + 2), start
 
 
-def _tilted(one: Lattice, powers: Floats) -> Tilted:
+def _tilt(one: Lattice, powers: Floats) -> Tilted:
     tilted = one.masses * powers
     return Tilted(tilted / tilted.sum(), one.start, one.times)

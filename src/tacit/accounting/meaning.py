@@ -1,4 +1,4 @@
-"""What an event's cost is worth to somebody who attacks one person.
+"""The meaning of an event's cost: what an attacker can learn about one person, at most.
 
 Promise: every number here holds against any attacker who knows everything but the one person's data.
 
@@ -38,17 +38,17 @@ CURVE_POINTS: Final = 49
 CURVE_DELTA: Final = 1e-9
 TAIL_POINTS: Final = 17
 SURE: Final = 0.9
-"""The belief of which `Meaning.sentence` says how likely it is."""
+"""The posterior whose probability `Meaning.sentence` states."""
 
 CHANCE_ROUNDS: Final = 3
 CHANCE_POINTS: Final = 17
-"""How often, and by how many points, the epsilon that proves the least chance is looked for between two points."""
+"""The rounds, and the points in each, of the search for the epsilon that proves the least chance."""
 
 CHANCE_SHOWN: Final = 1e-12
-"""Smaller chances are not told apart in words."""
+"""The least chance that is stated in words."""
 
 SLACK: Final = 1e-12
-"""What is added to an expected posterior for the rounding of its sum."""
+"""Added to an expected posterior for the rounding errors of its sum."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Meaning:
         return pure_epsilon(self.event)
 
     def posterior(self, prior: float) -> tuple[float, float]:
-        """Return between which beliefs a prior belief ends for certain: pure epsilon moves the odds by e^±epsilon.
+        """Return certain bounds on the posterior of a prior belief: pure epsilon moves the odds by e^±epsilon.
 
         (0, 1) where the event is not purely private: single answers may then be conclusive, however rarely.
         """
-        odds = _odds(float(inside_unit_interval("prior", prior)))
-        return _share(odds - self.pure_epsilon), _share(odds + self.pure_epsilon)
+        odds = _log_odds(float(inside_unit_interval("prior", prior)))
+        return _probability(odds - self.pure_epsilon), _probability(odds + self.pure_epsilon)
 
     def posterior_chance(self, prior: float, level: float) -> float:
-        """Return the greatest chance that the belief in the truth ends above `level`, about a person for whom it holds.
+        """Return the greatest probability that the posterior of a true belief about a person is above `level`.
 
         The belief ends above the level where the likelihood ratio is above e^t, t the difference of the two log-odds.
         Let S be these outputs: Q(S) <= e^-t P(S), so at every point of the curve with epsilon < t
@@ -84,11 +84,11 @@ class Meaning:
         the least is sought between the neighbours of the best known point. An upper bound at every epsilon, it ends
         within 1 % of the least where `deltas` is exact.
         """
-        after, before = (_odds(float(inside_unit_interval(*one))) for one in (("level", level), ("prior", prior)))
+        after, before = (_log_odds(float(inside_unit_interval(*one))) for one in (("level", level), ("prior", prior)))
         rise = after - before - 2.0**-50 * (abs(after) + abs(before))  # a lower level is reached no less often
         if rise > self.pure_epsilon:
             return 0.0
-        points = [(-epsilon, _mirrored(epsilon, delta)) for epsilon, delta in reversed(self._long_curve)]
+        points = [(-epsilon, _mirrored_delta(epsilon, delta)) for epsilon, delta in reversed(self._long_curve)]
         points += self._long_curve
         found = {epsilon: delta / -math.expm1(epsilon - rise) for epsilon, delta in points if epsilon < rise}
         for _ in range(CHANCE_ROUNDS if found else 0):
@@ -103,10 +103,10 @@ class Meaning:
         """Return upper bounds on the curve at epsilons, those below 0 by the curve of the neighbours exchanged."""
         sizes = sorted({abs(one) for one in epsilons})
         known = dict(zip(sizes, deltas(self.event, sizes), strict=True))
-        return [(one, known[one] if one >= 0 else _mirrored(-one, known[-one])) for one in epsilons]
+        return [(one, known[one] if one >= 0 else _mirrored_delta(-one, known[-one])) for one in epsilons]
 
     def expected_posterior(self, prior: float) -> float:
-        """Return the greatest mean belief in the truth after the answers, about a person for whom it holds.
+        """Return the greatest mean posterior of a true belief about a person.
 
         With the likelihood ratio r = P / Q, prior p and c = 1 - p the mean under P is E_Q[g(r)], g(r) = p r^2 / (p r +
         c): convex, g(1) = p, g' rising from 0 to 1. So it is p + the integral of the curve over dg': of
@@ -123,7 +123,7 @@ class Meaning:
 
     @property
     def posterior_factor(self) -> float:
-        """By what factor the beliefs with and without a person's data can differ, for any prior: e^(2 pure epsilon).
+        """The greatest ratio of posteriors with and without a person's data, for any prior: e^(2 pure epsilon).
 
         Bayes' rule has the likelihood of the answers in its numerator and their mean likelihood in its denominator;
         leaving the person out moves each of them by a factor of at most e^epsilon (Kasiviswanathan, Smith 2014).
@@ -131,7 +131,7 @@ class Meaning:
         return math.exp(2 * self.pure_epsilon) if self.pure_epsilon < 354 else math.inf
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
-        """Return how many of the people who are in the data an attacker finds at most, at a rate of false alarms."""
+        """Return the greatest true positive rate of any membership attack at a false positive rate."""
         rate = float(exact("false_positive_rate", false_positive_rate))
         if not 0 <= rate <= 1:
             raise OutOfRange("a rate lies between 0 and 1", name="false_positive_rate", value=false_positive_rate)
@@ -142,7 +142,7 @@ class Meaning:
 
     @property
     def advantage(self) -> float:
-        """How far an attacker's true positives can exceed the false ones, at most: the curve at epsilon 0."""
+        """The greatest difference of true and false positive rates of any attack: the curve at epsilon 0."""
         return self.curve[0][1]
 
     @property
@@ -152,7 +152,7 @@ class Meaning:
 
     @cached_property
     def curve(self) -> tuple[tuple[float, float], ...]:
-        """Points (epsilon, delta) of the event's curve, upper bounds, from epsilon 0 to the one asked for."""
+        """Points (epsilon, delta) of upper bounds on the event's curve, from epsilon 0 to that at `delta`."""
         top, at_top = self._end
         if math.isinf(top):
             return ((0.0, 1.0),)
@@ -162,14 +162,14 @@ class Meaning:
 
     @cached_property
     def _end(self) -> tuple[float, float]:
-        """The epsilon and delta asked for; where delta has no epsilon, such as 0 for Gaussian noise, a small one's."""
+        """The last point of the curve; if epsilon at `delta` is infinite (Gaussian noise at 0), that at CURVE_DELTA."""
         if math.isfinite(self.epsilon.upper):
             return self.epsilon.upper, self.delta
         return epsilon_at(self.event, CURVE_DELTA).upper, CURVE_DELTA
 
     @cached_property
     def _long_curve(self) -> tuple[tuple[float, float], ...]:
-        """The curve, and points beyond the epsilon asked for: what is rare still moves posteriors."""
+        """The curve, continued beyond its last epsilon: rare outcomes still move posteriors."""
         top, at_top = self._end
         end = min(self.pure_epsilon, 2 * top + 2)
         if not top < end < math.inf:
@@ -180,7 +180,7 @@ class Meaning:
 
     @property
     def sentence(self) -> str:
-        """The meaning in plain words, with figures rounded towards claiming less."""
+        """The meaning in plain language, with figures rounded towards claiming less."""
         if self.advantage == 1:
             return "Whoever sees the answers may become certain about a person."
         found = _percent_up(self.true_positive_rate(0.01))
@@ -208,13 +208,16 @@ class Meaning:
 
 
 def meaning(event: Event, delta: float) -> Meaning:
-    """Say what an event is worth to an attacker, at a delta of at least 0."""
+    """Return what an attacker can learn from an event, for a delta of at least 0."""
     bound = epsilon_at(event, delta)
     return Meaning(event, float(not_negative("delta", delta)), bound)
 
 
 def delta_warning(delta: float, units: int) -> str | None:
-    """Return what is wrong with a delta for a number of units, or None: at 1/n one person may be given away whole."""
+    """Return a warning about a delta that is too large for a number of units, or None.
+
+    At delta = 1/n, publishing one person's record whole would satisfy the definition.
+    """
     if delta >= 1 / units:
         return (
             f"delta {delta:.1g} is not below 1/{units:,}: releasing one person's record whole would keep the promise; "
@@ -225,17 +228,17 @@ def delta_warning(delta: float, units: int) -> str | None:
     return None
 
 
-def _odds(share: float) -> float:
-    """Return the logarithm of the odds of a probability."""
+def _log_odds(share: float) -> float:
+    """Return the log-odds of a probability."""
     return math.log(share) - math.log1p(-share)
 
 
-def _share(odds: float) -> float:
-    """Return the probability that a logarithm of odds stands for."""
+def _probability(odds: float) -> float:
+    """Return the probability of log-odds."""
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
 
 
-def _mirrored(epsilon: float, delta: float) -> float:
+def _mirrored_delta(epsilon: float, delta: float) -> float:
     """Return delta at -epsilon of the neighbours exchanged: 1 - e^-epsilon (1 - delta)."""
     return -math.expm1(-epsilon) + math.exp(-epsilon) * delta
 

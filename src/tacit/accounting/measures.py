@@ -1,6 +1,6 @@
-"""What an event costs in each measure that may decide about admission.
+"""The cost of an event in each measure that the ledger may admit by: pure epsilon, rho, Rényi divergence, mu.
 
-Promise: every function returns a true bound rounded up, or infinity where none is known; each is sound for a filter
+Promise: every function returns a valid bound, rounded up, or infinity where none is known; each is sound for a filter
 under full adaptivity when its own quantity is summed up (rho and delta, Rényi divergence at one order, mu squared).
 """
 
@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from tacit.accounting import renyi as renyi_curves
-from tacit.accounting.closed_forms import precision, pure_epsilon, summed, total_mu
+from tacit.accounting.closed_forms import precision, pure_epsilon, sum_rounded_up, total_mu
 from tacit.accounting.numerics import erfinv
 from tacit.accounting.parts import parts
 from tacit.accounting.shuffling import shuffled_rho
@@ -22,26 +22,26 @@ from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY
 from tacit.privacy.units import Relation
 
-__all__ = ["concentrated", "gaussian_mu", "pure_epsilon", "renyi"]
+__all__ = ["approximate_zcdp", "gaussian_mu", "pure_epsilon", "renyi"]
 
 _UP = 1 + 2.0**-48
 
 
-def concentrated(event: Event) -> tuple[float, float]:
+def approximate_zcdp(event: Event) -> tuple[float, float]:
     """Return (rho, delta): the event is delta-approximately rho-zero-concentrated private."""
-    costs = [(count, *_part_concentrated(part)) for part, count in parts(event).items()]
-    rho = summed([(count, part_rho) for count, part_rho, _ in costs])
-    delta = summed([(count, part_delta) for count, _, part_delta in costs])
+    costs = [(count, *_part_zcdp(part)) for part, count in parts(event).items()]
+    rho = sum_rounded_up([(count, part_rho) for count, part_rho, _ in costs])
+    delta = sum_rounded_up([(count, part_delta) for count, _, part_delta in costs])
     return (rho, delta) if delta < 1 else (math.inf, 0.0)
 
 
 def renyi(event: Event, order: float) -> float:
     """Return a bound on the Rényi divergence of the event at one order above 1."""
-    return float(renyi_curves.curve(event, np.array([order]))[0])
+    return float(renyi_curves.renyi_curve(event, np.array([order]))[0])
 
 
 def gaussian_mu(event: Event) -> float:
-    """Return a mu for which the event is mu-Gaussian private: it tells no more than N(0, 1) against N(mu, 1)."""
+    """Return a mu for which the event is mu-Gaussian private: no easier to test than N(0, 1) against N(mu, 1)."""
     each = [(_part_mu(part), count) for part, count in parts(event).items()]
     if any(math.isinf(mu) for mu, _ in each):
         return math.inf
@@ -61,7 +61,7 @@ def rho_of_pure(epsilon: float) -> float:
     return max(epsilon * math.tanh(epsilon / 2) * _UP, TINY)
 
 
-def _part_concentrated(event: Event) -> tuple[float, float]:
+def _part_zcdp(event: Event) -> tuple[float, float]:
     match event:
         case events.Gaussian(sigma=sigma) | events.DiscreteGaussian(sigma=sigma):
             return _UP / 2 * precision(sigma), 0.0
@@ -74,12 +74,12 @@ def _part_concentrated(event: Event) -> tuple[float, float]:
         case events.Shuffled(epsilon=epsilon, count=count) if event.relation is Relation.REPLACE_ONE:
             return min(shuffled_rho(epsilon, count), rho_of_pure(epsilon)), 0.0
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
-            each = [concentrated(one) for one in several]
+            each = [approximate_zcdp(one) for one in several]
             return max(rho for rho, _ in each), max(delta for _, delta in each)
         case events.Grouped(inner, size):
-            rho, delta = concentrated(inner)
+            rho, delta = approximate_zcdp(inner)
             of_pure = rho_of_pure(pure_epsilon(event))
-            return (min(summed([(size * size, rho)]), of_pure), 0.0) if delta == 0 else (of_pure, 0.0)
+            return (min(sum_rounded_up([(size * size, rho)]), of_pure), 0.0) if delta == 0 else (of_pure, 0.0)
         case _:
             return rho_of_pure(pure_epsilon(event)), 0.0
 
@@ -93,13 +93,13 @@ def _part_mu(event: Event) -> float:
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
             return max(gaussian_mu(one) for one in several)
         case events.Grouped(inner, size):
-            return summed([(size, gaussian_mu(inner))])
+            return sum_rounded_up([(size, gaussian_mu(inner))])
         case _:
             return mu_of_pure(pure_epsilon(event))
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """Return the mu of pure privacy: -2 Phi^-1(1 / (1 + e^epsilon)), where the two trade-offs touch.
+    """Return the mu of pure privacy: -2 Phi^-1(1 / (1 + e^epsilon)), where the two trade-off curves touch.
 
     Near 0 that is 2 sqrt(2) erf^-1(tanh(epsilon / 2)), which keeps its digits.
     """

@@ -1,11 +1,11 @@
 """Dominating pairs: for each event, two laws P and Q that are at least as far apart as those of any two neighbours.
 
-A pair is told by the law of its privacy loss L = ln(dP/dQ): the mass that P and Q put between given losses, atoms, and
+A pair is given by the law of its privacy loss L = ln(dP/dQ): the mass that P and Q put between given losses, atoms, and
 what only one of the two can produce. Whatever is dominated by a pair stays dominated under composition, also when the
 next mechanism is chosen by earlier answers (Zhu, Dong, Wang 2022, theorem 10); parameters are fixed beforehand.
 
-For each event there is a pair for the removal of a unit (P with it, Q without) and one for its addition.
-Not here: composing them (`loss`).
+For each event there is a pair for the removal of a unit (P with it, Q without) and one for its addition (`dominating`
+chooses it). Composing pairs is left to `loss`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.accounting.numerics import ndtr, ndtri
 
 Floats = NDArray[np.float64]
-NONE: Floats = np.zeros(0)
+EMPTY: Floats = np.zeros(0)
 
 
 class Atoms(NamedTuple):
@@ -31,11 +31,11 @@ class Atoms(NamedTuple):
 
 
 class Pair(Protocol):
-    """Two laws, told by their privacy loss."""
+    """Two laws, given by their privacy loss."""
 
     @property
     def atoms(self) -> Atoms:
-        """Losses that have a mass of their own."""
+        """Single losses with positive mass."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class GaussianPair:
     """N(mu, 1) against N(0, 1): the loss is N(mu^2 / 2, mu^2) under P and N(-mu^2 / 2, mu^2) under Q."""
 
     mu: float
-    atoms = Atoms(NONE, NONE)
+    atoms = Atoms(EMPTY, EMPTY)
     only_p = only_q = 0.0
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
@@ -119,7 +119,7 @@ class BoundedRangePair:
     """
 
     epsilon: float
-    atoms = Atoms(NONE, NONE)
+    atoms = Atoms(EMPTY, EMPTY)
     only_p = only_q = 0.0
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
@@ -136,7 +136,7 @@ class BoundedRangePair:
 
 @dataclass(frozen=True, slots=True)
 class AtomPair:
-    """A pair with finitely many losses, and what only P or only Q can produce."""
+    """A pair with finitely many losses, and the masses that only P or only Q has."""
 
     losses: tuple[float, ...]
     masses: tuple[float, ...]
@@ -163,7 +163,7 @@ class AtomPair:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledPair:
+class PoissonSampledPair:
     """A pair after Poisson sampling at `rate`, for a removal: (1 - rate) Q + rate P against Q, or the same turned round
     for an addition (Zhu, Dong, Wang 2022, theorem 11). The loss is ln(1 - rate + rate e^L), or minus that."""
 
@@ -175,7 +175,7 @@ class SampledPair:
     def atoms(self) -> Atoms:
         losses, masses = self.base.atoms
         if not losses.size and not self.base.only_q:
-            return Atoms(NONE, NONE)
+            return Atoms(EMPTY, EMPTY)
         mixed = self._mixed(losses)
         if self.addition:
             missing = np.full(int(self.base.only_q > 0), -math.log1p(-self.rate))
@@ -218,7 +218,7 @@ class SampledPair:
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangedPair:
+class WithoutReplacementPair:
     """A symmetric pair after sampling without replacement at `rate`.
 
     delta'(e') = rate delta(e) at e^e' = 1 + rate (e^e - 1) for e' >= 0 (Balle, Barthe, Gaboardi 2018, theorem 9), and
@@ -229,8 +229,8 @@ class ExchangedPair:
     base: Pair
 
     @property
-    def _upper(self) -> SampledPair:
-        return SampledPair(self.rate, self.base, addition=False)
+    def _upper(self) -> PoissonSampledPair:
+        return PoissonSampledPair(self.rate, self.base, addition=False)
 
     @property
     def atoms(self) -> Atoms:
@@ -299,7 +299,7 @@ def curve_pair(epsilons: Floats, deltas: Floats) -> AtomPair:
 
 
 def _convex_corners(x: Floats, y: Floats) -> NDArray[np.int64]:
-    """Return the indices of those points at which the lower convex hull of all of them bends."""
+    """Return the indices of the vertices of the lower convex hull of points."""
     corners: list[int] = []
     for index in range(len(x)):
         while len(corners) > 1:
@@ -312,7 +312,7 @@ def _convex_corners(x: Floats, y: Floats) -> NDArray[np.int64]:
 
 
 def pure_pair(epsilon: float, delta: float = 0.0) -> AtomPair:
-    """Return randomized response at epsilon, with delta given away: the worst that is (epsilon, delta)-private."""
+    """Return randomized response at epsilon with an infinite loss of mass delta, the worst (epsilon, delta)-private."""
     likely = (1 - delta) / (1 + math.exp(-epsilon))
     return AtomPair((-epsilon, epsilon), (likely * math.exp(-epsilon), likely), delta, delta)
 

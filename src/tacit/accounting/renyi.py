@@ -1,9 +1,9 @@
 """Rényi differential privacy: curves of events over orders.
 
-Promise: `curve(event, orders)` is at least the Rényi divergence of the event between any two neighbours, at every
+Promise: `renyi_curve(event, orders)` is at least the Rényi divergence of the event between any two neighbours, at every
 order; infinity where no bound is known. Sources: Laplace and randomized response in closed form (Mironov 2017);
-bounded range at its worst split (derived in `_bounded_range`); sampled Gaussian by its one-dimensional integral
-(Mironov, Talwar, Zhang 2019, theorems 4 and 5), other samples as derived in `sampled`; shuffled reports by their
+bounded range at its worst split (derived in `_bounded_range_curve`); sampled Gaussian by its one-dimensional integral
+(Mironov, Talwar, Zhang 2019, theorems 4 and 5), other samples as derived in `sampled_curve`; shuffled reports by their
 dominating pair (`shuffling`); selection by Papernot and Steinke 2022, theorem 2; groups by Mironov 2017, proposition 2.
 """
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.accounting.closed_forms import precision, pure_epsilon
 from tacit.accounting.numerics import gammaln, log_ndtr, logsumexp
+from tacit.accounting.pairs import Floats
 from tacit.accounting.parts import parts
 from tacit.accounting.shuffling import EPSILON_MAX, shuffled_renyi
 from tacit.privacy import events
@@ -26,23 +27,21 @@ from tacit.privacy.events import Event
 from tacit.privacy.numbers import TINY, rounded_up
 from tacit.privacy.units import Relation
 
-Floats = NDArray[np.float64]
-
 ORDERS: Final[Floats] = np.unique(
     np.concatenate([1 + np.geomspace(0.01, 1, 40), np.arange(2, 64, 0.5), np.geomspace(64, 4096, 60)])
 )
-"""The one grid of orders on which curves are compared and stored."""
+"""The grid of orders on which curves are compared and stored."""
 
-WHOLE_ORDER_MAX: Final = 4097
+INTEGER_ORDER_MAX: Final = 4097
 POINTS_MAX: Final = 400_000
 UP: Final = 1 + 2.0**-40
 
 
-def curve(event: Event, orders: Floats = ORDERS) -> Floats:
+def renyi_curve(event: Event, orders: Floats = ORDERS) -> Floats:
     """Return a bound on the Rényi divergence of an event at each order."""
     total = np.zeros_like(orders)
     inside = parts(event)
-    with np.errstate(all="ignore"):  # what overflows or has no value is no bound, which is said at the end
+    with np.errstate(all="ignore"):  # overflows and NaN become infinity at the end
         for part, count in inside.items():
             values = _part_curve(part, orders)
             total = total + np.where(values == 0, 0.0, rounded_up(Fraction(count)) * values)
@@ -53,39 +52,39 @@ def curve(event: Event, orders: Floats = ORDERS) -> Floats:
 def _part_curve(event: Event, orders: Floats) -> Floats:
     match event:
         case events.Laplace(epsilon=epsilon):
-            return _laplace(epsilon, orders)
+            return _laplace_curve(epsilon, orders)
         case events.Exponential(epsilon=epsilon):
-            return _bounded_range(epsilon, orders)
+            return _bounded_range_curve(epsilon, orders)
         case events.Gaussian(sigma=sigma) | events.DiscreteGaussian(sigma=sigma):
             return np.maximum(orders * (precision(sigma) / 2) * UP, TINY)
         case events.ZeroConcentrated(rho=rho):
             return orders * rho * UP
         case events.Sampled(rate, events.Gaussian(sigma=sigma)) if event.relation is Relation.ADD_REMOVE:
-            return sampled_gaussian(rate, sigma, orders)
+            return sampled_gaussian_curve(rate, sigma, orders)
         case events.Sampled(rate, inner) if event.relation is Relation.ADD_REMOVE:
-            mixed = sampled(rate, lambda at: curve(inner, at), orders)
-            return np.minimum(mixed, _pure(pure_epsilon(event), orders))
+            mixed = sampled_curve(rate, lambda at: renyi_curve(inner, at), orders)
+            return np.minimum(mixed, _pure_curve(pure_epsilon(event), orders))
         case events.Selected(inner, shape, stop):
-            return np.minimum(_selected(inner, shape, stop, orders), _pure(pure_epsilon(event), orders))
+            return np.minimum(_selected_curve(inner, shape, stop, orders), _pure_curve(pure_epsilon(event), orders))
         case events.Shuffled(epsilon=epsilon, count=count) if (
             0 < epsilon < EPSILON_MAX and event.relation is Relation.REPLACE_ONE
         ):
-            return np.minimum(shuffled_renyi(epsilon, count, orders), _pure(epsilon, orders))
+            return np.minimum(shuffled_renyi(epsilon, count, orders), _pure_curve(epsilon, orders))
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:
-            return np.asarray(np.max([curve(one, orders) for one in several], axis=0))
+            return np.asarray(np.max([renyi_curve(one, orders) for one in several], axis=0))
         case events.Grouped(inner, size):
             doublings = (size - 1).bit_length()
-            pure = _pure(pure_epsilon(event), orders)
+            pure = _pure_curve(pure_epsilon(event), orders)
             if doublings > 500:
                 return pure
-            halved = 3.0**doublings * curve(inner, 2.0**doublings * orders)
+            halved = 3.0**doublings * renyi_curve(inner, 2.0**doublings * orders)
             return np.minimum(np.where(orders >= 2, halved, np.inf), pure)
         case _:
-            return _pure(pure_epsilon(event), orders)
+            return _pure_curve(pure_epsilon(event), orders)
 
 
-def _pure(epsilon: float, orders: Floats) -> Floats:
-    """The divergence of randomized response, the worst of all that is epsilon-private."""
+def _pure_curve(epsilon: float, orders: Floats) -> Floats:
+    """Return the divergence of randomized response, the worst epsilon-private mechanism."""
     if math.isinf(epsilon):
         return np.full_like(orders, np.inf)
     log_p, log_q = -np.log1p(np.exp(-epsilon)), -np.logaddexp(0, epsilon)
@@ -94,7 +93,7 @@ def _pure(epsilon: float, orders: Floats) -> Floats:
     return np.asarray(np.minimum(exact, _pure_line(epsilon, orders)) * UP)
 
 
-def _laplace(epsilon: float, orders: Floats) -> Floats:
+def _laplace_curve(epsilon: float, orders: Floats) -> Floats:
     terms = [
         np.log(orders / (2 * orders - 1)) + (orders - 1) * epsilon,
         np.log((orders - 1) / (2 * orders - 1)) - orders * epsilon,
@@ -104,21 +103,22 @@ def _laplace(epsilon: float, orders: Floats) -> Floats:
 
 
 def _rounding(epsilon: float, orders: Floats) -> Floats:
-    """What logarithms of sums near 1, whose terms are in proportion to the order, lose over order - 1."""
+    """Return the rounding error of logarithms of sums near 1, with terms in proportion to the order, over order - 1."""
     return 2.0**-48 * (1 + epsilon) * orders / (orders - 1)
 
 
 def _pure_line(epsilon: float, orders: Floats) -> Floats:
-    """Bound the divergence of pure privacy by a line, precise for any epsilon: see `measures.rho_of_pure`."""
+    """Return a linear bound on the divergence of pure privacy, precise for any epsilon: see `measures.rho_of_pure`."""
     line = np.minimum(orders * (epsilon * math.tanh(epsilon / 2)), epsilon)
     return np.asarray(line + (1e-300 if epsilon else 0.0))
 
 
-def _bounded_range(epsilon: float, orders: Floats) -> Floats:
-    """All losses lie in an interval [t - epsilon, t]; the worst has two of them, and t is where its moment peaks.
+def _bounded_range_curve(epsilon: float, orders: Floats) -> Floats:
+    """Return the divergence of bounded range: all losses lie in an interval [t - epsilon, t].
 
-    The moment of order a is (A e^((a-1) t) - B e^(a t)) / (e^epsilon - 1), A = e^epsilon - e^(-(a-1) epsilon) and
-    B = 1 - e^(-(a-1) epsilon), greatest at e^t = A (a - 1) / (B a) (Dong, Durfee, Rogers 2020 for the pairs).
+    The worst has two of them, and t is where its moment peaks. The moment of order a is (A e^((a-1) t) - B e^(a t)) /
+    (e^epsilon - 1), A = e^epsilon - e^(-(a-1) epsilon) and B = 1 - e^(-(a-1) epsilon), greatest at e^t = A (a - 1) /
+    (B a) (Dong, Durfee, Rogers 2020 for the pairs).
     """
     if epsilon == 0:
         return np.zeros_like(orders)
@@ -132,7 +132,7 @@ def _bounded_range(epsilon: float, orders: Floats) -> Floats:
     return np.asarray(np.minimum(np.fmin(exact, orders * (epsilon * epsilon / 8)), epsilon) * UP + 1e-300)
 
 
-def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
+def sampled_gaussian_curve(rate: float, sigma: float, orders: Floats) -> Floats:
     """Return the divergence of a Poisson-sampled Gaussian under add/remove, at each order.
 
     E[(1 - q + q e^((2x - 1) / (2 sigma^2)))^a] over x ~ N(0, sigma^2) by the trapezoidal rule: the integrand is
@@ -159,7 +159,7 @@ def sampled_gaussian(rate: float, sigma: float, orders: Floats) -> Floats:
     return np.minimum(np.array(bounds) * UP, whole)
 
 
-def sampled(rate: float, of: Callable[[Floats], Floats], orders: Floats) -> Floats:
+def sampled_curve(rate: float, of: Callable[[Floats], Floats], orders: Floats) -> Floats:
     """Return the divergence of a Poisson sample under add/remove, from a curve R of what is sampled.
 
     A removal compares (1 - q) Q + q P with Q. Its moment of a whole order n is the sum over l of C(n, l) (1 - q)^(n-l)
@@ -183,13 +183,13 @@ def sampled(rate: float, of: Callable[[Floats], Floats], orders: Floats) -> Floa
     simple = np.where(whole < 700, some, np.maximum(whole + math.log(rate), 0.0) + math.log(2))
     low = np.floor(orders)
     known = np.unique(np.concatenate([low, low + 1]))
-    known = known[(known >= 2) & (known <= WHOLE_ORDER_MAX)].astype(np.int64)
-    logs = np.array([0.0, *_whole_moments(rate, of, known)])
+    known = known[(known >= 2) & (known <= INTEGER_ORDER_MAX)].astype(np.int64)
+    logs = np.array([0.0, *_integer_moments(rate, of, known)])
     between = np.interp(orders, np.array([1, *known]), logs, right=math.inf)
     return np.asarray(np.minimum(simple, between) / (orders - 1) * UP + 1e-300)
 
 
-def _whole_moments(rate: float, of: Callable[[Floats], Floats], known: NDArray[np.int64]) -> list[float]:
+def _integer_moments(rate: float, of: Callable[[Floats], Floats], known: NDArray[np.int64]) -> list[float]:
     """Return bounds on the logarithm of a sample's moment at whole orders."""
     most = int(known[-1]) if known.size else 2
     at = np.unique(np.concatenate([np.arange(2, min(most, 128) + 1), np.geomspace(2, most, 64).round()]))
@@ -207,17 +207,20 @@ def _whole_moments(rate: float, of: Callable[[Floats], Floats], known: NDArray[n
     return bounds
 
 
-def _selected(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:
-    """R'(a) <= R(a) + (1 + shape) ((1 - 1/b) R(b) + ln(1/stop) / b) + ln E[runs] / (a - 1), for every order b >= 1."""
+def _selected_curve(inner: Event, shape: float, stop: float, orders: Floats) -> Floats:
+    """Return the divergence of the best of several runs, by the theorem for every order b >= 1:
+
+    R'(a) <= R(a) + (1 + shape) ((1 - 1/b) R(b) + ln(1/stop) / b) + ln E[runs] / (a - 1).
+    """
     growth = -math.expm1(shape * math.log(stop)) / shape if shape > 1e-300 else -math.log(stop)
     least = stop * growth
     log_mean = math.log((1 - stop) / least) if least > 1e-300 else -math.log(stop) - math.log(growth)
-    others = (1 - 1 / ORDERS) * curve(inner, ORDERS) - math.log(stop) / ORDERS
-    return (curve(inner, orders) + (1 + shape) * float(np.min(others)) + log_mean / (orders - 1)) * UP
+    others = (1 - 1 / ORDERS) * renyi_curve(inner, ORDERS) - math.log(stop) / ORDERS
+    return (renyi_curve(inner, orders) + (1 + shape) * float(np.min(others)) + log_mean / (orders - 1)) * UP
 
 
-def delta_of_curve(values: Floats, epsilon: float) -> float:
-    """Return the delta at `epsilon` of a curve over ORDERS, by the order that gives the least.
+def delta_of_renyi_curve(values: Floats, epsilon: float) -> float:
+    """Return the least delta at `epsilon` that a curve over ORDERS gives.
 
     ln delta = (a - 1) (R - epsilon + ln(1 - 1/a)) - ln a (Canonne, Kamath, Steinke 2020, proposition 12).
     """

@@ -1,4 +1,4 @@
-"""Local reports seen only after a shuffle: the pair of laws that is worst for any local randomizer.
+"""Shuffled local reports: the dominating pair for any local randomizer, with its proof, and its Rényi divergence.
 
 Promise: let each of `count` units report through the same epsilon-locally private randomizer, none of them after seeing
 another's report. Then the shuffled reports of two data sets that differ in one unit are dominated by this pair: with
@@ -39,7 +39,7 @@ from tacit.accounting.pairs import AtomPair, Floats, symmetric_pair
 from tacit.privacy.numbers import TINY
 
 CLONES_MAX: Final = 10**9
-"""More clones are counted as so many."""
+"""The greatest number of clones that is distinguished; more count as this many."""
 
 BLOCKS: Final = 256
 """The clones of a block are its least number and less than a share of 1 / BLOCKS more."""
@@ -48,7 +48,7 @@ EPSILON_MAX: Final = 690.0
 """Beyond it, e^epsilon is no float, and nothing is amplified."""
 
 NATS: Final = 700.0
-"""What is less likely than e^-NATS is not looked at: it is counted as the worst, or left out of a lower bound."""
+"""Outcomes less likely than e^-NATS count as the worst, or are left out of a lower bound."""
 
 UNSEEN: Final = math.exp(10 - NATS)
 FAR: Final = -600.0
@@ -59,7 +59,7 @@ EVENLY: Final = 2561
 FAR_RATIO: Final = 1 + 1 / 512
 ORDER_RATIO: Final = 1.05
 ORDER_MAX: Final = 1e20
-"""Orders beyond it are covered by epsilon over it: a rho that is smaller is not looked for."""
+"""Orders beyond it are covered by epsilon over it; a smaller rho is not searched for."""
 
 _ROUNDING: Final = 2.0**-51
 
@@ -75,19 +75,19 @@ def shuffled_pair(epsilon: float, count: int) -> AtomPair:
 
 
 def clone_rate(epsilon: float) -> float:
-    """Return how likely another unit is a clone: 2 / (e^epsilon + 1)."""
+    """Return the probability that another unit is a clone: 2 / (e^epsilon + 1)."""
     return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 
 def _clone_range(epsilon: float, count: int) -> tuple[int, int]:
-    """Return two numbers of clones: fewer than the one are not looked at, more than the other are counted as it."""
+    """Return the range of the number of clones: fewer are negligible, more count as the upper end."""
     mean = (count - 1) * clone_rate(epsilon)
     least = max(0, math.floor(mean - math.sqrt(2 * NATS * mean)))
     return least, min(count - 1, math.ceil(mean + 9 * math.sqrt(mean)))
 
 
 def _clone_blocks(epsilon: float, count: int) -> tuple[Floats, Floats]:
-    """Return the least numbers of clones of blocks and how likely each block is, the smaller ones rather too likely."""
+    """Return the least number of clones and the probability of each block, for the smaller ones rounded up."""
     least, most = _clone_range(epsilon, count)
     starts = [least]
     while starts[-1] < most:
@@ -115,7 +115,7 @@ def _outcomes(epsilon: float, clones: float, chance: float) -> tuple[Floats, Flo
 
 
 def _grid(epsilon: float, losses: Floats, starts: Floats, chances: Floats) -> Floats:
-    """Return losses to put atoms on: evenly within forty deviations of the middle block, then in proportion."""
+    """Return the grid of losses: even within forty deviations of the middle block, then in proportion."""
     worst = epsilon * (1 + 2.0**-40)
     if len(losses) <= ATOMS_MAX:
         return np.unique(np.concatenate([[0.0], losses, [worst]]))
@@ -127,7 +127,7 @@ def _grid(epsilon: float, losses: Floats, starts: Floats, chances: Floats) -> Fl
 
 @lru_cache(maxsize=64)
 def witness_pair(epsilon: float, count: int) -> AtomPair | None:
-    """Return the pair of `count` shuffled randomized responses, all other units alike: reports that an event describes.
+    """Return the pair of `count` shuffled randomized responses, all other units alike, for lower bounds; or None.
 
     The number of ones is binomial under Q, and under P that times (e^epsilon ones + e^-epsilon zeros) / count.
     Neighbouring numbers are counted as one outcome, and unlikely ones are left out.

@@ -1,8 +1,8 @@
 """Composition of tilted masses by Fourier transforms.
 
-Promise: `composed` errs, in each mass of the window, by what `loss` allows a transform for each part; lists of many
-short parts are composed in shorter transforms first, which is one transform more for each at most.
-Not here: what lies outside the window (`loss` bounds it).
+Promise: the error of `compose`, in each mass of the window, is at most what `loss` allows a transform for each part;
+many short parts are composed in shorter transforms first, which is one transform more for each at most. What lies
+outside the window is bounded by `loss`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ SQUARED_MAX: Final = 1 << 12
 
 
 class Tilted(NamedTuple):
-    """A lattice's tilted masses, which add up to 1, the index of the first, and how many times it is composed."""
+    """A lattice's tilted masses, which add up to 1, the index of the first, and the number of compositions."""
 
     masses: Floats
     start: int
     times: int
 
 
-def composed(parts: Sequence[Tilted], start: int, points: int) -> Floats:
-    """Return the composed masses from index `start` on, of so many points or a few more; what lies outside folds in."""
+def compose(parts: Sequence[Tilted], start: int, points: int) -> Floats:
+    """Return the composed masses from index `start` on, of at least `points` points; masses outside wrap around."""
     length = next_fast_len(points, real=True)
-    gathered = _gathered(parts, length // 4)
+    gathered = _gather_short(parts, length // 4)
     origin = sum(one.times * one.start for one in gathered)
     masses = np.maximum(irfft(_product(gathered, length), length), 0.0)
     return np.roll(masses, (origin - start) % length)
 
 
 def _product(parts: Sequence[Tilted], length: int) -> Spectrum:
-    """Return the product of the parts' transforms, each to its power; several at a time are transformed faster."""
+    """Return the product of the parts' transforms, each to its power; transforms are faster in batches."""
     spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
     for first in range(0, len(parts), BATCH):
         batch = parts[first : first + BATCH]
@@ -53,12 +53,12 @@ def _product(parts: Sequence[Tilted], length: int) -> Spectrum:
             else:
                 row[: len(one.masses)] = one.masses
         for transform, one in zip(rfft(padded, axis=1), batch, strict=True):
-            spectrum *= _raised(transform, one.times)
+            spectrum *= _power(transform, one.times)
     return spectrum
 
 
-def _gathered(lattices: Sequence[Tilted], longest: int) -> list[Tilted]:
-    """Return lattices of which many short ones are composed beforehand, by shorter transforms.
+def _gather_short(lattices: Sequence[Tilted], longest: int) -> list[Tilted]:
+    """Return lattices, of which many short ones are composed by shorter transforms.
 
     A lattice that is composed n times is one for each binary digit of n; those of one digit are composed once and all
     of them raised to its power.
@@ -76,33 +76,34 @@ def _gathered(lattices: Sequence[Tilted], longest: int) -> list[Tilted]:
         group, length = list[Tilted](), 1
         for one in members:
             if length + len(one.masses) - 1 > longest:
-                gathered.append(_composed(group, length, times))
+                gathered.append(_compose_group(group, length, times))
                 group, length = [], 1
             group.append(one)
             length += len(one.masses) - 1
-        gathered.append(_composed(group, length, times))
+        gathered.append(_compose_group(group, length, times))
     return gathered
 
 
-def _composed(group: Sequence[Tilted], length: int, times: int) -> Tilted:
-    """Return lattices that are composed once each as one of so many points, itself composed so many times.
+def _compose_group(group: Sequence[Tilted], length: int, times: int) -> Tilted:
+    """Return the composition of lattices, each once, as one lattice of `length` points that is composed `times` times.
 
-    More than a few are halved first, as the transforms of halves are shorter. All in all that is one transform more for
-    each lattice at most: two for every half, which has at least half of HALVED_MIN, and none for a lattice alone.
+    A group of more than HALVED_MIN is halved first, as the transforms of halves are shorter. In total that is one
+    transform more for each lattice at most: two for every half, which has at least half of HALVED_MIN, and none for a
+    lattice alone.
     """
     if len(group) == 1:
         return group[0]._replace(times=times)
     if len(group) > HALVED_MIN:
         middle = len(group) // 2
         halves = group[:middle], group[middle:]
-        group = [_composed(half, 1 + sum(len(one.masses) - 1 for one in half), 1) for half in halves]
+        group = [_compose_group(half, 1 + sum(len(one.masses) - 1 for one in half), 1) for half in halves]
     size = next_fast_len(length, real=True)
     masses = np.maximum(irfft(_product(group, size), size)[:length], 0.0)
     return Tilted(masses, sum(one.start for one in group), times)
 
 
-def _raised(spectrum: Spectrum, times: int) -> Spectrum:
-    """Return a spectrum to a power: by squaring, or, where that would take longer, by its logarithm."""
+def _power(spectrum: Spectrum, times: int) -> Spectrum:
+    """Return a spectrum to a power: by repeated squaring, or by its logarithm where that is faster."""
     if times <= SQUARED_MAX:
         power, rest = spectrum, times - 1
         square = spectrum

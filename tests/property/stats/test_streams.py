@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Budget, Relation
-from tacit.accounting.measures import concentrated, pure_epsilon
+from tacit.accounting.measures import approximate_zcdp, pure_epsilon
 from tacit.measuring.allocation import Allocation
 from tacit.stats import prefix_sums, streams
 from tacit.stats.prefix_sums import Roots
@@ -49,7 +49,7 @@ def lost(chosen: Any, one: list[int], other: list[int]) -> float:
             total += float(((after - before) ** 2).sum()) / (2 * float(noise.scale) ** 2)
         else:
             total += float(np.abs(after - before).sum() / noise.scale)
-    charged = concentrated(chosen.event)[0] if chosen.header["law"] == "Gaussian" else pure_epsilon(chosen.event)
+    charged = approximate_zcdp(chosen.event)[0] if chosen.header["law"] == "Gaussian" else pure_epsilon(chosen.event)
     return total / charged
 
 

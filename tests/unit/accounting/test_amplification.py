@@ -103,7 +103,7 @@ def test_total_variation_is_never_below_the_exact_one(event: Event, least: objec
 
 PLANTED = {
     "delta is not divided by the rate": (curves, "inner_delta", lambda rate, at: at),
-    "the rate is squared": (curves, "amplified", lambda rate, at: math.log1p(rate**2 * math.expm1(at))),
+    "the rate is squared": (curves, "amplified_epsilon", lambda rate, at: math.log1p(rate**2 * math.expm1(at))),
     "epsilon is amplified twice": (
         curves,
         "inner_epsilon",

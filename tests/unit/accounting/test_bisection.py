@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tacit.accounting.conversions import mu_for, rho_for
-from tacit.accounting.numerics import narrowed
+from tacit.accounting.numerics import bisect
 from tacit.ledger import Budget
 
 FLOATS = [5e-324, 1.5e-323, 2.3e-308, 1e-300, 1e-17, 1.0, 3.0, 1e300, 1.7e308]
@@ -14,7 +14,7 @@ FLOATS = [5e-324, 1.5e-323, 2.3e-308, 1e-300, 1e-17, 1.0, 3.0, 1e300, 1.7e308]
 @pytest.mark.parametrize("boundary", FLOATS)
 @pytest.mark.parametrize("share", [0.0, 2.0**-50, 0.1])
 def test_the_boundary_is_between_the_two_numbers_which_are_close(boundary: float, share: float) -> None:
-    low, high = narrowed(0.0, boundary * 1.05, lambda point: point < boundary, share)
+    low, high = bisect(0.0, boundary * 1.05, lambda point: point < boundary, share)
     assert low < boundary <= high
     assert high - low <= share * high or math.nextafter(low, math.inf) == high
 

@@ -141,18 +141,18 @@ def test_giving_only_one_direction_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_dropping_the_upper_tail_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = loss.on_lattice
+    whole = loss.discretize
 
     def cut(pair: Any, step: float, tail: float, count: int) -> Any:
         return whole(pair, step, 1e-4, count)._replace(given_away=0.0)
 
-    monkeypatch.setattr(composition, "on_lattice", cut)
+    monkeypatch.setattr(composition, "discretize", cut)
     with pytest.raises(AssertionError):
         sampled_truth(1e-6)
 
 
 def test_rounding_losses_down_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "_upward", lambda p, scaled_q, step, doubt: np.zeros_like(p))
+    monkeypatch.setattr(loss, "_mass_moved_up", lambda p, scaled_q, step, doubt: np.zeros_like(p))
     with pytest.raises(AssertionError):
         hold(Repeated(events.Pure(0.1003), 7), lambda at: truth.pure_fold(0.1003, 7, at), 1e-5)
 

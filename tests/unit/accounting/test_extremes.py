@@ -12,7 +12,7 @@ import pytest
 
 from tacit import accounting
 from tacit.accounting import measures
-from tacit.accounting.closed_forms import amplified
+from tacit.accounting.closed_forms import amplified_epsilon
 from tacit.privacy import events as kinds
 from tacit.privacy.errors import OutOfRange, TacitError
 from tacit.privacy.events import Event
@@ -25,8 +25,8 @@ COUNTS = (2, 10**6, 10**300)
 Measure = Callable[[Event], float]
 MEASURES: dict[str, Measure] = {
     "pure": measures.pure_epsilon,
-    "rho": lambda event: measures.concentrated(event)[0],
-    "delta of rho": lambda event: measures.concentrated(event)[1],
+    "rho": lambda event: measures.approximate_zcdp(event)[0],
+    "delta of rho": lambda event: measures.approximate_zcdp(event)[1],
     "mu": measures.gaussian_mu,
     "order 1.01": lambda event: measures.renyi(event, 1.01),
     "order 2": lambda event: measures.renyi(event, 2.0),
@@ -102,7 +102,7 @@ def test_amplification_by_sampling_encloses_the_truth_at_every_epsilon(rate: flo
     for epsilon in NUMBERS:
         with mpmath.workdps(700):
             exact = mpmath.log1p(mpmath.mpf(rate) * mpmath.expm1(epsilon)) if epsilon < 1e5 else None
-            found = amplified(rate, epsilon)
+            found = amplified_epsilon(rate, epsilon)
             if exact is not None:
                 assert exact <= found <= exact * (1 + 1e-11) + 1e-320
             assert 0 < found <= epsilon
@@ -112,7 +112,7 @@ def test_neither_many_releases_nor_much_noise_underflow_to_nothing() -> None:
     event = kinds.Repeated(kinds.Gaussian(1e170), 10**300)  # mu is 10^-20
     assert accounting.delta(event, 0.0).upper == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-6)
     assert measures.gaussian_mu(event) == pytest.approx(1e-20)
-    assert measures.concentrated(event)[0] >= 5e-41
+    assert measures.approximate_zcdp(event)[0] >= 5e-41
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 3, 8, 13])

@@ -9,7 +9,7 @@ import pytest
 from mpmath import mpf
 
 from tacit.accounting import delta, epsilon
-from tacit.accounting.measures import concentrated, gaussian_mu, pure_epsilon, renyi
+from tacit.accounting.measures import approximate_zcdp, gaussian_mu, pure_epsilon, renyi
 from tacit.privacy import Relation, events
 from tacit.privacy.errors import UnknownEvent
 from tests.unit.accounting import checker, truth
@@ -178,7 +178,7 @@ def test_what_is_not_priced_is_refused_however_it_is_wrapped(wrap, inner: events
 def test_measures_that_decide_do_not_guess_a_price(wrap, inner: events.Event) -> None:  # type: ignore[no-untyped-def]
     """A replaced unit may move from one part of disjoint data to another, so the dearest part is no bound."""
     event = wrap(inner)
-    assert pure_epsilon(event) == concentrated(event)[0] == gaussian_mu(event) == renyi(event, 8.0) == math.inf
+    assert pure_epsilon(event) == approximate_zcdp(event)[0] == gaussian_mu(event) == renyi(event, 8.0) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_measures_that_decide_do_not_guess_a_price(wrap, inner: events.Event) ->
 )
 def test_shuffled_reports_have_no_price_where_their_number_may_change(wrap) -> None:  # type: ignore[no-untyped-def]
     event = wrap(events.Shuffled(1.0, 100, under=Relation.ADD_REMOVE))
-    assert pure_epsilon(event) == concentrated(event)[0] == gaussian_mu(event) == renyi(event, 8.0) == math.inf
+    assert pure_epsilon(event) == approximate_zcdp(event)[0] == gaussian_mu(event) == renyi(event, 8.0) == math.inf
     with pytest.raises(UnknownEvent):
         epsilon(event, 1e-5)
 

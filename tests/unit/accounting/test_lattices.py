@@ -9,11 +9,11 @@ from tacit.accounting import composition, loss
 from tacit.accounting.loss import Curve, Focus, Lattice
 from tacit.accounting.pairs import (
     AtomPair,
-    ExchangedPair,
     GaussianPair,
     LaplacePair,
     Pair,
-    SampledPair,
+    PoissonSampledPair,
+    WithoutReplacementPair,
     lattice_pair,
     pure_pair,
 )
@@ -24,13 +24,13 @@ PAIRS: list[Pair] = [
     pure_pair(0.7),
     pure_pair(0.3, 1e-4),
     lattice_pair(0.9, 3),
-    SampledPair(0.01, GaussianPair(2.0), False),
-    SampledPair(0.01, GaussianPair(2.0), True),
-    SampledPair(0.3, LaplacePair(1.0), True),
-    SampledPair(0.2, pure_pair(1.0, 1e-5), False),
-    SampledPair(0.2, pure_pair(1.0, 1e-5), True),
-    ExchangedPair(0.1, GaussianPair(1.0)),
-    ExchangedPair(0.1, pure_pair(1.0, 1e-5)),
+    PoissonSampledPair(0.01, GaussianPair(2.0), False),
+    PoissonSampledPair(0.01, GaussianPair(2.0), True),
+    PoissonSampledPair(0.3, LaplacePair(1.0), True),
+    PoissonSampledPair(0.2, pure_pair(1.0, 1e-5), False),
+    PoissonSampledPair(0.2, pure_pair(1.0, 1e-5), True),
+    WithoutReplacementPair(0.1, GaussianPair(1.0)),
+    WithoutReplacementPair(0.1, pure_pair(1.0, 1e-5)),
 ]
 
 
@@ -54,7 +54,7 @@ def test_no_more_than_the_tail_lies_above_the_span(pair: Pair, tail: float) -> N
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_a_lattice_keeps_the_mass_and_only_spreads_the_ratio(pair: Pair) -> None:
     step = 0.01
-    lattice = loss.on_lattice(pair, step, 1e-9, 1)
+    lattice = loss.discretize(pair, step, 1e-9, 1)
     losses = step * (lattice.start + np.arange(len(lattice.masses)))
     assert lattice.masses.min() >= 0
     assert lattice.masses.sum() + lattice.infinite + lattice.given_away == pytest.approx(1, abs=1e-9)
@@ -78,17 +78,17 @@ def directly(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
 
 
 def curve_at(lattice: Lattice, step: float, focus: Focus) -> Curve:
-    return Curve([lattice], step, focus, loss.window([lattice], step, focus, loss.Sketch([lattice], step)))
+    return Curve([lattice], step, focus, loss.find_window([lattice], step, focus, loss.Sketch([lattice], step)))
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-13, 1e-20])
 @pytest.mark.parametrize(
     ("pair", "points", "times"),
     [
-        (SampledPair(0.01, GaussianPair(2.0), False), 4000, 4),
-        (SampledPair(0.01, GaussianPair(2.0), True), 4000, 4),
-        (SampledPair(1e-4, GaussianPair(2.5), False), 8000, 2),
-        (SampledPair(0.3, GaussianPair(1.0), False), 2000, 8),
+        (PoissonSampledPair(0.01, GaussianPair(2.0), False), 4000, 4),
+        (PoissonSampledPair(0.01, GaussianPair(2.0), True), 4000, 4),
+        (PoissonSampledPair(1e-4, GaussianPair(2.5), False), 8000, 2),
+        (PoissonSampledPair(0.3, GaussianPair(1.0), False), 2000, 8),
         (LaplacePair(0.5), 1000, 16),
         (pure_pair(0.3, 1e-9), 100, 64),
     ],
@@ -98,7 +98,7 @@ def test_the_transform_is_as_good_as_multiplying_out(pair: Pair, points: int, ti
     tail = delta * 1e-7 / times
     low, high = pair.span(tail)
     step = (high - low) / points
-    lattice = loss.on_lattice(pair, step, tail, times)
+    lattice = loss.discretize(pair, step, tail, times)
     focus = loss.focus_on_delta(loss.Sketch([lattice], step), delta)
     curve = curve_at(lattice, step, focus)
     indices, masses = directly(lattice)
@@ -112,7 +112,7 @@ def test_the_transform_is_as_good_as_multiplying_out(pair: Pair, points: int, ti
 
 @pytest.mark.parametrize("tilt", [1e-3, 1.0, 50.0, 1e4, 1e9])
 def test_a_tilt_that_does_not_fit_costs_precision_but_never_soundness(tilt: float) -> None:
-    lattice = loss.on_lattice(SampledPair(0.05, GaussianPair(1.0), False), 0.002, 1e-14, 8)
+    lattice = loss.discretize(PoissonSampledPair(0.05, GaussianPair(1.0), False), 0.002, 1e-14, 8)
     indices, masses = directly(lattice)
     losses = np.longdouble(0.002) * indices
     for focus in (Focus(0.1, tilt), Focus(1.0, tilt), Focus(50.0, tilt)):
@@ -149,7 +149,7 @@ def test_a_composed_lattice_keeps_to_its_limit_of_points(times: int, monkeypatch
 
 def test_an_outcome_that_only_one_law_has_is_given_away_however_often_it_is_composed() -> None:
     pair = AtomPair((-0.1, 0.1), (0.45, 0.45), only_p=0.1, only_q=0.1)
-    lattice = loss.on_lattice(pair, 0.01, 1e-9, 3)
+    lattice = loss.discretize(pair, 0.01, 1e-9, 3)
     curve = curve_at(lattice, 0.01, Focus(0.1, 1.0))
     assert curve.delta(5.0, upper=False) == pytest.approx(1 - 0.9**3)
     assert curve.delta(5.0, upper=True) == pytest.approx(1 - 0.9**3)

@@ -5,7 +5,7 @@ import pytest
 from tacit.accounting import composition, epsilon, loss
 from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.pairs import Pair
-from tacit.accounting.parts import LISTED_MIN, attained, parts
+from tacit.accounting.parts import LISTED_MIN, attained_part, parts
 from tacit.privacy import events
 from tacit.privacy.events import Composed, Event, Repeated
 
@@ -21,7 +21,7 @@ def test_a_long_list_has_the_parts_of_a_short_one(number: int) -> None:
     assert parts(event) == wanted
     assert parts(event) == wanted
     assert pure_epsilon(event) == number / 3
-    assert attained(event) is event
+    assert attained_part(event) is event
 
 
 def test_another_list_is_not_taken_for_the_last_one() -> None:
@@ -36,7 +36,7 @@ def test_parts_cannot_be_changed_by_whoever_reads_them() -> None:
 
 def test_what_is_only_bounded_is_left_out_of_a_long_list_too() -> None:
     bounded = events.NoisyMax(2.0)
-    kept = attained(Composed((*alternating(LISTED_MIN).events, bounded)))
+    kept = attained_part(Composed((*alternating(LISTED_MIN).events, bounded)))
     assert kept is not None
     assert parts(kept) == parts(alternating(LISTED_MIN))
 
@@ -51,11 +51,11 @@ def test_many_different_samples_take_few_points_and_their_ends_stay_close(monkey
     points: list[int] = []
 
     def counted(pair: Pair, step: float, tail: float, count: int) -> loss.Lattice:
-        made = loss.on_lattice(pair, step, tail, count)
+        made = loss.discretize(pair, step, tail, count)
         points.append(len(made.masses))
         return made
 
-    monkeypatch.setattr(composition, "on_lattice", counted)
+    monkeypatch.setattr(composition, "discretize", counted)
     steps = (events.Sampled(0.005 + 2e-5 * one, events.Gaussian(0.8 + 2e-3 * one)) for one in range(500))
     bound = epsilon(Composed(tuple(steps)), 1e-6)
     assert bound.upper < 1.008 * bound.lower

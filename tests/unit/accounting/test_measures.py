@@ -28,7 +28,7 @@ def test_rho_of_pure_privacy_bounds_every_order(epsilon: float) -> None:
 def test_renyi_curves_lie_just_above_the_divergences(epsilon: float) -> None:
     laplace, response = truth.Whole(truth.Laplace(epsilon)), truth.response(epsilon)
     for event, law in ((events.Laplace(epsilon), laplace), (events.Pure(epsilon), response)):
-        for order, value in zip(ORDERS, renyi.curve(event, ORDERS), strict=True):
+        for order, value in zip(ORDERS, renyi.renyi_curve(event, ORDERS), strict=True):
             exact = float(truth.renyi(law, float(order)))
             assert exact <= value <= exact * (1 + 1e-6) + 1e-9
 
@@ -43,13 +43,13 @@ def test_the_sampled_gaussian_has_the_binomial_moments_at_whole_orders(rate: flo
                 for k in range(order + 1)
             )
             exact = float(mpmath.log(moment) / (order - 1))
-        value = float(renyi.sampled_gaussian(rate, sigma, np.array([float(order)]))[0])
+        value = float(renyi.sampled_gaussian_curve(rate, sigma, np.array([float(order)]))[0])
         assert exact <= value <= exact * (1 + 1e-6) + 1e-11
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
 def test_bounded_range_has_the_divergence_of_its_worst_split(epsilon: float) -> None:
-    for order, value in zip(ORDERS, renyi.curve(events.Exponential(epsilon), ORDERS), strict=True):
+    for order, value in zip(ORDERS, renyi.renyi_curve(events.Exponential(epsilon), ORDERS), strict=True):
         splits = np.linspace(0, epsilon, 4001)[1:-1]
         high = (np.exp(epsilon) - np.exp(splits)) / (np.exp(epsilon) - 1)
         moments = high * np.exp((order - 1) * splits) + (1 - high) * np.exp((order - 1) * (splits - epsilon))
@@ -67,7 +67,7 @@ def test_mu_of_pure_privacy_makes_gaussian_noise_tell_as_much_at_least(epsilon: 
 
 def test_measures_add_up_over_compositions() -> None:
     event = Composed([events.Gaussian(2.0), Repeated(events.Laplace(0.1), 3)])
-    rho, delta = measures.concentrated(event)
+    rho, delta = measures.approximate_zcdp(event)
     assert rho == pytest.approx(1 / 8 + 3 * measures.rho_of_pure(0.1))
     assert delta == 0
     assert measures.gaussian_mu(event) == pytest.approx(math.hypot(0.5, math.sqrt(3) * measures.mu_of_pure(0.1)))

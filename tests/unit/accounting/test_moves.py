@@ -8,8 +8,8 @@ import pytest
 
 from tacit.accounting import loss, transforms
 from tacit.accounting.closed_forms import log_delta
-from tacit.accounting.loss import Curve, Focus, Lattice, Sketch, focus_on_epsilon, on_lattice, window
-from tacit.accounting.pairs import AtomPair, GaussianPair, LaplacePair, Pair, SampledPair, pure_pair
+from tacit.accounting.loss import Curve, Focus, Lattice, Sketch, discretize, find_window, focus_on_epsilon
+from tacit.accounting.pairs import AtomPair, GaussianPair, LaplacePair, Pair, PoissonSampledPair, pure_pair
 
 ETA = 1e-3
 
@@ -27,12 +27,12 @@ def total_moves(loss_at: float, step: float, count: int) -> tuple[float, float]:
 
 
 def curve_of(pair: Pair, step: float, count: int) -> Curve:
-    lattices = [on_lattice(pair, step, 1e-12, count)]
+    lattices = [discretize(pair, step, 1e-12, count)]
     return curve_at(lattices, step, focus_on_epsilon(Sketch(lattices, step), 1.0))
 
 
 def curve_at(lattices: list[Lattice], step: float, focus: Focus) -> Curve:
-    return Curve(lattices, step, focus, window(lattices, step, focus, Sketch(lattices, step)))
+    return Curve(lattices, step, focus, find_window(lattices, step, focus, Sketch(lattices, step)))
 
 
 @pytest.mark.parametrize("offset", [0.002, 0.01, 0.05, 0.5])
@@ -52,21 +52,23 @@ def test_the_shift_is_beyond_all_but_eta_of_the_moves(offset: float, count: int)
 @pytest.mark.parametrize("offset", [0.05, 0.5])
 def test_a_shift_without_the_variance_of_the_moves_is_noticed(offset: float) -> None:
     step, count = 0.01, 900
-    lattice = on_lattice(AtomPair((step * offset,), (1.0,)), step, 1e-12, count)._replace(variance=0.0)
+    lattice = discretize(AtomPair((step * offset,), (1.0,)), step, 1e-12, count)._replace(variance=0.0)
     assert total_moves(step * offset, step, count)[0] > curve_at([lattice], step, Focus(1.0, 0.5)).shift(ETA)
 
 
-@pytest.mark.parametrize("pair", [GaussianPair(0.7), LaplacePair(0.9), SampledPair(0.3, GaussianPair(1.1), False)])
+@pytest.mark.parametrize(
+    "pair", [GaussianPair(0.7), LaplacePair(0.9), PoissonSampledPair(0.3, GaussianPair(1.1), False)]
+)
 def test_the_variance_of_a_move_is_not_underestimated(pair: Pair) -> None:
     """By the law on a lattice a hundred times as fine, each point of which moves by itself."""
     step = 0.11
-    fine = on_lattice(pair, step / 100, 1e-12, 1)
+    fine = discretize(pair, step / 100, 1e-12, 1)
     losses = (fine.start + np.arange(len(fine.masses))) * (step / 100)
     offsets = losses - np.floor(losses / step) * step
     chances = -np.expm1(-offsets) / -math.expm1(-step)
     mean = float(fine.masses @ (chances * step - offsets))
     square = float(fine.masses @ (chances * (step - offsets) ** 2 + (1 - chances) * offsets**2))
-    found = on_lattice(pair, step, 1e-12, 1).variance
+    found = discretize(pair, step, 1e-12, 1).variance
     assert square - mean**2 <= found * (1 + 1e-3)
     assert found <= 1.6 * (square - mean**2)  # chances that are even over a cell: 1/4 in place of 1/6
 
@@ -82,7 +84,7 @@ def test_the_lower_end_is_short_by_the_square_of_what_moves_spread(
 ) -> None:
     """The deviation of all moves is up to `share` of that of the loss; the truth is the closed form of one Gaussian."""
     step = 2 * share * mu / math.sqrt(count)
-    lattices = [on_lattice(pair, step, 1e-20, count)]
+    lattices = [discretize(pair, step, 1e-20, count)]
     curve = curve_at(lattices, step, focus_on_epsilon(Sketch(lattices, step), epsilon))
     true = math.exp(log_delta(mu, epsilon, -1))
     lower = curve.delta_lower(epsilon, 1e-3 * true)
@@ -96,7 +98,7 @@ def test_the_lower_end_is_short_by_the_square_of_what_moves_spread(
 def test_a_lower_end_that_keeps_what_moves_added_is_noticed(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     pair, count, mu = CLOSE[0]
     step = 2 * 0.1 * mu / math.sqrt(count)
-    lattices = [on_lattice(pair, step, 1e-20, count)]
+    lattices = [discretize(pair, step, 1e-20, count)]
     curve = curve_at(lattices, step, focus_on_epsilon(Sketch(lattices, step), epsilon))
     monkeypatch.setattr(Curve, "_before_moves", lambda self, at, delta: delta(at, upper=False))
     assert curve.delta_lower(epsilon, 1e-9) > math.exp(log_delta(mu, epsilon, 1))
@@ -107,7 +109,7 @@ def test_what_was_moved_up_from_the_lower_tail_is_taken_from_the_lower_bound(mon
     pair = AtomPair((-3.0, 1.0), (0.1, 0.9))
     monkeypatch.setattr(AtomPair, "span", lambda self, tail: (0.5, 1.0))
     step = 0.25
-    lattices = [on_lattice(pair, step, 1e-12, 2)]
+    lattices = [discretize(pair, step, 1e-12, 2)]
     focus = Focus(0.3, 0.5)
     true = 0.81 * -math.expm1(0.3 - 2)
     lower = curve_at(lattices, step, focus).delta(0.3, upper=False)
@@ -125,7 +127,7 @@ def composed(monkeypatch: pytest.MonkeyPatch, gathered_min: int) -> list[tuple[f
     monkeypatch.setattr(loss, "GATHERED_MIN", gathered_min)
     monkeypatch.setattr(transforms, "GATHERED_MIN", gathered_min)
     step = 0.0007
-    lattices = [on_lattice(pair, step, 1e-20, 1 + number % 7) for number, pair in enumerate(many_pairs())]
+    lattices = [discretize(pair, step, 1e-20, 1 + number % 7) for number, pair in enumerate(many_pairs())]
     curve = curve_at(lattices, step, focus_on_epsilon(Sketch(lattices, step), 1.5))
     return [(curve.delta(at, upper=False), curve.delta(at, upper=True)) for at in (1.2, 1.5, 2.0)]
 
@@ -140,20 +142,20 @@ def test_gathered_transforms_agree_with_one_for_each_part(monkeypatch: pytest.Mo
 
 
 def test_a_gathered_part_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    gather = transforms._composed
+    gather = transforms._compose_group
 
     def without_the_last(group: Any, length: int, times: int) -> Any:
         return gather(group[:-1] if len(group) > 1 else group, length, times)
 
     apart = composed(monkeypatch, 10**9)
-    monkeypatch.setattr(transforms, "_composed", without_the_last)
+    monkeypatch.setattr(transforms, "_compose_group", without_the_last)
     for (low, high), (least, most) in zip(composed(monkeypatch, 32), apart, strict=True):
         assert high < least or low > most
 
 
 def test_gathered_transforms_count_as_more_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     step = 0.0007
-    lattices = [on_lattice(pair, step, 1e-20, 1) for pair in many_pairs()]
+    lattices = [discretize(pair, step, 1e-20, 1) for pair in many_pairs()]
     focus = focus_on_epsilon(Sketch(lattices, step), 1.5)
     gathered = curve_at(lattices, step, focus)
     monkeypatch.setattr(loss, "GATHERED_MIN", 10**9)
@@ -165,10 +167,10 @@ def test_a_spectrum_is_raised_to_its_power(times: int) -> None:
     angles = np.linspace(0, 3, 7)
     spectrum = (1 - 1e-4 * angles) * np.exp(1j * angles)
     wanted = (1 - 1e-4 * angles) ** times * np.exp(1j * angles * times)
-    assert np.abs(transforms._raised(spectrum, times) - wanted).max() <= times * 2.0**-50
+    assert np.abs(transforms._power(spectrum, times) - wanted).max() <= times * 2.0**-50
 
 
 def test_masses_near_the_least_float_do_not_mislead_the_focus() -> None:
     """The top loss decides the moment, however small its mass is: 1e-310 at a loss of 100."""
-    lattice = on_lattice(AtomPair((0.0, 100.0), (1.0, 1e-310)), 0.5, 1e-320, 1)
+    lattice = discretize(AtomPair((0.0, 100.0), (1.0, 1e-310)), 0.5, 1e-320, 1)
     assert loss.Sketch([lattice], 0.5).log_moment(50.0) == pytest.approx(50 * 100 + math.log(1e-310), rel=1e-6)

@@ -7,7 +7,7 @@ import pytest
 from mpmath import mpf
 
 from tacit.accounting import delta, epsilon
-from tacit.accounting.curves import sole_sample
+from tacit.accounting.curves import single_sample
 from tacit.privacy import Relation, events
 from tacit.privacy.events import Event
 from tests.unit.accounting import checker, truth
@@ -57,7 +57,7 @@ REPLACED = events.SampledWithoutReplacement(1, 2, events.Laplace(1.0, under=Rela
     ],
 )
 def test_no_lower_bound_is_taken_from_a_sample_of_what_is_itself_only_bounded(event: Event) -> None:
-    sample = sole_sample(event)
+    sample = single_sample(event)
     assert sample is not None
     assert not sample.is_attained
     assert epsilon(event, 1e-3).lower == 0

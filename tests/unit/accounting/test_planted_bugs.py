@@ -11,11 +11,11 @@ from tacit.accounting import composition, conversions, delta, dominating, epsilo
 from tacit.accounting.loss import Curve, Lattice
 from tacit.accounting.pairs import (
     BoundedRangePair,
-    ExchangedPair,
     GaussianPair,
     LaplacePair,
     Pair,
-    SampledPair,
+    PoissonSampledPair,
+    WithoutReplacementPair,
     pure_pair,
 )
 from tacit.privacy import Relation, events
@@ -23,7 +23,7 @@ from tests.unit.accounting import checker, truth
 from tests.unit.accounting.checker import Unsound
 from tests.unit.accounting.test_sampling import splits
 
-on_lattice, lattices = loss.on_lattice, composition._lattices
+on_lattice, lattices = loss.discretize, composition._lattices
 
 
 def checks() -> Iterator[Callable[[], object]]:
@@ -80,24 +80,24 @@ def one_less(*arguments: Any) -> list[Lattice]:
 
 
 PLANTED: dict[str, list[tuple[object, str, object]]] = {
-    "losses rounded to the nearest": [(loss, "_upward", to_the_nearest)],
-    "losses rounded down": [(loss, "_upward", lambda p, *_: np.zeros_like(p))],
-    "the upper tail dropped": [(composition, "on_lattice", without_its_tail)],
+    "losses rounded to the nearest": [(loss, "_mass_moved_up", to_the_nearest)],
+    "losses rounded down": [(loss, "_mass_moved_up", lambda p, *_: np.zeros_like(p))],
+    "the upper tail dropped": [(composition, "discretize", without_its_tail)],
     "removal alone": [(composition, "_directions", lambda way, lower=False: (False,))],
     "addition alone": [(composition, "_directions", lambda way, lower=False: (True,))],
     "half the sensitivity of Gaussian noise": [(dominating, "GaussianPair", lambda mu: GaussianPair(mu / 2))],
     "half the sensitivity of Laplace noise": [(dominating, "LaplacePair", lambda size: LaplacePair(size / 2))],
-    "half the rate": [(dominating, "SampledPair", lambda rate, *rest: SampledPair(rate / 2, *rest))],
-    "one split for all choices": [(dominating, "BoundedRangePair", lambda size: dominating._middle_split(size))],
+    "half the rate": [(dominating, "PoissonSampledPair", lambda rate, *rest: PoissonSampledPair(rate / 2, *rest))],
+    "one split for all choices": [(dominating, "BoundedRangePair", lambda size: dominating._two_point_pair(size))],
     "choices at half their range": [(dominating, "BoundedRangePair", lambda size: BoundedRangePair(size / 2))],
     "a lower end without the moves": [(Curve, "shift", lambda self, eta: 0.0)],
     "a lower end that keeps what moves added": [
         (Curve, "_before_moves", lambda self, epsilon, delta: delta(epsilon, upper=False))
     ],
     "the exchanged pair as its own witness": [
-        (dominating, "SampledPair", lambda rate, base, _: ExchangedPair(rate, base))
+        (dominating, "PoissonSampledPair", lambda rate, base, _: WithoutReplacementPair(rate, base))
     ],
-    "a group as one unit": [(parts, "grouped", lambda event, size: event)],
+    "a group as one unit": [(parts, "group_event", lambda event, size: event)],
     "what is given away forgotten": [(dominating, "pure_pair", lambda size, given=0.0: pure_pair(size))],
     "one composition less": [(composition, "_lattices", one_less)],
 }
@@ -116,7 +116,7 @@ def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_tail_that_is_given_away_may_be_as_long_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of "the upper tail dropped"."""
-    monkeypatch.setattr(composition, "on_lattice", with_a_shorter_tail)
+    monkeypatch.setattr(composition, "discretize", with_a_shorter_tail)
     assert not refused()
 
 

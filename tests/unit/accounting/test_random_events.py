@@ -10,7 +10,7 @@ import pytest
 from tacit.accounting import delta, epsilon
 from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.curves import total_variation
-from tacit.accounting.measures import concentrated, gaussian_mu, renyi
+from tacit.accounting.measures import approximate_zcdp, gaussian_mu, renyi
 from tacit.privacy import Relation, events
 from tacit.privacy.events import Event
 
@@ -83,6 +83,6 @@ def test_random_events_have_ordered_bounds_that_agree_with_one_another(seed: int
     assert cheap.upper <= dear.upper * 1.02
     assert back.lower <= small * (1 + 1e-9) or dear.upper == math.inf
     assert at_zero.lower <= total_variation(event) * (1 + 1e-9) <= 1 + 1e-9
-    rho, given = concentrated(event)
+    rho, given = approximate_zcdp(event)
     assert min(rho, given, gaussian_mu(event), pure_epsilon(event)) >= 0
     assert min(renyi(event, order) for order in (1.01, 2.0, 4096.0)) >= 0

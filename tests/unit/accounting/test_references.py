@@ -6,7 +6,7 @@ import pytest
 
 from tacit import accounting
 from tacit.accounting.conversions import epsilon_of_renyi
-from tacit.accounting.renyi import ORDERS, curve
+from tacit.accounting.renyi import ORDERS, renyi_curve
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, MixedRelations, UnknownEvent
 from tacit.privacy.events import Composed, Disjoint, Grouped, Repeated
@@ -31,7 +31,7 @@ def test_trainings_are_bounded_as_tightly_as_the_best_and_never_below_what_is_ce
     bound = accounting.epsilon(event, delta)
     assert least <= bound.upper <= best * 1.001
     assert bound.upper / bound.lower - 1 <= 0.01
-    values = zip(ORDERS.tolist(), curve(event).tolist(), strict=True)
+    values = zip(ORDERS.tolist(), renyi_curve(event).tolist(), strict=True)
     assert min(epsilon_of_renyi(order, value, delta) for order, value in values) == pytest.approx(renyi, rel=0.005)
 
 

@@ -63,7 +63,7 @@ def gaussian_noises() -> list[tuple[Event, Fraction]]:
 @pytest.mark.parametrize(("event", "exact"), gaussian_noises())
 def test_measures_of_gaussian_noise_are_not_below_its_precision(event: Event, exact: Fraction) -> None:
     assert exact <= Fraction(measures.gaussian_mu(event)) ** 2 <= exact * (1 + ABOVE)
-    assert exact / 2 <= Fraction(measures.concentrated(event)[0]) <= exact / 2 * (1 + ABOVE)
+    assert exact / 2 <= Fraction(measures.approximate_zcdp(event)[0]) <= exact / 2 * (1 + ABOVE)
     for order in (1.25, 2.0, 33.0):
         assert exact / 2 * Fraction(order) <= Fraction(measures.renyi(event, order)) <= exact * Fraction(order)
     with mpmath.workdps(60):
@@ -84,7 +84,7 @@ def test_measures_of_pure_privacy_are_not_below_their_closed_forms(size: float) 
         given = mpf(1e-3)
         enclosed(given + (1 - given) * distance, total_variation(events.Approximate(size, 1e-3)))
         narrow = mpf(size) ** 2 / 8
-        rho = measures.concentrated(events.Exponential(size))[0]
+        rho = measures.approximate_zcdp(events.Exponential(size))[0]
         assert min(narrow, exact) <= rho <= min(narrow, exact) * (1 + mpf(10) ** -9)
 
 
@@ -114,7 +114,7 @@ def test_what_a_group_costs_is_not_below_the_theorem(size: int) -> None:
     for number in (0.3, 1e-3, 1e-12):
         for kind in (events.Laplace, events.Pure, events.Exponential, events.RandomizedResponse):
             assert Fraction(pure_epsilon(events.Grouped(kind(number), size))) >= size * Fraction(number)
-        rho, _ = measures.concentrated(events.Grouped(events.ZeroConcentrated(number), size))
+        rho, _ = measures.approximate_zcdp(events.Grouped(events.ZeroConcentrated(number), size))
         assert size**2 * Fraction(number) <= Fraction(rho) <= size**2 * Fraction(number) * (1 + ABOVE)
         ((part, _),) = parts(events.Grouped(events.Approximate(number / size, 1e-9), size)).items()
         assert isinstance(part, events.Approximate)
@@ -160,5 +160,5 @@ def test_both_ends_of_gaussian_noise_enclose_its_curve(mu: float, at: float) -> 
 def test_a_group_that_gives_everything_away_has_no_price() -> None:
     """Where delta would pass 1, nothing is promised: no rho, and no delta that stands for one."""
     event = events.Grouped(events.Approximate(0.1, 0.4), 3)
-    assert measures.concentrated(event) == (math.inf, 0.0)
-    assert measures.concentrated(events.Repeated(events.Approximate(0.1, 0.4), 3)) == (math.inf, 0.0)
+    assert measures.approximate_zcdp(event) == (math.inf, 0.0)
+    assert measures.approximate_zcdp(events.Repeated(events.Approximate(0.1, 0.4), 3)) == (math.inf, 0.0)

@@ -124,7 +124,7 @@ def check_random_laws(seed: int) -> None:
 
     mixed = truth.Finite(tuple(((1 - mpf(rate)) * q + mpf(rate) * p, q) for p, q in law.outcomes))
     orders = np.array([1.3, 2.0, 2.5, 3.0, 5.5, 9.0, 30.0])
-    for order, found in zip(orders, renyi.sampled(rate, known, orders), strict=True):
+    for order, found in zip(orders, renyi.sampled_curve(rate, known, orders), strict=True):
         true = max(truth.renyi(mixed, order), truth.renyi(mixed.turned(), order))
         if true > mpf(found) * (1 + mpf(10) ** -13):
             raise Unsound(f"order {order} of {law.outcomes} at rate {rate}: {float(true)}, above {found}")
@@ -138,8 +138,8 @@ def test_the_divergence_of_a_sample_is_never_below_the_exact_one(seed: int) -> N
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (3.0, 0.1), (0.5, 1e-6), (1.0, 0.9)])
 def test_a_sample_of_what_is_zero_concentrated_diverges_like_one_of_gaussian_noise(sigma: float, rate: float) -> None:
     orders = np.array([2.0, 3.0, 7.0, 20.0, 64.0, 300.0])
-    found = renyi.curve(Sampled(rate, events.ZeroConcentrated(1 / (2 * sigma**2))), orders)
-    exact = renyi.sampled_gaussian(rate, sigma, orders)
+    found = renyi.renyi_curve(Sampled(rate, events.ZeroConcentrated(1 / (2 * sigma**2))), orders)
+    exact = renyi.sampled_gaussian_curve(rate, sigma, orders)
     assert np.all(exact * (1 - 1e-9) - 2e-13 / (orders - 1) <= found)  # the integral has a margin of 1e-13
     assert np.all(found <= exact * 1.01 + 1e-12)
     for order, value in zip(orders[:4], found[:4], strict=True):
@@ -149,7 +149,7 @@ def test_a_sample_of_what_is_zero_concentrated_diverges_like_one_of_gaussian_noi
 
 def test_divergences_of_samples_give_a_finite_epsilon_where_nothing_else_is_known() -> None:
     event = Repeated(Sampled(0.01, events.ZeroConcentrated(0.5)), 1000)
-    values = zip(renyi.ORDERS.tolist(), renyi.curve(event).tolist(), strict=True)
+    values = zip(renyi.ORDERS.tolist(), renyi.renyi_curve(event).tolist(), strict=True)
     best = min(epsilon_of_renyi(order, value, 1e-5) for order, value in values)
     assert epsilon(event, 1e-5).upper <= best * (1 + 1e-9) < 2.2
 
@@ -162,15 +162,17 @@ PLANTED = {
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_in_the_moments_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = renyi.sampled
+    whole = renyi.sampled_curve
     planted = PLANTED[bug]
-    monkeypatch.setattr(renyi, "sampled", lambda rate, of, orders: whole(rate, lambda at: planted(at, of), orders))
+    monkeypatch.setattr(
+        renyi, "sampled_curve", lambda rate, of, orders: whole(rate, lambda at: planted(at, of), orders)
+    )
     with pytest.raises(Unsound):
         check_random_laws(0)
 
 
 def test_a_rate_that_is_halved_in_the_moments_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = renyi._whole_moments
-    monkeypatch.setattr(renyi, "_whole_moments", lambda rate, *rest: whole(rate / 2, *rest))
+    whole = renyi._integer_moments
+    monkeypatch.setattr(renyi, "_integer_moments", lambda rate, *rest: whole(rate / 2, *rest))
     with pytest.raises(Unsound):
         check_random_laws(0)

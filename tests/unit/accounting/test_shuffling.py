@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
 from tacit.accounting import compare, delta, epsilon, measures, pairs, renyi, shuffling
-from tacit.accounting.measures import concentrated
+from tacit.accounting.measures import approximate_zcdp
 from tacit.privacy.events import Composed, Gaussian, RandomizedResponse, Repeated, Shuffled
 from tacit.privacy.units import Relation
 from tests.unit.accounting import checker, truth
@@ -152,8 +152,8 @@ def test_any_number_of_reports_has_a_price(size: float, count: int) -> None:
     event = Shuffled(size, count)
     bound = epsilon(event, 1e-9)
     assert 0 <= bound.lower <= bound.upper <= size
-    assert 0 < concentrated(event)[0] <= measures.rho_of_pure(size) * (1 + 1e-12)
-    assert all(0 < value <= size * (1 + 1e-9) for value in renyi.curve(event, np.array([1.5, 8.0, 64.0])))
+    assert 0 < approximate_zcdp(event)[0] <= measures.rho_of_pure(size) * (1 + 1e-12)
+    assert all(0 < value <= size * (1 + 1e-9) for value in renyi.renyi_curve(event, np.array([1.5, 8.0, 64.0])))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_any_number_of_reports_has_a_price(size: float, count: int) -> None:
     [
         lambda event: epsilon(event, 1e-6).upper,
         lambda event: delta(event, 0.01).upper,
-        lambda event: concentrated(event)[0],
+        lambda event: approximate_zcdp(event)[0],
         lambda event: measures.renyi(event, 8.0),
     ],
 )
@@ -189,7 +189,7 @@ def test_repeated_shuffles_cost_what_their_outcomes_say(at: float) -> None:
 def test_shuffles_are_amplified_in_every_measure_and_every_mixture() -> None:
     one = Shuffled(1.0, 10_000)
     assert epsilon(Repeated(one, 10), 1e-6).upper < 0.15
-    assert concentrated(one)[0] < 1e-4
+    assert approximate_zcdp(one)[0] < 1e-4
     assert measures.renyi(one, 16.0) < 2e-3
     noise = Gaussian(5.0, under=Relation.REPLACE_ONE)
     mixed = Composed((one, RandomizedResponse(0.1, under=Relation.REPLACE_ONE), noise))
@@ -224,7 +224,7 @@ def test_divergences_hold_also_far_out_in_the_tail(size: float, count: int) -> N
         found = measures.renyi(Shuffled(size, count), order)
         assert true * (1 - 1e-8) - 1e-12 <= found <= 1.02 * true + 1e-12
     sharpest = max(true / order for order, true in zip(orders, exact, strict=True))
-    assert sharpest <= concentrated(Shuffled(size, count))[0] <= 1.02 * sharpest
+    assert sharpest <= approximate_zcdp(Shuffled(size, count))[0] <= 1.02 * sharpest
 
 
 outcomes, clone_blocks = shuffling._outcomes, shuffling._clone_blocks

@@ -37,7 +37,7 @@ def exact_renyi(kind: type[events.Event], epsilon: float, order: float) -> mpf:
 @pytest.mark.parametrize("kind", [events.Pure, events.Laplace, events.Exponential])
 @pytest.mark.parametrize("epsilon", TINY)
 def test_the_divergence_is_never_below_the_exact_one(kind: type[events.Pure], epsilon: float) -> None:
-    for order, value in zip(ORDERS, renyi.curve(kind(epsilon), ORDERS), strict=True):
+    for order, value in zip(ORDERS, renyi.renyi_curve(kind(epsilon), ORDERS), strict=True):
         exact = exact_renyi(kind, epsilon, float(order))
         assert exact <= mpf(value)
         assert value <= 1.6 * exact + 1e-14 * float(order / (order - 1))
@@ -74,7 +74,7 @@ def test_the_trade_off_of_pure_privacy_lies_above_that_of_its_mu(epsilon: float)
 @pytest.mark.parametrize("count", [10**3, 10**6, 2**50])
 def test_many_releases_of_next_to_nothing_are_counted(count: int) -> None:
     event = events.Repeated(events.Pure(1e-9), count)
-    assert measures.concentrated(event)[0] >= count * 0.5e-18 * (1 - 1e-9)
+    assert measures.approximate_zcdp(event)[0] >= count * 0.5e-18 * (1 - 1e-9)
     assert measures.gaussian_mu(event) >= math.sqrt(count * math.pi / 2) * 1e-9 * (1 - 1e-9)
     assert measures.renyi(event, 8.0) >= count * 4e-18 * (1 - 1e-9)
 
@@ -82,7 +82,7 @@ def test_many_releases_of_next_to_nothing_are_counted(count: int) -> None:
 @pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-160, 700.0, 1e5])
 def test_no_epsilon_is_too_small_or_too_large_to_be_measured(epsilon: float) -> None:
     for kind in (events.Pure, events.Laplace, events.Exponential, events.DiscreteLaplace, events.RandomizedResponse):
-        values = renyi.curve(kind(epsilon), ORDERS)
+        values = renyi.renyi_curve(kind(epsilon), ORDERS)
         assert np.all((values > 0) == (epsilon > 0))
         assert np.all(values <= epsilon * (1 + 1e-9) + 1e-300)
 
@@ -91,7 +91,7 @@ def test_no_epsilon_is_too_small_or_too_large_to_be_measured(epsilon: float) -> 
 def test_no_noise_is_too_narrow_or_too_wide_to_be_measured(sigma: float) -> None:
     for event in (events.Gaussian(sigma), events.DiscreteGaussian(sigma), events.Sampled(0.1, events.Gaussian(sigma))):
         assert measures.renyi(event, 3.0) >= 0
-        assert measures.concentrated(event)[0] >= 0
+        assert measures.approximate_zcdp(event)[0] >= 0
         assert measures.gaussian_mu(event) > 0
 
 

@@ -16,8 +16,8 @@ from scipy.special import ndtr
 from tacit.accounting import delta, epsilon
 from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.curves import total_variation
-from tacit.accounting.measures import concentrated, gaussian_mu
-from tacit.accounting.renyi import curve
+from tacit.accounting.measures import approximate_zcdp, gaussian_mu
+from tacit.accounting.renyi import renyi_curve
 from tacit.privacy import Relation, events
 from tests.unit.accounting import truth
 
@@ -82,7 +82,7 @@ def test_a_group_on_a_poisson_sample_costs_what_its_mixture_does(rate: float, si
     for at in (1e-2, 1e-5):
         assert law.delta(epsilon(event, at).upper) <= at * HAIR
     orders = np.array([2.0, 3.0, 6.0])
-    for order, bound in zip(orders, curve(event, orders), strict=True):
+    for order, bound in zip(orders, renyi_curve(event, orders), strict=True):
         assert bound * HAIR >= law.renyi(float(order))
 
 
@@ -95,29 +95,29 @@ def test_a_divergence_of_a_group_is_no_less_than_the_triangle_inequality_gives(i
     orders, event = np.array([2.0, 2.5, 7.0, 50.0]), inner
     for size in (2, 4, 8):
         event = events.Disjoint((event,))  # a group of disjoint data is not taken apart
-        proved = (orders - 0.5) / (orders - 1) * curve(event, 2 * orders) + curve(event, 2 * orders - 1)
+        proved = (orders - 0.5) / (orders - 1) * renyi_curve(event, 2 * orders) + renyi_curve(event, 2 * orders - 1)
         event = events.Grouped(event, 2)
-        assert (curve(event, orders) >= proved).all()
-        at_once = curve(events.Grouped(events.Disjoint((inner,)), size), orders)
-        assert at_once == pytest.approx(curve(event, orders), rel=1e-6)
+        assert (renyi_curve(event, orders) >= proved).all()
+        at_once = renyi_curve(events.Grouped(events.Disjoint((inner,)), size), orders)
+        assert at_once == pytest.approx(renyi_curve(event, orders), rel=1e-6)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_a_group_in_one_of_several_disjoint_parts_costs_what_that_part_does(size: int) -> None:
     event = events.Grouped(events.Disjoint((events.Gaussian(3.0), events.Laplace(0.1))), size)
     mu = mpf(size) / 3
-    rho, given = concentrated(event)
+    rho, given = approximate_zcdp(event)
     assert (mpf(rho) * HAIR >= mu * mu / 2, given) == (True, 0.0)
     assert gaussian_mu(event) * HAIR >= mu
     assert total_variation(event) * HAIR >= truth.gaussian_delta(mu, 0)
     orders = np.array([2.0, 5.0, 40.0])
-    assert (curve(event, orders) >= orders * float(mu * mu / 2)).all()
+    assert (renyi_curve(event, orders) >= orders * float(mu * mu / 2)).all()
     for at in (1e-2, 1e-6):
         assert truth.gaussian_delta(mu, epsilon(event, at).upper) <= at * HAIR
     pure = events.Grouped(events.Disjoint((events.Laplace(0.2), events.Laplace(0.1))), size)
     law = truth.Whole(truth.Laplace(0.2 * size))
     assert pure_epsilon(pure) >= 0.2 * size * (1 - 2**-50)
-    assert concentrated(pure)[0] >= max(truth.renyi(law, order) / order for order in (1.01, 2.0, 20.0))
+    assert approximate_zcdp(pure)[0] >= max(truth.renyi(law, order) / order for order in (1.01, 2.0, 20.0))
     assert total_variation(pure) * HAIR >= law.delta(0)
 
 
@@ -138,8 +138,8 @@ def test_a_group_among_shuffled_reports_costs_what_its_histogram_does(size: int)
         assert delta(event, at).upper * HAIR >= max(way.delta(at) for way in worst)
     for order in (2.0, 6.0):
         divergence = max(truth.renyi(way, order) for way in worst)
-        assert curve(event, np.array([order]))[0] * HAIR >= divergence
-        assert concentrated(event)[0] * order * HAIR >= divergence
+        assert renyi_curve(event, np.array([order]))[0] * HAIR >= divergence
+        assert approximate_zcdp(event)[0] * order * HAIR >= divergence
 
 
 def best_of_runs(sigma: float, shape: float, stop: float) -> Densities:
@@ -168,5 +168,5 @@ def test_the_best_of_several_runs_costs_what_the_number_of_runs_makes_of_it(
     law, event = best_of_runs(sigma, shape, stop), events.Selected(events.Gaussian(sigma), shape, stop)
     assert law.p.sum() == pytest.approx(1, abs=1e-9)
     orders = np.array([1.1, 1.2, 1.3, 1.5, 2.0, 4.0])
-    for order, bound in zip(orders, curve(event, orders), strict=True):
+    for order, bound in zip(orders, renyi_curve(event, orders), strict=True):
         assert bound * HAIR >= law.renyi(float(order)), order
