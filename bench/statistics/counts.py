@@ -10,7 +10,7 @@ import numpy as np
 from bench.results import Result
 from tacit import Budget, Categories, stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.statistic import StatisticPlan
 
 EPSILONS: Final = (0.1, 1.0, 3.0, 10.0, 50.0)
@@ -50,7 +50,7 @@ def _result(name: str, epsilon: float, held: float) -> Result:
 
 def _held(plan: StatisticPlan, true: Any, repeats: int) -> float:
     names = ("value", "other") if plan.label.startswith("table of") else tuple(DATA)
-    rows = ArrayRows(arrays(dict(zip(names, DATA.values(), strict=False)))[0])
+    rows = ArrayRows(read_arrays(dict(zip(names, DATA.values(), strict=False)))[0])
     found = []
     for repeat in range(repeats):
         noisy = plan.measure(rows, SeededSource(repeat))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import Budget, stats
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Cut, Term
 from tacit.stats.statistic import StatisticPlan
 
@@ -108,7 +108,7 @@ class Added(ArrayRows):
     """Rows that add up once what is asked for again and again: repetitions differ in their noise alone."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        super().__init__(arrays(columns)[0])
+        super().__init__(read_arrays(columns)[0])
         self._known: dict[str, NDArray[np.int64]] = {}
 
     def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:

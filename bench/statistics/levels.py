@@ -21,7 +21,7 @@ from scipy import stats as classical
 from bench.results import Result
 from tacit import Budget, stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.null_distributions import Hypothesis
 
 LEVEL: Final = 0.05
@@ -150,7 +150,7 @@ def _rejected(case: Case, shape: str, rows: int, epsilon: float, repeats: int, s
     plan, generator = replace(plan, draws=DRAWS), np.random.default_rng([seed, rows])
     found = 0
     for repeat in range(repeats):
-        columns = arrays(case.draw(shape, generator, rows, effect))[0]
+        columns = read_arrays(case.draw(shape, generator, rows, effect))[0]
         noise = SeededSource(hash((seed, rows, len(shape), round(10 * epsilon), repeat)) % 2**62)
         found += plan.outcome(plan.measure(ArrayRows(columns), noise)).pvalue <= LEVEL
     return found / repeats

@@ -24,7 +24,7 @@ from tacit.client import Client
 from tacit.curator import PrivacyWarning
 from tacit.privacy import events
 from tacit.privacy.tables import Column, Kind, Table
-from tacit.stats.preparation import Asked
+from tacit.stats.preparation import CommonOptions
 from tests.support.odd_arguments import ODD, failure, odd_calls, public, uncoded
 
 COUNT: Final = "SELECT COUNT(*) AS n, SUM(age) AS s FROM visits WHERE age < {}"
@@ -184,7 +184,7 @@ def test_an_odd_argument_of_a_release_is_an_error_of_the_tree(curator: tacit.Cur
     assert not bare, "\n".join(bare)
 
 
-@pytest.mark.parametrize("name", Asked.__annotations__)
+@pytest.mark.parametrize("name", CommonOptions.__annotations__)
 def test_an_odd_argument_of_a_statistic_of_a_table_changes_nothing(curator: tacit.Curator, name: str) -> None:
     age = curator.table("visits")["age"]
     for odd in ODD:

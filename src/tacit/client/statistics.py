@@ -105,7 +105,7 @@ def _like(name: str, ask: Callable[..., Asked]) -> Callable[..., Asked]:
 def _stated(name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a statistic was told, by name."""
     bound = inspect.signature(getattr(stats, name)).bind(*given, **named).arguments
-    stated = {**{one: value for one, value in bound.items() if one != "asked"}, **bound.get("asked", {})}
+    stated = {**{one: value for one, value in bound.items() if one != "options"}, **bound.get("options", {})}
     for one in ("budget", "unit", "analyst"):
         if one in stated:
             raise InvalidInput(

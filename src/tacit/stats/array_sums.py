@@ -1,8 +1,8 @@
-"""Sums over arrays: lists, numpy arrays, and columns of pandas, polars and Arrow (read by `column_reader`).
+"""Exact sums over arrays: lists, numpy arrays, and columns of pandas, polars and Arrow (read by `column_reader`).
 
-Without units every row is a person. With them, `per_unit` rows of each unit are chosen uniformly at random, with the
+Without units every row is a unit. With them, `per_unit` rows of each unit are chosen uniformly at random, with the
 operating system's randomness: each row draws a number of its own, and the unit's rows with the least numbers stay, so
-that who else is in the data decides nothing. Rows without a unit are left out.
+that the choice does not depend on other units. Rows without a unit are left out.
 
 Sums are exact: a term is at most 2^40 in size (`REACH_MAX`), so its halves of 20 bits add up without rounding for less
 than 2^32 rows, and both together are clamped to 2^62, which moves no two neighbours further apart.
@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from tacit.mechanisms.randomness import SYSTEM, Source, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
-from tacit.stats.column_reader import MODULES, fitted_column, read_column, unit_codes
+from tacit.stats.column_reader import MODULES, cast_column, read_column, unit_codes
 from tacit.stats.rows import SATURATION, ColumnSteps, Cut, Term, saturated
 
 NAME_LENGTH_MAX: Final = 80
 SPLIT: Final = 20
-"""How many bits the lower half of a number has while it is added up."""
+"""The bits of the lower half of a number while it is added up."""
 
 
-class Array:
-    """A column in memory: what kind of values it has, the values, and where one is missing.
+class ArrayColumn:
+    """A column in memory: its kind, its values, and where they are missing.
 
-    The kind is `kind` where that is stated, otherwise `default` where the type of the column declares none; without
-    any of them it is None, and all that is known is which values are missing.
+    The kind is `kind` where that is given, otherwise what the type of the column declares, otherwise `default`. Without
+    any of them it is None, and only the missing values are known.
     """
 
     def __init__(self, name: str, values: Any, kind: Kind | None = None, *, default: Kind | None = None) -> None:
@@ -41,7 +41,7 @@ class Array:
         self.kind: Final[Kind | None] = kind or column.kind or default
         values_read, missing = column.values, column.missing
         if self.kind is not None:
-            values_read, missing = fitted_column(name, column, self.kind)
+            values_read, missing = cast_column(name, column, self.kind)
         self.values: Final[NDArray[Any]] = values_read
         self.missing: Final[NDArray[np.bool_]] = missing
 
@@ -49,29 +49,29 @@ class Array:
         return len(self.values)
 
     def steps(self, scale: ColumnSteps) -> NDArray[np.int64]:
-        """Return the values as whole numbers of a scale; missing ones as 0."""
+        """Return the values in whole steps of a scale, missing ones as 0."""
         if self.kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
-            raise WrongKind(f"{self.name} is computed with as a number, and holds {self.kind} values")
+            raise WrongKind(f"{self.name} must be numeric, and holds {self.kind} values")
         numbers = np.where(self.missing, 0.0, self.values.astype(np.float64))
         scaled = np.clip(numbers, scale.lower, scale.upper) * float(1 / scale.step)
         counted = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64) - scale.shift
         return np.clip(counted, scale.low, scale.high)
 
     def cells(self, cut: Cut) -> NDArray[np.int64]:
-        """Return the cell of each value, -1 for those in none."""
+        """Return the cell of each value, -1 for values in no cell."""
         if cut.values:
-            return self._listed(cut.values)
+            return self._listed_cells(cut.values)
         values, edges = self.values, np.array(cut.edges)
         if self.kind in (Kind.DATE, Kind.TIME):
             edges = np.array(cut.edges, dtype="datetime64[us]")
         elif self.kind is Kind.TEXT:
-            raise WrongKind(f"{self.name} holds texts, which no edges lie between; list its values instead")
+            raise WrongKind(f"{self.name} holds texts, which have no edges; list its values instead: keys=[...]")
         else:
             values, edges = values.astype(np.float64), edges.astype(np.float64)
         found = np.searchsorted(edges, values, side="right") - 1
         return np.where(self.missing, -1, np.clip(found, 0, len(edges) - 2))
 
-    def _listed(self, values: Sequence[Any]) -> NDArray[np.int64]:
+    def _listed_cells(self, values: Sequence[Any]) -> NDArray[np.int64]:
         places = {_plain(value): index for index, value in enumerate(values) if value is not None}
         empty = list(values).index(None) if None in values else -1
         if self.kind is Kind.TEXT:
@@ -85,8 +85,8 @@ class Array:
         return np.where(self.missing, empty, found)
 
 
-class Units:
-    """Whose row each row is: a number for each unit, -1 for rows that have none."""
+class UnitColumn:
+    """The unit of each row as a number, -1 for rows without a unit."""
 
     def __init__(self, values: Any) -> None:
         self.codes: Final[NDArray[np.int64]] = unit_codes(read_column("unit", values))
@@ -96,12 +96,12 @@ class Units:
 
 
 class ArrayRows:
-    """Columns of one length, and whose rows they are."""
+    """Columns of one length, and the unit of each row."""
 
     def __init__(
         self,
-        columns: Mapping[str, Array],
-        unit: Units | None = None,
+        columns: Mapping[str, ArrayColumn],
+        unit: UnitColumn | None = None,
         per_unit: int = 1,
         *,
         source: Source = SYSTEM,
@@ -114,11 +114,11 @@ class ArrayRows:
         """How many rows of a unit are added up at most."""
         return self._per_unit
 
-    def column(self, name: str) -> Array:
-        """Return a column, for mechanisms that look at sorted values; what they then see is exact and private."""
+    def column(self, name: str) -> ArrayColumn:
+        """Return a column with its exact, private values, for mechanisms that sort them."""
         return self._columns[name]
 
-    def kept(self, needs: Sequence[str]) -> NDArray[np.bool_]:
+    def kept_rows(self, needs: Sequence[str]) -> NDArray[np.bool_]:
         """Return which rows are added up: those with all values, at most `per_unit` of each unit."""
         here = np.ones(self._length, dtype=bool)
         for name in needs:
@@ -137,9 +137,9 @@ class ArrayRows:
         return chosen
 
     def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
-        """Return each term added up in each cell."""
+        """Return the sum of each term in each cell."""
         wanted = dict.fromkeys([*needs, *(name for term in terms for name in term.columns)])
-        kept = self.kept(list(wanted))
+        kept = self.kept_rows(list(wanted))
         shape = tuple(cut.cells for cut in by)
         cell = np.zeros(self._length, dtype=np.int64)
         for cut in by:
@@ -147,12 +147,12 @@ class ArrayRows:
             kept &= at >= 0
             cell = cell * cut.cells + at
         count = int(np.prod(shape, dtype=np.int64)) if shape else 1
-        found = np.stack([_added(self._numbers(term)[kept], cell[kept], count) for term in terms])
+        found = np.stack([_sum_by_cell(self._numbers(term)[kept], cell[kept], count) for term in terms])
         return found.reshape(len(terms), *shape)
 
     def units(self, column: str) -> Mapping[Any, int]:
-        """Return for each value that occurs the number of units with it, a unit for `per_unit` values at most."""
-        array, kept = self._columns[column], self.kept([column])
+        """Return the number of units with each value that occurs, a unit for `per_unit` values at most."""
+        array, kept = self._columns[column], self.kept_rows([column])
         values = array.values[kept]
         listed = values.tolist()
         if self._unit is not None:
@@ -170,29 +170,31 @@ class ArrayRows:
 
 
 def name_of(values: Any) -> str | None:
-    """Return the name that a column of a frame has of its own."""
+    """Return the name of a column of a frame; None for what has no name."""
     name = getattr(values, "name", None) if type(values).__module__.partition(".")[0] in MODULES else None
     return name[:NAME_LENGTH_MAX] if isinstance(name, str) and name.strip() else None
 
 
-def arrays(
+def read_arrays(
     columns: Mapping[str, Any],
     unit: Any = None,
     kinds: Mapping[str, Kind | None] | None = None,
     defaults: Mapping[str, Kind | None] | None = None,
-) -> tuple[dict[str, Array], Units | None]:
-    """Read columns of one length, and perhaps the column of units; `kinds` are stated, `defaults` are for objects."""
+) -> tuple[dict[str, ArrayColumn], UnitColumn | None]:
+    """Read columns of one length and the column of units; `kinds` come before their types, `defaults` after them."""
     stated, others = kinds or {}, defaults or {}
-    read = {name: Array(name, values, stated.get(name), default=others.get(name)) for name, values in columns.items()}
-    owner = None if unit is None else Units(unit)
+    read = {
+        name: ArrayColumn(name, values, stated.get(name), default=others.get(name)) for name, values in columns.items()
+    }
+    owner = None if unit is None else UnitColumn(unit)
     lengths = {*map(len, read.values()), *(() if owner is None else (len(owner),))}
     if len(lengths) > 1:
-        raise WrongType("all columns of one statistic must have one value a row: their lengths differ", name="values")
+        raise WrongType("all columns of one statistic must have the same length", name="values")
     return read, owner
 
 
-def _added(numbers: NDArray[np.int64], cells: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Add up whole numbers by cell, exactly, up to where sums end: in two halves, for doubles hold only 53 bits."""
+def _sum_by_cell(numbers: NDArray[np.int64], cells: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return exact, saturated sums by cell; in two halves, because doubles hold only 53 bits."""
     high, low = numbers >> SPLIT, numbers & (2**SPLIT - 1)
     if count == 1:
         highs, lows = np.array([high.sum(dtype=np.int64)]), np.array([low.sum(dtype=np.int64)])
@@ -209,7 +211,7 @@ def _added(numbers: NDArray[np.int64], cells: NDArray[np.int64], count: int) -> 
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as lists of arrays have it, so that equal ones meet."""
+    """Return a value in the type that `tolist` gives, so that equal values compare equal."""
     if isinstance(value, date):
         return np.datetime64(value, "us").item()
     return value

@@ -12,13 +12,13 @@ import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.errors import WrongKind
 from tacit.privacy.events import Event
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.learned_bounds import Learning
-from tacit.stats.preparation import Asked, Survey
+from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import Rows
 from tacit.stats.statistic import Noisy, StatisticPlan
 
@@ -47,7 +47,7 @@ class BoundsAnswer(StatisticPlan):
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         found = np.array(self.learning.release(rows, source), dtype=np.float64)
-        return (marked(found) if source.simulated else found,)
+        return (mark_simulated(found) if source.simulated else found,)
 
     def value(self, noisy: Noisy) -> tuple[Any, Any]:
         low, high = np.asarray(noisy[0]).tolist()[:2]
@@ -61,15 +61,15 @@ class BoundsAnswer(StatisticPlan):
         return () if all(released[2:]) else self.learning.warnings(released)  # what was learnt is the answer itself
 
 
-def bounds(values: Any, **asked: Unpack[Asked]) -> Answer:
+def bounds(values: Any, **options: Unpack[CommonOptions]) -> Answer:
     """The range in which most values lie, as a pair that other statistics take as their bounds.
 
     Its ends are powers of two or 0. With a few dozen values or more at each end (as epsilon decides) no value lies
     outside; a handful of outliers do.
     """
-    survey = Survey({"value": values}, asked, {"value": Kind.REAL})
-    kind = survey.kind("value")
+    inputs = StatisticInputs({"value": values}, options, {"value": Kind.REAL})
+    kind = inputs.kind("value")
     if not kind.is_number:
-        raise WrongKind(f"bounds are learnt for numbers, and {survey.name('value')} holds {kind} values")
-    learning = Learning.of(survey.column("value"), kind, survey.allocation)
-    return survey.answered(BoundsAnswer(f"bounds of {survey.name('value')}", learning))
+        raise WrongKind(f"bounds are learnt for numbers, and {inputs.name('value')} holds {kind} values")
+    learning = Learning.of(inputs.name("value"), kind, inputs.allocation)
+    return inputs.release(BoundsAnswer(f"bounds of {inputs.name('value')}", learning))

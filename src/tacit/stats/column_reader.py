@@ -1,15 +1,9 @@
-"""Columns of arrays and frames as numpy arrays, in the kind that is declared for them.
-
-Kinds of columns from what is stated about them: bounds, edges and keys are public, values are not.
-
-Numbers as bounds or edges state REAL, also if they are whole: bounds=(0, 10) is written for 2.5 as well as for 2, and
-no row may be lost for that. Who wants lists to be whole numbers says kind="integer", or gives an array of that type.
-Keys state the kind that all of them have.
+"""Columns of arrays and frames as numpy arrays of one kind.
 
 Promise: the kind of a column never depends on its values. A type of numpy, pandas, polars or Arrow declares it; Python
 lists, arrays of objects and pandas categories (whose type follows from the values in them) declare none, and get theirs
-from a stated fact (`kind_of_bounds`). Each value is read by itself: one that does not fit the kind is missing, whatever
-the other rows hold, so that no row changes how another one is read.
+from an argument (`stated_kinds`). Each value is read by itself: one that does not fit the kind is missing, whatever the
+other rows hold, so that no row changes how another one is read.
 
 Values of each kind: BOOLEAN bool; INTEGER int64 (beyond 64 bits: missing); REAL float64 (NaN: missing); TEXT objects
 that are str; DATE and TIME datetime64[us] in UTC (beyond the years 1 to 9999: the first or the last moment of these, as
@@ -19,7 +13,7 @@ in engines).
 from __future__ import annotations
 
 import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -30,92 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.values import refuse_masked
-from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.errors import InvalidInput, TacitError, WrongKind, WrongType
+from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import INTEGER_MAX, INTEGER_MIN, Kind
-
-LEARN: Final = "learn"
-_KEYS: Final = {"b": Kind.BOOLEAN, "i": Kind.INTEGER, "u": Kind.INTEGER, "U": Kind.TEXT, "T": Kind.TEXT}
-
-
-def kind_of_bounds(stated: Any) -> Kind | None:
-    """Return the kind that bounds state; None if they are none (and are refused where they are used)."""
-    if isinstance(stated, str) and stated == LEARN:
-        return Kind.REAL
-    if isinstance(stated, Bounds):
-        return _kind_of_end(stated.lower)
-    if isinstance(stated, str) or not isinstance(stated, Sequence) or len(stated) != 2:
-        return None
-    return kind_of_edges(stated)
-
-
-def kind_of_edges(stated: Any) -> Kind | None:
-    """Return the kind that edges state."""
-    if isinstance(stated, np.ndarray):
-        if stated.dtype.kind == "M":
-            return Kind.DATE if np.datetime_data(stated.dtype)[0] in ("Y", "M", "W", "D") else Kind.TIME
-        return Kind.REAL if stated.dtype.kind in "iuf" else None
-    if isinstance(stated, str | Mapping | Iterator) or not isinstance(stated, Iterable):
-        return None
-    try:
-        found = {_kind_of_end(Bounds(one, one).lower) for one in stated}
-    except TacitError:
-        return None
-    return Kind.TIME if found == {Kind.DATE, Kind.TIME} else found.pop() if len(found) == 1 else None
-
-
-def kind_of_keys(stated: Any) -> Kind | None:
-    """Return the kind that all of some keys have."""
-    if isinstance(stated, np.ndarray):
-        return kind_of_edges(stated) if stated.dtype.kind == "M" else _KEYS.get(stated.dtype.kind)
-    listed = stated.values if isinstance(stated, Categories) else stated
-    if isinstance(listed, str | Mapping | Iterator) or not isinstance(listed, Iterable):
-        return None
-    found = {_kind_of_key(one) for one in listed if one is not None}
-    return found.pop() if len(found) == 1 else None
-
-
-def kinds_of_groups(by: Mapping[str, Any], keys: Any) -> dict[str, Kind | None]:
-    """Return the kinds of columns to group by: `keys` is a list for one column, a list each for several."""
-    names = list(by)
-    if len(names) == 1:
-        return {names[0]: kind_of_keys(keys)}
-    listed = list(keys) if isinstance(keys, Iterable) and not isinstance(keys, str | Mapping | Iterator) else []
-    return {name: kind_of_keys(one) for name, one in zip(names, listed, strict=False)}
-
-
-def declared_kind(stated: object) -> Kind:
-    """Return a kind by its name."""
-    try:
-        return Kind(stated)  # type: ignore[arg-type]
-    except ValueError:
-        names = ", ".join(kind.value for kind in Kind)
-        raise InvalidInput(f"kind is one of {names}", name="kind", value=stated) from None
-
-
-def _kind_of_end(end: object) -> Kind:
-    if isinstance(end, datetime):
-        return Kind.TIME
-    return Kind.DATE if isinstance(end, date) else Kind.REAL
-
-
-def _kind_of_key(key: object) -> Kind | None:
-    match key:
-        case bool():
-            return Kind.BOOLEAN
-        case int():
-            return Kind.INTEGER
-        case str():
-            return Kind.TEXT
-        case datetime():
-            return Kind.TIME
-        case date():
-            return Kind.DATE
-    return None
-
+from tacit.stats.stated_kinds import kind_of_datetimes
 
 MODULES: Final = ("pandas", "polars", "pyarrow")
-"""Whose columns have types of their own."""
+"""Packages whose columns have types of their own."""
 
 _NUMPY: Final = {
     "b": Kind.BOOLEAN,
@@ -127,16 +41,16 @@ _NUMPY: Final = {
     "O": None,
 }
 _NUMBERS: Final = frozenset({Kind.INTEGER, Kind.REAL})
-_MOMENTS: Final = frozenset({Kind.DATE, Kind.TIME})
-_READ_AS: Final = {
+_TIMES: Final = frozenset({Kind.DATE, Kind.TIME})
+_CASTS: Final = {
     Kind.BOOLEAN: frozenset({Kind.BOOLEAN}) | _NUMBERS,
     Kind.INTEGER: _NUMBERS,
     Kind.REAL: _NUMBERS,
     Kind.TEXT: frozenset({Kind.TEXT}),
-    Kind.DATE: _MOMENTS,
-    Kind.TIME: _MOMENTS,
+    Kind.DATE: _TIMES,
+    Kind.TIME: _TIMES,
 }
-"""As what kinds a column can be declared whose type declares another one."""
+"""The kinds that a column can be cast to, by the kind that its type declares."""
 
 _FILLERS: Final[Mapping[Kind, tuple[Any, Any]]] = {
     Kind.BOOLEAN: (np.bool_, False),
@@ -153,7 +67,7 @@ _LAST: Final = np.datetime64(datetime.max, "us")
 
 @dataclass(frozen=True)
 class RawColumn:
-    """A column before its kind is settled; `kind` is what its type declares, None where that declares nothing."""
+    """A column as it was given; `kind` is what its type declares, None if it declares nothing."""
 
     kind: Kind | None
     values: NDArray[Any]
@@ -166,12 +80,12 @@ class RawColumn:
 
 
 def read_column(name: str, values: Any) -> RawColumn:
-    """Return a column of whatever was given, or raise WrongType for what is none, by its type alone."""
+    """Return what was given as a column, or raise WrongType, which depends on its type alone."""
     module = type(values).__module__.partition(".")[0]
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not hasattr(values, "__len__"):
-        raise WrongType(f"{name} is a list or an array of values, not a {type(values).__name__}", name=name)
+        raise WrongType(f"{name} must be a list or an array of values, not a {type(values).__name__}", name=name)
     if hasattr(values, "shape") and len(values.shape) != 1:
-        raise WrongType(f"{name} is one column: a list of values, one a row", name=name)
+        raise WrongType(f"{name} must be one column: a list of values, one for each row", name=name)
     try:
         if module == "pandas" and hasattr(values, "dtype"):
             return _from_pandas(name, values)
@@ -184,23 +98,23 @@ def read_column(name: str, values: Any) -> RawColumn:
     except Exception:  # whatever a frame's own code may raise; it may quote values
         raise WrongType(f"{name} cannot be read as a column of one type", name=name) from None
     if module in MODULES:
-        raise WrongType(f"{name} is one column, not a table; name the column", name=name)
+        raise WrongType(f"{name} must be one column, not a table; name the column", name=name)
     if isinstance(values, np.ma.MaskedArray):
         refuse_masked(values)
     if isinstance(values, array.array | memoryview) or hasattr(values, "__array__"):
         found = np.asarray(values)
         if found.ndim != 1:
-            raise WrongType(f"{name} is one column: a list of values, one a row", name=name)
+            raise WrongType(f"{name} must be one column: a list of values, one for each row", name=name)
         return _from_numpy(name, found)
     return _from_objects(list(values))
 
 
-def fitted_column(name: str, column: RawColumn, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the values of a column as a kind, and where they are missing or do not fit it."""
-    if column.kind is not None and kind not in _READ_AS[column.kind]:
+def cast_column(name: str, column: RawColumn, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the values of a column as a kind, and where they are missing or do not fit the kind."""
+    if column.kind is not None and kind not in _CASTS[column.kind]:
         raise WrongKind(f"{name} holds {column.kind} values, which are not read as {kind} values")
     if column.has_objects:
-        return _fitted_objects(column, kind)
+        return _cast_objects(column, kind)
     values, missing = column.values, column.missing
     if kind is Kind.REAL:
         with np.errstate(over="ignore"):
@@ -208,18 +122,18 @@ def fitted_column(name: str, column: RawColumn, kind: Kind) -> tuple[NDArray[Any
         missing = missing | np.isnan(found)
         return np.where(missing, 0.0, found) + 0.0, missing  # -0.0 is 0.0
     if kind is Kind.INTEGER:
-        return _fitted_integers(values, missing)
-    if kind in _MOMENTS:
-        return _fitted_moments(values, missing, kind)
+        return _cast_integers(values, missing)
+    if kind in _TIMES:
+        return _cast_times(values, missing, kind)
     return values, missing
 
 
 def unit_codes(column: RawColumn) -> NDArray[np.int64]:
-    """Return a number for each row that is the same for the same unit, and -1 for rows without one.
+    """Return a number for each row, equal for rows of one unit, and -1 for rows without a unit.
 
     Units are compared exactly. Objects are the same unit if they are equal and of one type: 1, 1.0, True and "1" are
-    four units. Objects that cannot be told apart for certain (anything but numbers, texts, bytes, dates, times, UUIDs
-    and tuples of those) are no unit.
+    four units. Objects whose equality is not reliable (anything but numbers, texts, bytes, dates, times, UUIDs and
+    tuples of those) are no unit.
     """
     if not column.has_objects:
         codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
@@ -236,11 +150,10 @@ def unit_codes(column: RawColumn) -> NDArray[np.int64]:
 def _from_numpy(name: str, values: NDArray[Any]) -> RawColumn:
     code = values.dtype.kind
     if code == "M":
-        is_day = np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D")
-        return RawColumn(Kind.DATE if is_day else Kind.TIME, values, np.isnat(values))
+        return RawColumn(kind_of_datetimes(values.dtype), values, np.isnat(values))
     if code not in _NUMPY:
         raise WrongType(
-            f"{name} is a list of numbers, truth values, texts, dates or times, all of one kind, not of type "
+            f"{name} is a list of numbers, booleans, texts, dates or times, all of one kind, not of type "
             f"{values.dtype}",
             name=name,
         )
@@ -253,7 +166,7 @@ def _from_numpy(name: str, values: NDArray[Any]) -> RawColumn:
 def _from_objects(values: Sequence[Any] | NDArray[Any], kind: Kind | None = None) -> RawColumn:
     made = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
-        made[place] = value  # one by one, for numpy takes lists of lists apart
+        made[place] = value  # one by one: numpy would make lists of lists two-dimensional
     missing = np.fromiter((is_missing(value) for value in made), dtype=bool, count=len(made))
     return RawColumn(kind, made, missing)
 
@@ -280,7 +193,7 @@ def _from_pandas(name: str, values: Any) -> RawColumn:
         filled = values.to_numpy(dtype=dtype.numpy_dtype, na_value=False if dtype.kind == "b" else 0)
         column = _from_numpy(name, filled)
         return RawColumn(column.kind, column.values, column.missing | missing)
-    raise _no_kind(name, dtype)
+    raise _unsupported_type(name, dtype)
 
 
 def _from_polars(name: str, values: Any) -> RawColumn:
@@ -300,7 +213,7 @@ def _from_polars(name: str, values: Any) -> RawColumn:
             return _from_objects(values.to_list(), Kind.REAL)
         case "Null" | "Object":
             return _from_objects(values.to_list())
-    raise _no_kind(name, values.dtype)
+    raise _unsupported_type(name, values.dtype)
 
 
 def _from_arrow(name: str, values: Any) -> RawColumn:
@@ -319,22 +232,20 @@ def _from_arrow(name: str, values: Any) -> RawColumn:
     if types.is_date64(of):
         return _from_arrow(name, values.cast(pyarrow.date32()))
     if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of):
-        written = values.cast(pyarrow.large_binary()).to_pylist()  # not every text is checked to be one
-        return _from_objects([_decoded(one) for one in written], Kind.TEXT)
+        written = values.cast(pyarrow.large_binary()).to_pylist()  # Arrow does not check that texts are UTF-8
+        return _from_objects([_decode(one) for one in written], Kind.TEXT)
     if types.is_decimal(of):
         return _from_objects(values.to_pylist(), Kind.REAL)
     if types.is_null(of):
         return _from_objects([None] * len(values))
-    raise _no_kind(name, of)
+    raise _unsupported_type(name, of)
 
 
-def _no_kind(name: str, dtype: object) -> WrongType:
-    return WrongType(
-        f"{name} is of type {dtype}; columns are of numbers, truth values, texts, dates or times", name=name
-    )
+def _unsupported_type(name: str, dtype: object) -> WrongType:
+    return WrongType(f"{name} is of type {dtype}; columns are of numbers, booleans, texts, dates or times", name=name)
 
 
-def _decoded(written: bytes | None) -> str | None:
+def _decode(written: bytes | None) -> str | None:
     try:
         return None if written is None else written.decode()
     except UnicodeDecodeError:
@@ -342,7 +253,7 @@ def _decoded(written: bytes | None) -> str | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether an object stands for no value: None, NaN, NaT, NA, or a masked entry."""
+    """Return whether an object stands for no value: None, NaN, NaT, NA, or a masked entry."""
     if value is None or value is np.ma.masked:
         return True
     if isinstance(value, float | np.floating):
@@ -354,7 +265,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ in ("NAType", "NaTType")
 
 
-def _fitted_integers(values: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _cast_integers(values: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     if values.dtype.kind == "u":
         missing = missing | (values > np.uint64(INTEGER_MAX))
     elif values.dtype.kind == "f":
@@ -363,9 +274,7 @@ def _fitted_integers(values: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[
     return np.where(missing, np.zeros(1, dtype=values.dtype), values).astype(np.int64), missing
 
 
-def _fitted_moments(
-    values: NDArray[Any], missing: NDArray[np.bool_], kind: Kind
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _cast_times(values: NDArray[Any], missing: NDArray[np.bool_], kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     years = np.where(missing, _EPOCH.astype("datetime64[Y]"), values.astype("datetime64[Y]")).astype(np.int64) + 1970
     is_early, is_late = years < 1, years > 9999
     near = np.where(missing | is_early | is_late, _EPOCH.astype(values.dtype), values).astype("datetime64[us]")
@@ -375,7 +284,7 @@ def _fitted_moments(
     return found, missing
 
 
-def _fitted_objects(column: RawColumn, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _cast_objects(column: RawColumn, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     read = _READERS[kind]
     found = [None if lacking else read(value) for value, lacking in zip(column.values, column.missing, strict=True)]
     missing = np.fromiter((one is None for one in found), dtype=bool, count=len(found))
@@ -424,7 +333,7 @@ def _text(value: Any) -> str | None:
 
 def _time(value: Any) -> datetime | None:
     if isinstance(value, np.datetime64):
-        (found,), (lacking,) = _fitted_moments(np.array([value]), np.zeros(1, dtype=bool), Kind.TIME)
+        (found,), (lacking,) = _cast_times(np.array([value]), np.zeros(1, dtype=bool), Kind.TIME)
         return None if lacking else found.item()
     try:
         if isinstance(value, datetime):
@@ -451,7 +360,7 @@ _READERS: Final[Mapping[Kind, Callable[[Any], Any]]] = {
 
 
 def _identity(value: Any) -> Any:
-    """Return what is equal for the same unit only, or None for what is no unit."""
+    """Return a key that is equal for the same unit only, or None for what is no unit."""
     if is_missing(value):
         return None
     if isinstance(value, bool | np.bool_):

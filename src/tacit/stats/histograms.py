@@ -25,10 +25,10 @@ from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.cells import CELLS_MAX, DATES_MAX, Partition, edges_of, rising
-from tacit.stats.column_reader import kind_of_bounds, kind_of_edges, kind_of_keys, kinds_of_groups
-from tacit.stats.preparation import Asked, Survey, grouped
+from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, measured
+from tacit.stats.stated_kinds import kind_of_bounds, kind_of_edges, kind_of_keys
+from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 from tacit.stats.trees import NoisyTree
 
 BINS: Final = 10
@@ -69,7 +69,7 @@ class Counts(StatisticPlan):
         return sum(names, ())
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
-        return measured([self.part], rows, self.needs, source)
+        return release_sums([self.part], rows, self.needs, source)
 
     def value(self, noisy: Noisy) -> Any:
         return self._shown(np.asarray(noisy[0]))
@@ -150,7 +150,7 @@ def histogram(
     by: Any = None,
     by_keys: Any = None,
     nonnegative: bool = True,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> Answer:
     """How many rows lie in each bin, or have each of the listed values (`keys`).
 
@@ -161,14 +161,13 @@ def histogram(
     if sum(one is not None for one in (bins, edges, keys)) > 1:
         raise InvalidInput("a histogram has bins, edges or keys: one of them", name="bins")
 
-    def plan(survey: Survey) -> StatisticPlan:
-        cut = _cut(survey, bins, edges, bounds, keys)
-        groups = survey.cuts(grouped(by), by_keys) if by is not None else ()
-        return _counts(f"histogram of {survey.name('value')}", survey, (*groups, cut), nonnegative, "bars")
+    def plan(inputs: StatisticInputs) -> StatisticPlan:
+        cut = _cut(inputs, bins, edges, bounds, keys)
+        cuts = (*inputs.groups(), cut)
+        return _counts(f"histogram of {inputs.name('value')}", inputs, cuts, nonnegative, "bars")
 
     stated = kind_of_edges(edges) or kind_of_keys(keys) or kind_of_bounds(bounds)
-    kinds = {"value": stated, **kinds_of_groups(grouped(by), by_keys)}
-    return Survey({"value": values, **grouped(by)}, asked, kinds).answer(plan)
+    return StatisticInputs({"value": values}, options, {"value": stated}, by=by, keys=by_keys).answer(plan)
 
 
 def contingency(
@@ -178,14 +177,14 @@ def contingency(
     keys: Any = None,
     other_keys: Any = None,
     nonnegative: bool = True,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> Answer:
     """How many rows have each pair of values: an array of a row for each key, a column for each other key."""
     kinds = {"value": kind_of_keys(keys), "other": kind_of_keys(other_keys)}
-    survey = Survey({"value": values, "other": others}, asked, kinds)
-    cuts = (survey.cut("value", keys), survey.cut("other", other_keys, what="other_keys"))
-    label = f"table of {survey.name('value')} and {survey.name('other')}"
-    return survey.answered(_counts(label, survey, cuts, nonnegative, "heat"))
+    inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
+    cuts = (inputs.cut("value", keys), inputs.cut("other", other_keys, what="other_keys"))
+    label = f"table of {inputs.name('value')} and {inputs.name('other')}"
+    return inputs.release(_counts(label, inputs, cuts, nonnegative, "heat"))
 
 
 def cdf(
@@ -195,7 +194,7 @@ def cdf(
     bins: int = CDF_BINS,
     by: Any = None,
     keys: Any = None,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> Answer:
     """The distribution function: the share of values up to each of `bins` equally distant numbers, the last being 1.
 
@@ -204,28 +203,28 @@ def cdf(
     """
     count = _bins(bins)
 
-    def plan(survey: Survey) -> StatisticPlan:
-        limits, name = survey.bounds("value", bounds), survey.column("value")
-        cells = Partition.of(name, survey.kind("value"), limits, count, even=survey.learns("value"))
-        groups = survey.cuts(grouped(by), keys) if by is not None else ()
-        _fits((*groups, cells.cut))
-        tree = NoisyTree.of(cells, survey.allocation, groups)
-        return Distribution(f"distribution of {survey.name('value')}", tree)
+    def plan(inputs: StatisticInputs) -> StatisticPlan:
+        limits, name = inputs.bounds("value", bounds), inputs.name("value")
+        cells = Partition.of(name, inputs.kind("value"), limits, count, even=inputs.learns("value"))
+        groups = inputs.groups()
+        _require_few_cells((*groups, cells.cut))
+        tree = NoisyTree.of(cells, inputs.allocation, groups)
+        return Distribution(f"distribution of {inputs.name('value')}", tree)
 
-    kinds = {"value": kind_of_bounds(bounds), **kinds_of_groups(grouped(by), keys)}
-    return Survey({"value": values, **grouped(by)}, asked, kinds).answer(plan)
+    kinds = {"value": kind_of_bounds(bounds)}
+    return StatisticInputs({"value": values}, options, kinds, by=by, keys=keys).answer(plan)
 
 
-def _cut(survey: Survey, bins: int | None, edges: Any, bounds: Any, keys: Any) -> Cut:
+def _cut(inputs: StatisticInputs, bins: int | None, edges: Any, bounds: Any, keys: Any) -> Cut:
     """Return the cells of a histogram's values."""
-    name, kind = survey.column("value"), survey.kind("value")
+    name, kind = inputs.name("value"), inputs.kind("value")
     if edges is not None:
         return Cut(name, edges=edges_of(name, kind, edges))
-    is_listed = keys is not None or kind in (Kind.TEXT, Kind.BOOLEAN) or survey.is_listed("value")
+    is_listed = keys is not None or kind in (Kind.TEXT, Kind.BOOLEAN) or inputs.has_categories("value")
     if is_listed and bins is None and bounds is None:
-        return survey.cut("value", keys)
+        return inputs.cut("value", keys)
     return Partition.of(
-        name, kind, survey.bounds("value", bounds), _bins(BINS if bins is None else bins), even=True
+        name, kind, inputs.bounds("value", bounds), _bins(BINS if bins is None else bins), even=True
     ).cut
 
 
@@ -236,15 +235,17 @@ def _bins(bins: object) -> int:
     return count
 
 
-def _counts(label: str, survey: Survey, cuts: tuple[Cut, ...], nonnegative: bool, picture: str) -> StatisticPlan:
-    _fits(cuts)
-    (noise,) = survey.allocation.noises([1])
+def _counts(
+    label: str, inputs: StatisticInputs, cuts: tuple[Cut, ...], nonnegative: bool, picture: str
+) -> StatisticPlan:
+    _require_few_cells(cuts)
+    (noise,) = inputs.allocation.noises([1])
     needs = tuple(cut.column for cut in cuts if None not in cut.values)
     part = NoisySums(Term(), noise, cuts)
     return Counts(label, part, needs, truth_value("nonnegative", nonnegative), picture)
 
 
-def _fits(cuts: tuple[Cut, ...]) -> None:
+def _require_few_cells(cuts: tuple[Cut, ...]) -> None:
     if int(np.prod([cut.cells for cut in cuts], dtype=object)) > CELLS_IN_ALL_MAX:
         raise TooWide(f"the answer would have more than {CELLS_IN_ALL_MAX:,} numbers", accepted="fewer bins or keys")
     for cut in cuts:

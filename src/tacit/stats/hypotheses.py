@@ -22,13 +22,13 @@ from tacit.privacy.errors import InvalidInput, OutOfRange, TooWide, WrongKind
 from tacit.privacy.numbers import DEFAULT_LEVEL, exact
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
-from tacit.stats.array_sums import Array
-from tacit.stats.column_reader import declared_kind, kind_of_bounds, kind_of_keys
+from tacit.stats.array_sums import ArrayColumn
 from tacit.stats.moments import label_of, second_moments, square
 from tacit.stats.null_distributions import DifferenceTest, Hypothesis, MeanTest, Outcome, RelationTest, TableTest
 from tacit.stats.plots import Plot, plot_of
-from tacit.stats.preparation import Asked, Survey, TableColumn
+from tacit.stats.preparation import CommonOptions, StatisticInputs, TableColumn
 from tacit.stats.rows import ColumnSteps, Cut, Term
+from tacit.stats.stated_kinds import declared_kind, kind_of_bounds, kind_of_keys
 from tacit.stats.statistic import NoisySums
 
 STEPS: Final = 2**11
@@ -104,7 +104,7 @@ def t_test(
     popmean: float | None = None,
     by: Any = None,
     keys: Any = None,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> TestAnswer:
     """Whether a mean is `popmean`, or whether two groups have the same mean (Welch: variances may differ).
 
@@ -116,22 +116,22 @@ def t_test(
             "a t-test compares one mean with popmean=, or the means of two groups: by= with two keys, or a second array"
         )
     if by is None and popmean is not None:
-        return _mean_test(values, bounds, popmean, asked)
+        return _mean_test(values, bounds, popmean, options)
     if others is not None:
-        values, by, keys, asked = _stacked(values, others, by, keys, asked)
-    survey = Survey(
-        {"value": values, "group": by}, asked, {"value": kind_of_bounds(bounds), "group": kind_of_keys(keys)}
+        values, by, keys, options = _stacked(values, others, by, keys, options)
+    inputs = StatisticInputs(
+        {"value": values, "group": by}, options, {"value": kind_of_bounds(bounds), "group": kind_of_keys(keys)}
     )
-    scale = _scale(survey, "value", bounds)
-    cut = survey.cut("group", keys)
+    scale = _scale(inputs, "value", bounds)
+    cut = inputs.cut("group", keys)
     if cut.cells != 2:
         raise InvalidInput(f"a t-test compares two groups, not {cut.cells}; list two keys", name="keys")
     terms = [Term(), Term((scale,)), square(scale), _cube(scale)]
-    parts = _parts(survey, terms, DIFFERENCE_WEIGHTS, (cut,))
+    parts = _parts(inputs, terms, DIFFERENCE_WEIGHTS, (cut,))
     one, other = cut.values
-    name, group = survey.name("value"), survey.name("group")
+    name, group = inputs.name("value"), inputs.name("group")
     claim = f"the mean of {name} is the same for {one} and {other}"
-    return _answered(survey, DifferenceTest(f"t-test of {name} by {group}", claim, parts, _present(cut), scale))
+    return _answered(inputs, DifferenceTest(f"t-test of {name} by {group}", claim, parts, _present(cut), scale))
 
 
 def chi_squared(
@@ -141,18 +141,18 @@ def chi_squared(
     keys: Any = None,
     other_keys: Any = None,
     expected: Sequence[float] | Mapping[Any, float] | None = None,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> TestAnswer:
     """Whether two columns are independent; or whether one column's values have the shares `expected`, or equal ones."""
     if others is not None and expected is not None:
         raise InvalidInput("shares are expected of one column; leave others= or expected= out", name="expected")
     kinds = {"value": kind_of_keys(keys), "other": kind_of_keys(other_keys)}
-    survey = Survey({"value": values, "other": others}, asked, kinds)
-    cuts: tuple[Cut, ...] = (survey.cut("value", keys),)
-    name = survey.name("value")
+    inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
+    cuts: tuple[Cut, ...] = (inputs.cut("value", keys),)
+    name = inputs.name("value")
     if others is not None:
-        cuts = (*cuts, survey.cut("other", other_keys, what="other_keys"))
-        label, claim = f"{name} and {survey.name('other')}", f"{name} and {survey.name('other')} are independent"
+        cuts = (*cuts, inputs.cut("other", other_keys, what="other_keys"))
+        label, claim = f"{name} and {inputs.name('other')}", f"{name} and {inputs.name('other')} are independent"
     else:
         label, claim = name, f"the values of {name} have the {'same' if expected is None else 'expected'} shares"
     cells = int(np.prod([cut.cells for cut in cuts]))
@@ -161,53 +161,53 @@ def chi_squared(
     if cells > CELLS_MAX:
         raise TooWide(f"a table of {cells:,} cells cannot be drawn often enough", accepted=f"at most {CELLS_MAX:,}")
     shares = None if others is not None else _shares(cuts[0], expected)
-    parts = _parts(survey, [Term()], [1.0], cuts)
-    return _answered(survey, TableTest(f"chi-squared test of {label}", claim, parts, _present(*cuts), shares))
+    parts = _parts(inputs, [Term()], [1.0], cuts)
+    return _answered(inputs, TableTest(f"chi-squared test of {label}", claim, parts, _present(*cuts), shares))
 
 
 def correlation_test(
-    values: Any, others: Any, *, bounds: Any = None, other_bounds: Any = None, **asked: Unpack[Asked]
+    values: Any, others: Any, *, bounds: Any = None, other_bounds: Any = None, **options: Unpack[CommonOptions]
 ) -> TestAnswer:
     """Whether two columns are independent, by Pearson's correlation, over the rows that have both values."""
     kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(other_bounds)}
-    survey = Survey({"value": values, "other": others}, asked, kinds)
-    scales = _scale(survey, "value", bounds), _scale(survey, "other", other_bounds)
-    return _relation("correlation", survey, scales)
+    inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
+    scales = _scale(inputs, "value", bounds), _scale(inputs, "other", other_bounds)
+    return _relation("correlation", inputs, scales)
 
 
 def trend_test(
-    values: Any, times: Any, *, bounds: Any = None, time_bounds: Any = None, **asked: Unpack[Asked]
+    values: Any, times: Any, *, bounds: Any = None, time_bounds: Any = None, **options: Unpack[CommonOptions]
 ) -> TestAnswer:
     """Whether values are independent of times, by the slope of the straight line through them."""
     kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(time_bounds)}
-    survey = Survey({"value": values, "other": times}, asked, kinds)
-    scales = _scale(survey, "value", bounds), _scale(survey, "other", time_bounds)
-    return _relation("trend", survey, scales)
+    inputs = StatisticInputs({"value": values, "other": times}, options, kinds)
+    scales = _scale(inputs, "value", bounds), _scale(inputs, "other", time_bounds)
+    return _relation("trend", inputs, scales)
 
 
-def _relation(function: str, survey: Survey, scales: tuple[ColumnSteps, ColumnSteps]) -> TestAnswer:
-    parts = _parts(survey, [*second_moments(scales), *map(_cube, scales)], RELATION_WEIGHTS)
-    one, other = survey.name("value"), survey.name("other")
+def _relation(function: str, inputs: StatisticInputs, scales: tuple[ColumnSteps, ColumnSteps]) -> TestAnswer:
+    parts = _parts(inputs, [*second_moments(scales), *map(_cube, scales)], RELATION_WEIGHTS)
+    one, other = inputs.name("value"), inputs.name("other")
     needs = (scales[0].column, scales[1].column)
     label, claim = f"{function} test of {one} and {other}", f"{one} and {other} are independent"
-    return _answered(survey, RelationTest(label, claim, parts, needs, function, scales))
+    return _answered(inputs, RelationTest(label, claim, parts, needs, function, scales))
 
 
-def _mean_test(values: Any, bounds: Any, popmean: object, asked: Asked) -> TestAnswer:
-    survey = Survey({"value": values}, asked, {"value": kind_of_bounds(bounds)})
-    around = _scale(survey, "value", bounds)
+def _mean_test(values: Any, bounds: Any, popmean: object, options: CommonOptions) -> TestAnswer:
+    inputs = StatisticInputs({"value": values}, options, {"value": kind_of_bounds(bounds)})
+    around = _scale(inputs, "value", bounds)
     stated = exact("popmean", popmean)
     if not around.lower <= stated <= around.upper:
         raise OutOfRange("no mean of clamped values lies beyond their bounds", name="popmean", value=popmean)
     scale = replace(around, shift=round(stated / around.step))
     terms = [Term(), Term((scale,)), Term((scale, scale)), _cube(scale)]
-    name = survey.name("value")
+    name = inputs.name("value")
     return _answered(
-        survey,
+        inputs,
         MeanTest(
             f"t-test of {name}",
             f"the mean of {name} is {float(stated):g}",
-            _parts(survey, terms, MEAN_WEIGHTS),
+            _parts(inputs, terms, MEAN_WEIGHTS),
             (scale.column,),
             scale,
             float(stated),
@@ -215,23 +215,25 @@ def _mean_test(values: Any, bounds: Any, popmean: object, asked: Asked) -> TestA
     )
 
 
-def _stacked(values: Any, others: Any, by: Any, keys: Any, asked: Asked) -> tuple[Any, Any, list[str], Asked]:
+def _stacked(
+    values: Any, others: Any, by: Any, keys: Any, options: CommonOptions
+) -> tuple[Any, Any, list[str], CommonOptions]:
     """Return two arrays as one with a column of groups, and what is asked without a kind that is then settled."""
     if by is not None or keys is not None:
         raise InvalidInput("groups are two arrays, or the two values of by=; leave one of them out", name="by")
-    if isinstance(values, TableColumn) or isinstance(others, TableColumn) or "unit" in asked:
+    if isinstance(values, TableColumn) or isinstance(others, TableColumn) or "unit" in options:
         raise InvalidInput(
             "two arrays are rows of different people; with units, give one column and by=", name="others"
         )
-    stated = asked.get("kind")
+    stated = options.get("kind")
     kind = None if stated is None else declared_kind(stated)
-    both = [Array("values", one, kind, default=Kind.REAL) for one in (values, others)]
+    both = [ArrayColumn("values", one, kind, default=Kind.REAL) for one in (values, others)]
     for one in both:
         if one.kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
             raise WrongKind(f"values are computed with as numbers, and are {one.kind} values")
     numbers = np.concatenate([np.where(one.missing, np.nan, one.values.astype(np.float64)) for one in both])
     groups = np.repeat(["first", "second"], [len(one) for one in both])
-    left: Any = {name: one for name, one in asked.items() if name != "kind"}
+    left: Any = {name: one for name, one in options.items() if name != "kind"}
     return numbers, groups, ["first", "second"], left
 
 
@@ -249,13 +251,13 @@ def _shares(cut: Cut, expected: Sequence[float] | Mapping[Any, float] | None) ->
     return tuple(float(one / sum(shares)) for one in shares)
 
 
-def _scale(survey: Survey, column: str, bounds: Any) -> ColumnSteps:
+def _scale(inputs: StatisticInputs, column: str, bounds: Any) -> ColumnSteps:
     """Return a column as whole numbers; what is tested must be known before anything is learnt of the data."""
     if isinstance(bounds, str):
         raise InvalidInput(
             "a test is about values within stated bounds; learn them first: tacit.stats.bounds", name="bounds"
         )
-    return survey.scale(column, bounds, STEPS)
+    return inputs.scale(column, bounds, STEPS)
 
 
 def _cube(scale: ColumnSteps) -> Term:
@@ -268,21 +270,21 @@ def _present(*cuts: Cut) -> tuple[str, ...]:
 
 
 def _parts(
-    survey: Survey, terms: Sequence[Term], weights: Sequence[float], cuts: tuple[Cut, ...] = ()
+    inputs: StatisticInputs, terms: Sequence[Term], weights: Sequence[float], cuts: tuple[Cut, ...] = ()
 ) -> tuple[NoisySums, ...]:
     """Give each sum its noise."""
-    if survey.per_unit != 1:
+    if inputs.per_unit != 1:
         raise OutOfRange(
             "the rows of one unit are not independent of one another, which a p-value takes rows to be; "
             "test one row of each: rows_per_unit=1",
             name="rows_per_unit",
-            value=survey.per_unit,
+            value=inputs.per_unit,
         )
-    of_cubes = min(1.0, float(survey.allocation.choice_epsilon) / CUBES_EPSILON)
+    of_cubes = min(1.0, float(inputs.allocation.choice_epsilon) / CUBES_EPSILON)
     shared = [one * of_cubes if len(term.factors) == 3 else one for one, term in zip(weights, terms, strict=True)]
-    noises = survey.allocation.noises([term.reach for term in terms], shared)
+    noises = inputs.allocation.noises([term.reach for term in terms], shared)
     return tuple(NoisySums(term, noise, cuts, label_of(term)) for term, noise in zip(terms, noises, strict=True))
 
 
-def _answered(survey: Survey, plan: Hypothesis) -> TestAnswer:
-    return TestAnswer.of(survey.answered(plan))
+def _answered(inputs: StatisticInputs, plan: Hypothesis) -> TestAnswer:
+    return TestAnswer.of(inputs.release(plan))

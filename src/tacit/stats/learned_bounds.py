@@ -28,7 +28,7 @@ from tacit.mechanisms.approximate_bounds import (
 )
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.tables import Kind
@@ -162,7 +162,7 @@ class StatisticWithLearntBounds(StatisticPlan):
         released = [part.release(rows, source) for part in self.parts]
         found = tuple(_wide((low, high)) for low, high, _ in released)
         bounds = np.array([(*span, one[2]) for span, one in zip(found, released, strict=True)], dtype=np.float64)
-        return (marked(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
+        return (mark_simulated(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
 
     def rehearse(self, per_unit: int) -> Noisy:
         bounds, *_ = super().rehearse(per_unit)

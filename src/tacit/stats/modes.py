@@ -26,23 +26,23 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.ledger.permits import INTEGER_BYTES, fitting, written_bytes
+from tacit.ledger.answer_storage import INTEGER_BYTES, count_fitting, json_bytes
 from tacit.measuring.allocation import Noise
 from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMode
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.propose import StabilityTest
+from tacit.mechanisms.propose_test_release import StabilityTest
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import SeededSource, marked, unmarked
+from tacit.mechanisms.simulation import SeededSource, mark_simulated, remove_mark
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Composed, Event, Repeated
 from tacit.privacy.numbers import LEVEL_MAX, rounded_down, whole
 from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
 from tacit.stats.answer import Answer
-from tacit.stats.column_reader import kind_of_keys
-from tacit.stats.preparation import Asked, Survey
+from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, measured, noise_line
+from tacit.stats.stated_kinds import kind_of_keys
+from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, noise_in_words, release_sums
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ListedMode(StatisticPlan):
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         (counts,) = rows.sums([Term()], (self.cut,), () if None in self.cut.values else (self.cut.column,))
         chosen = np.array([int(self.mechanism.release(counts, source=source))])
-        return (marked(chosen) if source.simulated else chosen,)
+        return (mark_simulated(chosen) if source.simulated else chosen,)
 
     def value(self, noisy: Noisy) -> Any:
         return self.cut.values[int(noisy[0][0])]
@@ -107,8 +107,8 @@ class LeadingMode(StatisticPlan):
         most = 2 * test.distance_max  # a lead beyond which the test never fails; cutting moves no leads further apart
         # Without any value nothing leads; one more value would be shown with probability delta at most.
         found = self.mechanism.release(_leaders(units, most), source=source) if units else None
-        released = np.array([] if found is None else [written(unmarked(found))], dtype=object)
-        return (marked(released) if source.simulated else released,)
+        released = np.array([] if found is None else [written(remove_mark(found))], dtype=object)
+        return (mark_simulated(released) if source.simulated else released,)
 
     def value(self, noisy: Noisy) -> Any:
         return read(noisy[0].tolist()[0], self.kind) if len(noisy[0]) else None
@@ -132,7 +132,7 @@ class ListedTop(StatisticPlan):
     @property
     def lines(self) -> tuple[str, ...]:
         (cut,) = self.part.by
-        return (f"rows with each of {cut.cells:,} public values: {noise_line(self.part.noise)}",)
+        return (f"rows with each of {cut.cells:,} public values: {noise_in_words(self.part.noise)}",)
 
     @property
     def picture(self) -> str:
@@ -155,7 +155,7 @@ class ListedTop(StatisticPlan):
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         (cut,) = self.part.by
-        return measured([self.part], rows, () if None in cut.values else (cut.column,), source)
+        return release_sums([self.part], rows, () if None in cut.values else (cut.column,), source)
 
     def value(self, noisy: Noisy) -> Any:
         return np.maximum(np.asarray(noisy[0]), 0)[list(self.chosen)]
@@ -186,7 +186,7 @@ class SelectedTop(StatisticPlan):
     def lines(self) -> tuple[str, ...]:
         return (
             f"values that {self.selection.threshold:,} units or so have, and no others",
-            f"rows with each of them: {noise_line(self.noise)}",
+            f"rows with each of them: {noise_in_words(self.noise)}",
         )
 
     @property
@@ -230,7 +230,7 @@ class SelectedTop(StatisticPlan):
         """Return the values with the greatest noisy counts and the counts of all, as many as an answer has room for."""
         order = list(_greatest(noisy, len(kept)))
         values = [written(kept[place]) for place in order[: self.k]]
-        count = fitting(INTEGER_BYTES + written_bytes(values[place : place + 1]) for place in range(len(order)))
+        count = count_fitting(INTEGER_BYTES + json_bytes(values[place : place + 1]) for place in range(len(order)))
         return np.array(values[:count], dtype=object), noisy[order[:count]]
 
     def value(self, noisy: Noisy) -> Any:
@@ -240,42 +240,42 @@ class SelectedTop(StatisticPlan):
         return interval_of_chosen(self.noise, noisy[1], self.chosen, level)
 
 
-def mode(values: Any, *, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+def mode(values: Any, *, keys: Any = None, **options: Unpack[CommonOptions]) -> Answer:
     """The most frequent value: one of `keys`; without keys the one that leads, or None where none leads by enough."""
-    survey = Survey({"value": values}, asked, {"value": kind_of_keys(keys)})
-    label, allocation, name = f"mode of {survey.name('value')}", survey.allocation, survey.column("value")
-    if _is_public(survey, keys):
+    inputs = StatisticInputs({"value": values}, options, {"value": kind_of_keys(keys)})
+    label, allocation, name = f"mode of {inputs.name('value')}", inputs.allocation, inputs.name("value")
+    if _is_public(inputs, keys):
         kind = PermuteAndFlip if allocation.rho is None else Exponential
         is_one_way = allocation.relation is Relation.ADD_REMOVE
-        mechanism = kind(survey.per_unit, allocation.choice_epsilon, is_one_way, relation=allocation.relation)
-        return survey.answered(ListedMode(label, survey.cut("value", keys), mechanism))
+        mechanism = kind(inputs.per_unit, allocation.choice_epsilon, is_one_way, relation=allocation.relation)
+        return inputs.release(ListedMode(label, inputs.cut("value", keys), mechanism))
     delta = allocation.require_delta("values that are not public need a delta")
     stable = StableMode(allocation.pure_epsilon, delta, relation=allocation.relation)
-    return survey.answered(LeadingMode(label, name, survey.kind("value"), stable))
+    return inputs.release(LeadingMode(label, name, inputs.kind("value"), stable))
 
 
-def top_k(values: Any, k: int, *, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+def top_k(values: Any, k: int, *, keys: Any = None, **options: Unpack[CommonOptions]) -> Answer:
     """The `k` most frequent values with their counts, the most frequent first: of `keys`, or of what enough units have.
 
     The intervals hold although the greatest counts were picked: they are wide enough for all counted values at once.
     """
-    survey = Survey({"value": values}, asked, {"value": kind_of_keys(keys)})
-    size, per_unit, name = whole("k", k), survey.per_unit, survey.column("value")
-    label = f"top {size} of {survey.name('value')}"
-    if _is_public(survey, keys):
-        cut = survey.cut("value", keys)
+    inputs = StatisticInputs({"value": values}, options, {"value": kind_of_keys(keys)})
+    size, per_unit, name = whole("k", k), inputs.per_unit, inputs.name("value")
+    label = f"top {size} of {inputs.name('value')}"
+    if _is_public(inputs, keys):
+        cut = inputs.cut("value", keys)
         if size > cut.cells:
             raise OutOfRange(f"{size} values cannot be the greatest of {cut.cells}", name="k", value=k)
-        (noise,) = survey.allocation.noises([1])
-        return survey.answered(ListedTop(label, size, NoisySums(Term(), noise, (cut,))))
-    delta = survey.allocation.require_delta("values that are not public need a delta")
-    choosing, counting = survey.allocation.divided(1, 1)
+        (noise,) = inputs.allocation.noises([1])
+        return inputs.release(ListedTop(label, size, NoisySums(Term(), noise, (cut,))))
+    delta = inputs.allocation.require_delta("values that are not public need a delta")
+    choosing, counting = inputs.allocation.divided(1, 1)
     counts = choosing.row_sensitivity
     selection = KeySelection(
         choosing.repeated(counts).pure_epsilon, rounded_down(Fraction(delta) / counts), relation=choosing.relation
     )
     (noise,) = counting.without_delta().noises([1])
-    return survey.answered(SelectedTop(label, size, name, survey.kind("value"), selection, per_unit, noise))
+    return inputs.release(SelectedTop(label, size, name, inputs.kind("value"), selection, per_unit, noise))
 
 
 def interval_of_chosen(noise: Noise, counts: NDArray[Any], chosen: tuple[int, ...], level: float) -> Interval:
@@ -306,8 +306,8 @@ def read(value: Any, kind: Kind) -> Any:
     return str(value)
 
 
-def _is_public(survey: Survey, keys: Any) -> bool:
-    return keys is not None or survey.is_listed("value") or survey.kind("value") is Kind.BOOLEAN
+def _is_public(inputs: StatisticInputs, keys: Any) -> bool:
+    return keys is not None or inputs.has_categories("value") or inputs.kind("value") is Kind.BOOLEAN
 
 
 def _greatest(counts: NDArray[Any], k: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from tacit.privacy.events import Event
 from tacit.stats.moments import FUNCTIONS, square
 from tacit.stats.monte_carlo import Chance, Numbers, share_beyond, variance_of, where
 from tacit.stats.rows import ColumnSteps, Rows
-from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, composed, measured
+from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, compose, release_sums
 
 DRAWS: Final = 4_999
 """How often the null hypothesis is drawn; no p-value is below 1 / (DRAWS + 1)."""
@@ -72,7 +72,7 @@ class Hypothesis(StatisticPlan):
 
     @property
     def event(self) -> Event:
-        return composed(self.parts)
+        return compose([part.noise.event for part in self.parts])
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Hypothesis(StatisticPlan):
         )
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
-        return measured(self.parts, rows, self.needs, source)
+        return release_sums(self.parts, rows, self.needs, source)
 
     def value(self, noisy: Noisy) -> float:
         return self.outcome(noisy).pvalue

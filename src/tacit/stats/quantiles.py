@@ -49,7 +49,7 @@ from tacit.measuring.intervals import LAPLACE_KURTOSIS, half_widths
 from tacit.mechanisms import Exponential, Laplace, SmoothMedian
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source, words
-from tacit.mechanisms.simulation import SeededSource, marked
+from tacit.mechanisms.simulation import SeededSource, mark_simulated
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotAllowed, OutOfRange, TooWide, WrongKind, WrongType
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.numbers import DEFAULT_LEVEL, inside_unit_interval
@@ -58,10 +58,10 @@ from tacit.privacy.units import Relation
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayRows
 from tacit.stats.cells import Partition, accepted, crossing, ends_of, widths
-from tacit.stats.column_reader import kind_of_bounds, kinds_of_groups
-from tacit.stats.preparation import Asked, Survey, grouped
-from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.statistic import Noisy, StatisticPlan, few_rows, noise_line
+from tacit.stats.preparation import CommonOptions, StatisticInputs
+from tacit.stats.rows import Cut, Rows, Term, group_keys
+from tacit.stats.stated_kinds import kind_of_bounds
+from tacit.stats.statistic import Noisy, StatisticPlan, few_rows_warning, noise_in_words
 from tacit.stats.trees import NoisyTree, accumulated
 
 CELLS: Final = 4096
@@ -110,7 +110,7 @@ class Quantiles(StatisticPlan):
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:
         if self.is_single:
-            return list(product(*(cut.values for cut in self.by))) if self.by else None
+            return group_keys(self.by)
         return list(product(*(cut.values for cut in self.by), self.shares))
 
     @property
@@ -182,7 +182,7 @@ class ChosenQuantiles(Quantiles):
         each = float(self.choices[0].epsilon)
         return (
             f"quantiles: each one of {self.cells.count:,} cells, by the exponential mechanism with epsilon {each:.4g}",
-            f"rows around them, for the intervals: {noise_line(self.noise)}",
+            f"rows around them, for the intervals: {noise_in_words(self.noise)}",
         )
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
@@ -198,7 +198,7 @@ class ChosenQuantiles(Quantiles):
         around = [
             np.add.reduceat(counts, self._edges(places)[:-1]) for counts, places in zip(groups, chosen, strict=True)
         ]
-        return marked(chosen) if source.simulated else chosen, self.noise.release(np.concatenate(around), source=source)
+        return mark_simulated(chosen) if source.simulated else chosen, self.noise.release(np.concatenate(around), source=source)
 
     def rehearse(self, per_unit: int) -> Noisy:
         chosen, _ = super().rehearse(per_unit)
@@ -257,7 +257,7 @@ class ChosenQuantiles(Quantiles):
         is_laplace = isinstance(self.noise, Laplace)
         variance = bins * float(self.noise.scale) ** 2 * (2 if is_laplace else 1)
         width = float(half_widths(variance, LAPLACE_KURTOSIS / bins * is_laplace, DEFAULT_LEVEL))
-        return few_rows(rows, width, list(product(*(cut.values for cut in self.by))) if self.by else None)
+        return few_rows_warning(rows, width, group_keys(self.by))
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class SmoothQuantile(StatisticPlan):
         coins = words(source, len(array), 1) % 2 == 0
         filled = np.where(array.missing, np.where(coins, lower, upper), np.clip(array.values, lower, upper))
         found = np.array([float(self.mechanism.release(filled, source=source))])
-        return (marked(found) if source.simulated else found,)
+        return (mark_simulated(found) if source.simulated else found,)
 
     def value(self, noisy: Noisy) -> Any:
         found = float(noisy[0][0])
@@ -299,17 +299,23 @@ class SmoothQuantile(StatisticPlan):
 
 
 def quantile(
-    values: Any, q: float, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]
+    values: Any, q: float, *, bounds: Any = None, by: Any = None, keys: Any = None, **options: Unpack[CommonOptions]
 ) -> Answer:
     """The value below which a share `q` of the values lies, such as 0.9; chosen by the exponential mechanism."""
-    return _answered(values, [q], bounds, by, keys, "auto", asked, is_single=True)
+    return _answered(values, [q], bounds, by, keys, "auto", options, is_single=True)
 
 
 def quantiles(
-    values: Any, qs: Sequence[float], *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]
+    values: Any,
+    qs: Sequence[float],
+    *,
+    bounds: Any = None,
+    by: Any = None,
+    keys: Any = None,
+    **options: Unpack[CommonOptions],
 ) -> Answer:
     """The quantiles at several shares, larger ones at larger shares."""
-    return _answered(values, qs, bounds, by, keys, "auto", asked)
+    return _answered(values, qs, bounds, by, keys, "auto", options)
 
 
 def median(
@@ -319,7 +325,7 @@ def median(
     method: str = "auto",
     by: Any = None,
     keys: Any = None,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> Answer:
     """The median: "exponential" (what "auto" takes), "tree" or "smooth", as the module's docstring describes them.
 
@@ -330,14 +336,16 @@ def median(
     if not isinstance(stated, str) or method not in ("auto", "exponential", "tree", "smooth"):
         raise InvalidInput('method is "auto", "exponential", "tree" or "smooth"', name="method", value=method)
     if method == "smooth":
-        return _smooth(values, bounds, by, asked)
-    return _answered(values, [0.5], bounds, by, keys, method, asked, is_single=True)
+        return _smooth(values, bounds, by, options)
+    return _answered(values, [0.5], bounds, by, keys, method, options, is_single=True)
 
 
-def box_plot(values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **asked: Unpack[Asked]) -> Answer:
+def box_plot(
+    values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **options: Unpack[CommonOptions]
+) -> Answer:
     """Five numbers: quartiles and median, and as whiskers the 5 % and the 95 % quantile, not the least and greatest
     values, which are those of single people."""
-    return _answered(values, WHISKERS, bounds, by, keys, "auto", asked, picture="boxes")
+    return _answered(values, WHISKERS, bounds, by, keys, "auto", options, picture="boxes")
 
 
 def scores(counts: NDArray[np.int64], share: float) -> NDArray[np.int64]:
@@ -365,33 +373,32 @@ def _answered(
     by: Any,
     keys: Any,
     method: str,
-    asked: Asked,
+    options: CommonOptions,
     *,
     is_single: bool = False,
     picture: str = "points",
 ) -> Answer:
-    kinds = {"value": kind_of_bounds(bounds), **kinds_of_groups(grouped(by), keys)}
-    survey = Survey({"value": values, **grouped(by)}, asked, kinds)
+    inputs = StatisticInputs({"value": values}, options, {"value": kind_of_bounds(bounds)}, by=by, keys=keys)
     shares = _shares(qs)
 
-    def plan(survey: Survey) -> StatisticPlan:
-        limits = survey.bounds("value", bounds)
-        most = CHOSEN_MAX if survey.kind("value") in (Kind.REAL, Kind.TIME) else CHOSEN_WHOLE_MAX
+    def plan(inputs: StatisticInputs) -> StatisticPlan:
+        limits = inputs.bounds("value", bounds)
+        most = CHOSEN_MAX if inputs.kind("value") in (Kind.REAL, Kind.TIME) else CHOSEN_WHOLE_MAX
         is_read = method == "tree" or (method == "auto" and len(shares) > most)
-        even = is_read and survey.learns("value")  # so that the levels of the tree do not depend on what is learnt
-        cells = Partition.of(survey.column("value"), survey.kind("value"), limits, CELLS, even=even)
-        cuts = survey.cuts(grouped(by), keys) if by is not None else ()
+        even = is_read and inputs.learns("value")  # so that the levels of the tree do not depend on what is learnt
+        cells = Partition.of(inputs.name("value"), inputs.kind("value"), limits, CELLS, even=even)
+        cuts = inputs.groups()
         if cells.count * int(np.prod([cut.cells for cut in cuts], dtype=object)) > COUNTED_MAX:
             raise TooWide(f"there are too many groups: {COUNTED_MAX // cells.count:,} would be answered")
         names = {(0.5,): "median", WHISKERS: "box plot"}
         kind = names.get(shares, "quantiles" if len(shares) > 1 else f"{shares[0]:g} quantile")
-        label = f"{kind} of {survey.name('value')}"
+        label = f"{kind} of {inputs.name('value')}"
         if is_read:
-            tree = NoisyTree.of(cells, survey.allocation, cuts)
+            tree = NoisyTree.of(cells, inputs.allocation, cuts)
             return TreeQuantiles(label, cells, shares, cuts, is_single, picture, tree=tree)
-        return _chosen(label, cells, shares, cuts, survey.allocation, is_single, picture)
+        return _chosen(label, cells, shares, cuts, inputs.allocation, is_single, picture)
 
-    return survey.answer(plan)
+    return inputs.answer(plan)
 
 
 def _chosen(
@@ -417,29 +424,29 @@ def _chosen(
     return ChosenQuantiles(label, cells, shares, cuts, is_single, picture, choices=choices, noise=noise)
 
 
-def _smooth(values: Any, bounds: Any, by: Any, asked: Asked) -> Answer:
+def _smooth(values: Any, bounds: Any, by: Any, options: CommonOptions) -> Answer:
     if by is not None:
         raise NotAllowed("smooth sensitivity is for all rows together", accepted='leave out by=, or method="smooth"')
-    survey = Survey({"value": values}, asked, {"value": kind_of_bounds(bounds)})
-    if not survey.has_rows_alone:
+    inputs = StatisticInputs({"value": values}, options, {"value": kind_of_bounds(bounds)})
+    if not inputs.has_units_of_one_row:
         raise NotAllowed(
             "smooth sensitivity looks at sorted values of single rows, one of each person",
             accepted='an array without unit=, or method="exponential"',
         )
-    if survey.allocation.relation is not Relation.REPLACE_ONE:
+    if inputs.allocation.relation is not Relation.REPLACE_ONE:
         raise NotAllowed(
             "smooth sensitivity takes the number of rows for public",
             accepted='a budget under the relation replace-one, or method="exponential"',
         )
-    if survey.is_empty:
+    if inputs.is_empty:
         raise EmptyInput("a median needs at least one value", name="values")
-    limits, kind = survey.bounds("value", bounds), survey.kind("value")
-    lower, upper = ends_of(survey.column("value"), kind, limits)
+    limits, kind = inputs.bounds("value", bounds), inputs.kind("value")
+    lower, upper = ends_of(inputs.name("value"), kind, limits)
     if kind not in (Kind.INTEGER, Kind.REAL):
-        raise WrongKind(f"{survey.name('value')} is computed with as a number, and holds {kind} values")
-    mechanism = SmoothMedian(survey.allocation.pure_epsilon, lower, upper, relation=survey.allocation.relation)  # type: ignore[arg-type]
-    label = f"median of {survey.name('value')}"
-    return survey.answered(SmoothQuantile(label, survey.column("value"), kind is Kind.INTEGER, mechanism))
+        raise WrongKind(f"{inputs.name('value')} is computed with as a number, and holds {kind} values")
+    mechanism = SmoothMedian(inputs.allocation.pure_epsilon, lower, upper, relation=inputs.allocation.relation)  # type: ignore[arg-type]
+    label = f"median of {inputs.name('value')}"
+    return inputs.release(SmoothQuantile(label, inputs.name("value"), kind is Kind.INTEGER, mechanism))
 
 
 def _steps(cells: int) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from tacit import pipeline
 from tacit.ledger import Budget
-from tacit.ledger.permits import require_keepable
+from tacit.ledger.answer_storage import require_storable
 from tacit.pipeline import CallerData, Data, Order, Quote, Work
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.events import Event
@@ -103,7 +103,7 @@ class StatisticRelease:
         if self.data.version is None:
             self.plan.rehearse(self.per_unit)
         else:
-            require_keepable(self.answer_bytes)
+            require_storable(self.answer_bytes)
 
     def run(self, order: Order) -> Noisy:
         """Add up the rows and add noise."""
@@ -170,8 +170,8 @@ class _Unanswered(Answer):
         vars(self)["prepared"] = prepared
 
 
-def answered(prepared: PreparedStatistic) -> Answer:
-    """Release a statistic, or hand it to `prepare`, if that is who asks."""
+def release_or_prepare(prepared: PreparedStatistic) -> Answer:
+    """Release a statistic; inside `prepare`, return an answer that holds the prepared statistic alone."""
     return _Unanswered(prepared) if _IS_PREPARING.get() else prepared.release()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from itertools import product
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -219,6 +220,11 @@ class NoRows:
     def units(self, column: str) -> Mapping[Any, int]:
         """Return nothing."""
         return {}
+
+
+def group_keys(by: Sequence[Cut]) -> list[tuple[Any, ...]] | None:
+    """Return the key of each group, in the order of sums; None without groups."""
+    return list(product(*(cut.values for cut in by))) if by else None
 
 
 def saturated(sums: NDArray[Any]) -> NDArray[np.int64]:

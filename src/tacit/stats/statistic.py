@@ -1,4 +1,4 @@
-"""What a statistic will do, before any data are touched: its noise, its event, and how its answer is computed.
+"""The plan of a statistic: its noise, its event, and how its answer is computed; made before any data are read.
 
 Promise: `event` records all that `measure` releases. Values and intervals are computed from what was released and from
 public facts alone, so they cost nothing.
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.ledger.permits import INTEGER_BYTES, REAL_BYTES, written_bytes
+from tacit.ledger.answer_storage import INTEGER_BYTES, REAL_BYTES, json_bytes
 from tacit.measuring.allocation import Noise
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
@@ -28,7 +28,7 @@ from tacit.stats.rows import Cut, NoRows, Rows, Term
 GROUPS_NAMED: Final = 5
 
 Noisy: TypeAlias = tuple[NDArray[Any], ...]
-"""What was released: arrays of whole or real numbers, or of texts."""
+"""The released arrays: of integers, real numbers or texts."""
 
 
 @dataclass(frozen=True)
@@ -36,80 +36,80 @@ class StatisticPlan(ABC):
     """A statistic with its noise."""
 
     label: str
-    """What is answered, for people: "mean of age"."""
+    """The statistic in words: "mean of age"."""
 
     @property
     @abstractmethod
     def event(self) -> Event:
-        """All that is released, for the accountant."""
+        """The event of all that is released."""
 
     @property
     @abstractmethod
     def lines(self) -> tuple[str, ...]:
-        """What is released with which noise, a sentence each, for the card."""
+        """The released numbers and their noise in words, for the card."""
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:
-        """For what the numbers of the value stand, in order: groups, bins, shares; None for a single number."""
+        """The key of each number of the value: group, bin, share; None for a single number."""
         return None
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """What the parts of a key are called."""
+        """The names of the parts of a key."""
         return ()
 
     @property
     def numbers(self) -> int:
-        """How many numbers the value has at most."""
+        """The greatest number of numbers in the value."""
         keys = self.keys
         return 1 if keys is None else len(keys)
 
     @property
     def keys_bytes(self) -> int:
-        """How many bytes the keys take at most, in the written form of an answer."""
-        return written_bytes([list(map(str, key)) for key in self.keys or ()])
+        """The greatest number of bytes of the keys as JSON."""
+        return json_bytes([list(map(str, key)) for key in self.keys or ()])
 
     @property
     def picture(self) -> str:
-        """As what the answer is drawn, a name in `plots.PICTURES`."""
+        """The form of the plot, a name in `plots.PICTURES`."""
         return "points"
 
     def known(self, noisy: Noisy) -> StatisticPlan:
-        """Return the plan as it is once something was released, where its keys or its noise depend on that."""
+        """Return the plan with what the released arrays determine, where keys or noise depend on them."""
         return self
 
     @abstractmethod
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
-        """Return exact sums with noise; to be called when `event` has been charged."""
+        """Return noisy sums of the rows; `event` must have been charged."""
 
     def rehearse(self, per_unit: int) -> Noisy:
-        """Raise what `measure` would raise whatever the rows are, such as TooLarge for noise that is not sampled.
+        """Raise what `measure` would raise for any rows, such as TooLarge for noise that cannot be sampled.
 
-        Return arrays at least as large as those that `measure` returns. Missing may be single texts, and lists of
-        selected values, which `measure` keeps small itself.
+        Return arrays at least as large as those that `measure` returns; none for a plan whose values are selected,
+        which `measure` keeps small itself.
         """
         return self.measure(NoRows(per_unit), SeededSource(0))
 
     def answer_bytes(self, per_unit: int) -> int | None:
-        """Return how many bytes the answer takes at most, from a rehearsal; None where its values are selected."""
+        """Return the greatest size of the stored answer, from a rehearsal; None if its values are selected."""
         rehearsed = self.rehearse(per_unit)
         return bytes_max(rehearsed) if rehearsed else None
 
     @abstractmethod
     def value(self, noisy: Noisy) -> Any:
-        """Return the value that was asked for: a number, or an array in the order of `keys`."""
+        """Return the value of the statistic: a number, or an array in the order of `keys`."""
 
     @abstractmethod
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        """Return where the value without noise lies with probability `level`, each number by itself."""
+        """Return the interval that holds the value without noise with probability `level`, number by number."""
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
-        """Return what makes the value unreliable, a sentence each, as far as what was released tells."""
+        """Return sentences about what makes the value unreliable, from released numbers alone."""
         return ()
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """Which rows are in no cell of the plan's public partitions, a sentence a column; no row is looked at."""
+        """Which rows are in no cell of the plan's public partitions, one sentence for each column."""
         return tuple(dict.fromkeys(cut.coverage for cut in _cuts_in(self) if cut.coverage))
 
     @property
@@ -124,12 +124,12 @@ class StatisticPlan(ABC):
 
     @property
     def canonical(self) -> str:
-        """A digest that is equal for plans that release the same."""
+        """A digest, equal for plans that release the same. It is stored: renaming a plan or a field changes it."""
         return hashlib.sha256(f"{type(self).__qualname__} {self!r}".encode()).hexdigest()
 
 
 def _cuts_in(part: object) -> Iterator[Cut]:
-    """Yield the partitions that a plan counts by, wherever it holds them."""
+    """Yield the partitions of a plan, wherever it holds them."""
     if isinstance(part, Cut):
         yield part
     elif isinstance(part, tuple | list):
@@ -151,38 +151,37 @@ class NoisySums:
 
     @property
     def line(self) -> str:
-        """The noise in words."""
-        return f"{self.label}: {noise_line(self.noise, self.worth)}"
+        """The sum and its noise in words."""
+        return f"{self.label}: {noise_in_words(self.noise, self.worth)}"
 
     @property
     def worth(self) -> float:
-        """What one step of the sum is worth."""
+        """The value of one step of the sum."""
         worth = 1.0
         for factor in self.term.factors:
             worth *= float(factor.step)
         return worth
 
 
-def noise_line(noise: Noise, worth: float = 1.0) -> str:
-    """Return a noise in words; `worth` is what one step of the sum is worth."""
+def noise_in_words(noise: Noise, worth: float = 1.0) -> str:
+    """Return a noise in words; `worth` is the value of one step of the sum."""
     law = "Gaussian noise of standard deviation" if hasattr(noise, "sigma") else "Laplace noise of scale"
     return f"{law} {float(noise.scale) * worth:.4g}"
 
 
-def measured(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], source: Source) -> Noisy:
-    """Release sums that share their rows and their cells."""
+def release_sums(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], source: Source) -> Noisy:
+    """Return noisy sums over the same rows and cells, of rows with a value in the columns `needs`."""
     exact = rows.sums([part.term for part in parts], parts[0].by, needs)
     return tuple(part.noise.release(sums, source=source) for part, sums in zip(parts, exact, strict=True))
 
 
-def composed(parts: Sequence[NoisySums]) -> Event:
-    """Return the event of several measurements."""
-    events = tuple(part.noise.event for part in parts)
-    return events[0] if len(events) == 1 else Composed(events)
+def compose(events: Sequence[Event]) -> Event:
+    """Return the composition of events; a single one as it is."""
+    return events[0] if len(events) == 1 else Composed(tuple(events))
 
 
-def few_rows(rows: NDArray[Any], width: float, keys: Sequence[Any] | None = None) -> tuple[str, ...]:
-    """Return a warning where noisy numbers of rows are within the `width` of their noise of 0."""
+def few_rows_warning(rows: NDArray[Any], width: float, keys: Sequence[Any] | None = None) -> tuple[str, ...]:
+    """Return a warning if noisy numbers of rows are at most `width`, the half-width of their noise."""
     few = np.flatnonzero(np.ravel(rows) <= width)
     if not few.size:
         return ()
@@ -197,12 +196,12 @@ def few_rows(rows: NDArray[Any], width: float, keys: Sequence[Any] | None = None
 
 
 def to_bytes(noisy: Noisy) -> bytes:
-    """Return a written form, to be kept as a released answer."""
+    """Return released arrays as JSON, to be stored as a released answer."""
     return json.dumps([np.asarray(one).tolist() for one in noisy], separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def bytes_max(noisy: Noisy) -> int:
-    """Return how many bytes numbers in arrays like these take at most in their written form."""
+    """Return the greatest number of bytes of arrays of these shapes and types as JSON."""
     arrays = [np.asarray(one) for one in noisy]
     numbers = sum(one.size * (REAL_BYTES if one.dtype.kind == "f" else INTEGER_BYTES) for one in arrays)
     lists = sum(math.prod(one.shape[:axis]) for one in arrays for axis in range(one.ndim))
@@ -210,5 +209,5 @@ def bytes_max(noisy: Noisy) -> int:
 
 
 def from_bytes(written: bytes) -> Noisy:
-    """Read the written form back."""
+    """Return the arrays that `to_bytes` wrote."""
     return tuple(np.array(one) for one in json.loads(written))

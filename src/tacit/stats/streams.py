@@ -54,7 +54,7 @@ from tacit.privacy.events import Composed, Event
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of, whole
 from tacit.privacy.tables import Kind
-from tacit.stats.array_sums import Array
+from tacit.stats.array_sums import ArrayColumn
 from tacit.stats.prefix_sums import Counter, Roots, Trees, best_tree, root_error, root_length
 from tacit.stats.rows import ColumnSteps
 from tacit.stats.stream_files import StateFile, read, record, taken, written
@@ -380,7 +380,7 @@ class RunningSum(RunningCount):
 
     def add(self, values: Any, *, step: int | None = None) -> RunningTotal:
         """Tell the values of the next step, and return the total so far; missing ones add nothing."""
-        array = Array("values", values, default=Kind.REAL)
+        array = ArrayColumn("values", values, default=Kind.REAL)
         if not len(array):
             return self._add(0, step)
         return self._add(int(array.steps(self._scale)[~array.missing].sum()), step)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -24,11 +23,11 @@ from numpy.typing import NDArray
 from tacit.measuring.allocation import Allocation, Noise
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.events import Composed, Event
+from tacit.privacy.events import Event
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats.cells import Partition, widths
-from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.statistic import Noisy, few_rows, noise_line
+from tacit.stats.rows import Cut, Rows, Term, group_keys
+from tacit.stats.statistic import Noisy, compose, few_rows_warning, noise_in_words
 
 FAN: Final = 16
 TOP_MAX: Final = 64
@@ -56,14 +55,13 @@ class NoisyTree:
     @property
     def event(self) -> Event:
         """All levels, for the accountant."""
-        events = tuple(noise.event for noise in self.noises)
-        return events[0] if len(events) == 1 else Composed(events)
+        return compose([noise.event for noise in self.noises])
 
     @property
     def line(self) -> str:
         """The noise in words."""
         levels = "" if len(self.noises) == 1 else f" on {len(self.noises)} levels"
-        return f"rows in {self.cells.count:,} cells{levels}: {noise_line(self.noises[0])}"
+        return f"rows in {self.cells.count:,} cells{levels}: {noise_in_words(self.noises[0])}"
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         """Release the counts of each level, the smallest level first."""
@@ -97,8 +95,7 @@ class NoisyTree:
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         """Return a warning for groups of which the noisy number of rows may be 0."""
         width = float(np.quantile(np.abs(self.drawn[:, -1]), DEFAULT_LEVEL))
-        keys = list(product(*(cut.values for cut in self.by))) if self.by else None
-        return few_rows(self.below(noisy)[:, -1], width, keys)
+        return few_rows_warning(self.below(noisy)[:, -1], width, group_keys(self.by))
 
     @cached_property
     def _widths(self) -> dict[tuple[float, float], Numbers]:

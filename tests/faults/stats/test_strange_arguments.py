@@ -12,7 +12,7 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.stats.preparation import Asked
+from tacit.stats.preparation import CommonOptions
 from tacit.stats.workloads import Ranges
 from tests.support.odd_arguments import ODD
 
@@ -95,7 +95,7 @@ STRANGE: list[Any] = [
 def names(function: str) -> list[str]:
     """Return the arguments of a statistic, its own and those that all have."""
     own = inspect.signature(getattr(stats, function)).parameters.keys() - {"asked"}
-    return [*sorted(own), *Asked.__annotations__, "units"]
+    return [*sorted(own), *CommonOptions.__annotations__, "units"]
 
 
 def test_all_statistics_are_tried() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Term
 
 STRANGE: dict[str, Any] = {
@@ -190,7 +190,7 @@ def test_no_rows_are_answered_as_many_are(name: str) -> None:
 def counted(units: Any, values: Any = None) -> int:
     """Return how many rows are counted, one of each unit."""
     given = np.ones(len(units)) if values is None else values
-    columns, owner = arrays({"value": given}, units)
+    columns, owner = read_arrays({"value": given}, units)
     return int(ArrayRows(columns, owner, 1).sums([Term()])[0])
 
 
@@ -261,7 +261,7 @@ FRAMES: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_typed_column_has_its_kind_whether_a_value_is_missing_or_not(name: str) -> None:
-    whole, lacking = (arrays({"value": column})[0]["value"] for column in FRAMES[name])
+    whole, lacking = (read_arrays({"value": column})[0]["value"] for column in FRAMES[name])
     assert whole.kind is lacking.kind
     assert (whole.kind is None) == (name == "pandas category")
     assert not whole.missing.any()

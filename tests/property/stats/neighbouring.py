@@ -20,7 +20,7 @@ from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.bounds import BoundsAnswer
 from tacit.stats.histograms import Counts, Distribution
 from tacit.stats.learned_bounds import StatisticWithLearntBounds
@@ -96,7 +96,7 @@ def seen(plan: StatisticPlan, units: Sequence[Sequence[Row]], per_unit: int) -> 
     """Measure a plan, and return what it saw."""
     given, owners = columns(units)
     value = Kind.TEXT if isinstance(plan, LeadingMode | ListedMode | ListedTop | SelectedTop) else Kind.REAL
-    read, owner = arrays(given, owners, {"value": value, "other": Kind.REAL, "group": Kind.TEXT})
+    read, owner = read_arrays(given, owners, {"value": value, "other": Kind.REAL, "group": Kind.TEXT})
     recorded = Recorded(ArrayRows(read, owner, per_unit, source=SeededSource(1)))
     plan.measure(recorded, SeededSource(2))
     return recorded

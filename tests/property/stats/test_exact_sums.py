@@ -13,7 +13,7 @@ import tacit
 from tacit import stats
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Kind
-from tacit.stats.array_sums import ArrayRows, _added, arrays
+from tacit.stats.array_sums import ArrayRows, _sum_by_cell, read_arrays
 from tacit.stats.rows import REACH_MAX, SATURATION, ColumnSteps, Cut, Term
 
 
@@ -34,7 +34,7 @@ def test_sums_are_those_of_whole_numbers(rows: list[tuple[int, int]], times: int
         at = np.zeros_like(cells) if count == 1 else cells
         exact = [clamped(sum(n for n, c in zip(numbers.tolist(), at.tolist(), strict=True) if c == place))
                  for place in range(count)]  # fmt: skip
-        assert _added(numbers, at, count).tolist() == exact
+        assert _sum_by_cell(numbers, at, count).tolist() == exact
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -43,15 +43,15 @@ def test_the_greatest_terms_of_millions_of_rows_do_not_wrap_around(count: int, s
     rows = 2**23 + 5  # 2^63 and more
     numbers = np.full(rows, sign * REACH_MAX, dtype=np.int64)
     cells = np.zeros(rows, dtype=np.int64)
-    assert _added(numbers, cells, count)[0] == sign * SATURATION
-    assert _added(numbers[: 2**22], cells[: 2**22], count)[0] == sign * SATURATION
-    assert _added(numbers[: 2**22 - 1], cells[: 2**22 - 1], count)[0] == sign * (SATURATION - REACH_MAX)
+    assert _sum_by_cell(numbers, cells, count)[0] == sign * SATURATION
+    assert _sum_by_cell(numbers[: 2**22], cells[: 2**22], count)[0] == sign * SATURATION
+    assert _sum_by_cell(numbers[: 2**22 - 1], cells[: 2**22 - 1], count)[0] == sign * (SATURATION - REACH_MAX)
 
 
 @pytest.mark.parametrize("end", [-SATURATION, SATURATION])
 def test_near_the_end_of_sums_one_row_moves_them_by_no_more_than_its_term(end: int) -> None:
     near = [end + step for step in (-(2**20) - 1, -(2**20), -1, 0, 1, 2**20 - 1, 2**20, 2**20 + 1)]
-    found = [int(_added(np.array([one], dtype=np.int64), np.zeros(1, dtype=np.int64), 1)[0]) for one in near]
+    found = [int(_sum_by_cell(np.array([one], dtype=np.int64), np.zeros(1, dtype=np.int64), 1)[0]) for one in near]
     assert found == [clamped(one) for one in near]
 
 
@@ -66,7 +66,7 @@ def test_no_value_gives_a_term_beyond_its_ends(bounds: tuple[float, float], step
             terms = [Term((scale,)), Term((scale, scale), scale.reach**2 // 2)]
         except tacit.TacitError:
             continue
-        rows = ArrayRows(*arrays({"x": values}))
+        rows = ArrayRows(*read_arrays({"x": values}))
         for term in terms:
             numbers = rows._numbers(term)
             assert term.ends[0] <= numbers.min()
@@ -78,4 +78,6 @@ def test_many_large_values_add_up() -> None:
     rows = 2**20
     found = stats.sum(np.full(rows, 2**49), bounds=(0, 2**49), epsilon=1000.0, budget=budget)
     assert found.value == pytest.approx(rows * 2.0**49, rel=1e-3)
-    assert ArrayRows(*arrays({"x": np.ones(rows)})).sums([Term()], (Cut("x", edges=(0.0, 1.0, 2.0)),)).sum() == rows
+    assert (
+        ArrayRows(*read_arrays({"x": np.ones(rows)})).sums([Term()], (Cut("x", edges=(0.0, 1.0, 2.0)),)).sum() == rows
+    )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tacit import Budget, stats
 from tacit.mechanisms import Laplace
 from tacit.privacy.units import Relation
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.moments import TwoSided
 
 NUMBERS = st.lists(st.floats(-50, 150), min_size=0, max_size=6)
@@ -28,7 +28,7 @@ def planned(bounds: tuple[int, int], per_unit: int, relation: Relation, **by: An
 
 
 def sums(plan: TwoSided, values: list[float], per_unit: int) -> Any:
-    read, unit = arrays({"value": np.array(values, dtype=np.float64)}, np.zeros(len(values), dtype=np.int64))
+    read, unit = read_arrays({"value": np.array(values, dtype=np.float64)}, np.zeros(len(values), dtype=np.int64))
     return ArrayRows(read, unit, per_unit).sums([part.term for part in plan.parts], (), ["value"])
 
 

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.accounting.measures import concentrated, pure_epsilon
+from tacit.accounting.measures import approximate_zcdp, pure_epsilon
 from tacit.measuring.allocation import Allocation
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.units import Relation
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import Cells, Hierarchy, Marginals, Prefixes, Ranges, Workload
 from tacit.stats.workloads.margins import CentredGaussian, centred
@@ -63,7 +63,7 @@ def measured(plan: WorkloadPlan, rows: list[Any], per_unit: int, units: bool) ->
     """Return all exact sums of a plan, each with its noise."""
     kept: list[tuple[Any, Any]] = []
     listed = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
-    columns, owner = arrays(
+    columns, owner = read_arrays(
         {
             "a": np.array(listed[0], dtype=float),
             "b": np.array(listed[1], dtype=object),
@@ -104,7 +104,7 @@ def check(plan: WorkloadPlan, before: list[tuple[Any, Any]], after: list[tuple[A
     if epsilon:
         assert epsilon <= pure_epsilon(plan.event) * (1 + 1e-9)
     if rho:
-        assert rho <= concentrated(plan.event)[0] * (1 + 1e-9)
+        assert rho <= approximate_zcdp(plan.event)[0] * (1 + 1e-9)
 
 
 @lru_cache(maxsize=100)

@@ -18,7 +18,7 @@ from scipy import stats as classical
 
 from tacit import Budget, stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.null_distributions import Hypothesis
 from tests.statistical.evidence import Refuted, accept
 
@@ -106,7 +106,7 @@ CASES: Final[dict[str, Any]] = {
 
 
 def released(plan: Hypothesis, columns: Columns, seed: int) -> Any:
-    return plan.measure(ArrayRows(arrays(columns)[0]), SeededSource(seed))
+    return plan.measure(ArrayRows(read_arrays(columns)[0]), SeededSource(seed))
 
 
 def pvalues(plan: Hypothesis, draw: Any, rows: int, pvalue: Any = None, effect: float = 0.0) -> list[float]:

@@ -18,7 +18,7 @@ from scipy import stats as laws
 import tacit
 from tacit import stats
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.quantiles import ChosenQuantiles, TreeQuantiles
 from tacit.stats.statistic import StatisticPlan
 from tests.statistical.evidence import Refuted, accept
@@ -29,7 +29,7 @@ WHOLE = np.random.default_rng(22).integers(0, 500, 3000)
 
 
 def rows(values: Any) -> ArrayRows:
-    return ArrayRows(*arrays({"value": values}), source=SeededSource(0))
+    return ArrayRows(*read_arrays({"value": values}), source=SeededSource(0))
 
 
 def plan(ask: Callable[..., stats.Answer], values: Any, **asked: Any) -> StatisticPlan:

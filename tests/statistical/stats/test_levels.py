@@ -19,7 +19,7 @@ from scipy import stats as classical
 from tacit import Budget, stats
 from tacit.mechanisms.simulation import SeededSource
 from tacit.stats import null_distributions
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.null_distributions import Hypothesis
 from tests.statistical.evidence import Refuted, accept
 
@@ -47,7 +47,7 @@ def planned(ask: Callable[..., Any], *columns: Any, epsilon: float, **options: A
 def rejections(plan: Hypothesis, draw: Callable[[np.random.Generator], dict[str, Values]], seed: int = 1) -> int:
     generator = np.random.default_rng(seed)
     return sum(
-        plan.outcome(plan.measure(ArrayRows(arrays(draw(generator))[0]), SeededSource(1000 * seed + one))).pvalue
+        plan.outcome(plan.measure(ArrayRows(read_arrays(draw(generator))[0]), SeededSource(1000 * seed + one))).pvalue
         <= LEVEL
         for one in range(REPEATS)
     )

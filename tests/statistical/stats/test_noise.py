@@ -16,7 +16,7 @@ import tacit
 from tacit import stats
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.units import Relation
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.statistic import StatisticPlan
 from tests.statistical.evidence import Refuted, accept, chi_square_p
 
@@ -24,7 +24,7 @@ REACH = 60
 
 
 def rows(**columns: Any) -> ArrayRows:
-    return ArrayRows(*arrays({name: np.asarray(one) for name, one in columns.items()}), source=SeededSource(0))
+    return ArrayRows(*read_arrays({name: np.asarray(one) for name, one in columns.items()}), source=SeededSource(0))
 
 
 def plan(ask: Any, values: Any, *, relation: Relation = Relation.ADD_REMOVE, **asked: Any) -> StatisticPlan:

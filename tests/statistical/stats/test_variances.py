@@ -15,7 +15,7 @@ from scipy import stats as classical
 from tacit import Budget, stats
 from tacit.measuring import intervals
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.moments import Moments
 from tests.statistical.evidence import Refuted, accept
 
@@ -39,7 +39,7 @@ def accept_coverage(ask: Any, shape: str, epsilon: float) -> None:
     values = SHAPES[shape]
     plan = ask(values[:3], bounds=BOUNDS, epsilon=epsilon, budget=Budget(epsilon=10.0)).plan
     assert isinstance(plan, Moments)
-    rows = ArrayRows(arrays({"value": values})[0])
+    rows = ArrayRows(read_arrays({"value": values})[0])
     true = float(values.var(ddof=1) if ask is stats.variance else values.std(ddof=1))
     missed = 0
     for seed in range(REPEATS):

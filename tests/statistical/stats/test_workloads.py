@@ -19,7 +19,7 @@ import tacit
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.intervals import half_widths
 from tacit.mechanisms.simulation import SeededSource
-from tacit.stats.array_sums import ArrayRows, arrays
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import Hierarchy, Marginals, Prefixes, Ranges, Workload
 from tacit.stats.workloads.margins import CentredGaussian
@@ -48,7 +48,7 @@ def plan_of(asked: Workload, delta: float) -> WorkloadPlan:
 
 
 def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[Estimates]:
-    rows = ArrayRows(arrays(DATA)[0])
+    rows = ArrayRows(read_arrays(DATA)[0])
     source = SeededSource(seed)
     exact = {}
 

@@ -13,7 +13,7 @@ from tacit.privacy.errors import NotBounded, WrongKind
 from tacit.privacy.events import Composed
 from tacit.privacy.units import Relation
 from tacit.stats.learned_bounds import StatisticWithLearntBounds
-from tacit.stats.preparation import Survey
+from tacit.stats.preparation import StatisticInputs
 from tacit.stats.statistic import from_bytes, to_bytes
 
 GENERATOR = np.random.default_rng(3)
@@ -101,10 +101,10 @@ def test_equal_questions_have_equal_digests_and_others_do_not() -> None:
 
 def test_a_statistic_that_does_not_learn_says_so_and_costs_nothing() -> None:
     paying = budget()
-    survey = Survey({"value": AGES}, {"epsilon": 1, "budget": paying})
-    survey.bounds("value", "learn")
+    inputs = StatisticInputs({"value": AGES}, {"epsilon": 1, "budget": paying})
+    inputs.bounds("value", "learn")
     with pytest.raises(NotBounded, match=r"tacit\.stats\.bounds"):
-        survey.answered(stats.count(AGES, epsilon=1, budget=budget()).plan)
+        inputs.release(stats.count(AGES, epsilon=1, budget=budget()).plan)
     assert paying.spent().epsilon == 0
 
 

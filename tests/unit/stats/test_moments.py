@@ -17,7 +17,7 @@ from tacit.measuring.allocation import Allocation
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.errors import TacitError
 from tacit.privacy.units import Relation
-from tacit.stats.array_sums import Array, ArrayRows, Units
+from tacit.stats.array_sums import ArrayColumn, ArrayRows, UnitColumn
 from tacit.stats.moments import Moments
 
 EXACT = 100_000.0
@@ -104,8 +104,8 @@ def test_of_a_unit_no_more_rows_are_counted_than_was_said() -> None:
 
 
 def test_rows_of_a_unit_are_chosen_anew_by_chance_alone() -> None:
-    rows = ArrayRows({"x": Array("x", [1, 2, 3, 4])}, Units([7, 7, 7, 7]), 1)
-    chosen = {int(np.flatnonzero(rows.kept(["x"]))[0]) for _ in range(200)}
+    rows = ArrayRows({"x": ArrayColumn("x", [1, 2, 3, 4])}, UnitColumn([7, 7, 7, 7]), 1)
+    chosen = {int(np.flatnonzero(rows.kept_rows(["x"]))[0]) for _ in range(200)}
     assert chosen == {0, 1, 2, 3}
 
 

@@ -10,7 +10,7 @@ import pytest
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import OutOfRange, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.stats.array_sums import Array
+from tacit.stats.array_sums import ArrayColumn
 from tacit.stats.cells import Partition, accepted, crossing, edge_of, rising
 from tacit.stats.trees import accumulated, consistent, sizes, summed
 
@@ -38,7 +38,7 @@ def test_short_ranges_have_a_cell_for_each_value(kind: Kind, bounds: Bounds, cou
 def test_a_value_lies_between_the_ends_of_its_cell(bounds: Bounds) -> None:
     cells = Partition.of("x", Kind.REAL, bounds, 1000)
     values = np.linspace(float(bounds.lower), float(bounds.upper), 777)  # type: ignore[arg-type]
-    for value, cell in zip(values, Array("x", values).cells(cells.cut), strict=True):
+    for value, cell in zip(values, ArrayColumn("x", values).cells(cells.cut), strict=True):
         low, high = cells.span(int(cell), int(cell))
         assert low <= value <= high * (1 + 1e-15)
 
@@ -48,7 +48,7 @@ def test_every_day_lies_in_the_cell_that_is_named_after_it() -> None:
     days = np.arange("1990-01-01", "2025-01-01", dtype="datetime64[D]")
     for most in (365, 20_000):
         cells = Partition.of("x", Kind.DATE, bounds, most)
-        for day, cell in zip(days.tolist(), Array("x", days).cells(cells.cut).tolist(), strict=True):
+        for day, cell in zip(days.tolist(), ArrayColumn("x", days).cells(cells.cut).tolist(), strict=True):
             low, high = cells.span(cell, cell)
             assert low <= day <= high
         assert cells.at(cells.count) == date(2024, 12, 31)

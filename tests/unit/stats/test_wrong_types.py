@@ -14,7 +14,7 @@ ASKED: dict[str, Any] = {"epsilon": 1.0, "rows_per_unit": 1, "budget": Budget(10
 def test_keys_that_are_no_list_are_refused() -> None:
     with pytest.raises(WrongType, match="list of values"):
         stats.chi_squared(VALUES, keys=True, **ASKED)
-    with pytest.raises(WrongType, match="keys are a list"):
+    with pytest.raises(WrongType, match="keys must be a list"):
         stats.count(VALUES, keys=True, **ASKED)
     with pytest.raises(WrongType, match="not one int"):
         Categories(7)  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ from tacit.mechanisms.additive import Noise
 from tacit.mechanisms.gaussian import SMOOTHING_VARIANCE
 from tacit.mechanisms.laws import GaussianLaw
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.errors import TooLarge
 from tacit.privacy.numbers import positive, rounded_down
 
@@ -321,7 +321,7 @@ class CentredGaussian:
         exact = np.clip(np.asarray(table, dtype=np.int64), -self.clamp, self.clamp).reshape(self.shape) << self.bits
         drawn = Noise(law).draw(exact.size, source).reshape(self.shape)
         found: Any = reduce(self._scaled, range(len(self.shape)), exact + drawn)
-        released: NDArray[np.int64] = marked(found) if source.simulated else found
+        released: NDArray[np.int64] = mark_simulated(found) if source.simulated else found
         return released
 
     def centred(self, released: NDArray[Any]) -> Numbers:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import Source
-from tacit.privacy.events import Composed, Event, Gaussian
+from tacit.privacy.events import Event, Gaussian
 from tacit.privacy.units import Relation
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.workloads.families import Family, Matrix, Tree
@@ -234,9 +234,3 @@ def noises_of(strategy: Strategy, allocation: Allocation) -> tuple[Noise, ...]:
     if isinstance(strategy, MatrixStrategy):
         return (allocation.noise(strategy.matrix.length(allocation.law)),)
     return tuple(part.noise() for part in allocation.divided(*strategy.shares))
-
-
-def composed(parts: Sequence[Part]) -> Event:
-    """Return the event of several parts."""
-    events = tuple(event for part in parts for event in part.events)
-    return events[0] if len(events) == 1 else Composed(events)

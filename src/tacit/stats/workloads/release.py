@@ -37,9 +37,9 @@ from tacit.privacy.numbers import DEFAULT_LEVEL, level_of, whole
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.cells import edge_of
-from tacit.stats.column_reader import kind_of_bounds, kind_of_edges, kind_of_keys
-from tacit.stats.preparation import Asked, Survey
+from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import Cut
+from tacit.stats.stated_kinds import kind_of_bounds, kind_of_edges, kind_of_keys
 from tacit.stats.workloads.counts import Counted, CountTable
 from tacit.stats.workloads.estimation import LineAnswer
 from tacit.stats.workloads.query_sets import EDGES_MAX, Hierarchy, Marginals, Prefixes, Ranges, Workload, cells_between
@@ -157,7 +157,7 @@ def workload(
     columns: Any,
     *workloads: Workload,
     domain: Mapping[str, Any] | None = None,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> WorkloadAnswer:
     """All queries of some workloads over columns, given by name or as a frame, for the least expected error."""
     for one in workloads:
@@ -176,9 +176,9 @@ def workload(
         if name not in given:
             raise InvalidInput(f"there is no column {name!r} among {', '.join(given)}", name="columns", value=name)
     kinds = {name: _stated_kind(stated.get(name)) for name in used}
-    survey = Survey({name: given[name] for name in used}, asked, kinds)
-    cuts = {name: cut_of(survey, name, stated.get(name)) for name in used}
-    return WorkloadAnswer.of(survey.answered(planned(parts, cuts, survey.allocation)))
+    inputs = StatisticInputs({name: given[name] for name in used}, options, kinds)
+    cuts = {name: cut_of(inputs, name, stated.get(name)) for name in used}
+    return WorkloadAnswer.of(inputs.release(planned(parts, cuts, inputs.allocation)))
 
 
 def marginals(
@@ -187,20 +187,20 @@ def marginals(
     domain: Mapping[str, Any] | None = None,
     ways: Sequence[int] = (1, 2),
     sets: Sequence[Sequence[str]] | None = None,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> WorkloadAnswer:
     """All tables of counts by as many of the columns as `ways` says, or by the stated sets of columns."""
-    return workload(columns, Marginals(tuple(_named(columns)), ways, sets=sets), domain=domain, **asked)
+    return workload(columns, Marginals(tuple(_named(columns)), ways, sets=sets), domain=domain, **options)
 
 
-def ranges(values: Any, *, edges: Any = None, name: str = VALUE, **asked: Unpack[Asked]) -> WorkloadAnswer:
+def ranges(values: Any, *, edges: Any = None, name: str = VALUE, **options: Unpack[CommonOptions]) -> WorkloadAnswer:
     """Every range of neighbouring cells; `edges` says what they are, as `domain` does for a column."""
-    return workload({_text(name): values}, Ranges(name), domain={name: edges}, **asked)
+    return workload({_text(name): values}, Ranges(name), domain={name: edges}, **options)
 
 
-def prefixes(values: Any, *, edges: Any = None, name: str = VALUE, **asked: Unpack[Asked]) -> WorkloadAnswer:
+def prefixes(values: Any, *, edges: Any = None, name: str = VALUE, **options: Unpack[CommonOptions]) -> WorkloadAnswer:
     """How many lie below each edge; `edges` says what the cells are, as `domain` does for a column."""
-    return workload({_text(name): values}, Prefixes(name), domain={name: edges}, **asked)
+    return workload({_text(name): values}, Prefixes(name), domain={name: edges}, **options)
 
 
 def hierarchy(
@@ -209,12 +209,12 @@ def hierarchy(
     levels: Sequence[str | Mapping[Any, Any]] | Mapping[Any, Any],
     edges: Any = None,
     name: str = VALUE,
-    **asked: Unpack[Asked],
+    **options: Unpack[CommonOptions],
 ) -> WorkloadAnswer:
     """Cells and their groups, level by level from the coarsest: periods of dates, or mappings from child to parent."""
     if edges is None and isinstance(levels, Mapping):
         edges = Categories(tuple(levels))
-    return workload({_text(name): values}, Hierarchy(name, levels), domain={name: edges}, **asked)
+    return workload({_text(name): values}, Hierarchy(name, levels), domain={name: edges}, **options)
 
 
 def _text(name: object) -> str:
@@ -242,38 +242,38 @@ def _stated_kind(stated: Any) -> Kind | None:
     return kind_of_edges(stated)
 
 
-def cut_of(survey: Survey, name: str, stated: Any) -> Cut:
+def cut_of(inputs: StatisticInputs, name: str, stated: Any) -> Cut:
     """Return the public cells of a column."""
     if stated is None or isinstance(stated, Categories):
-        return survey.cut(name, stated, what="domain")
+        return inputs.cut(name, stated, what="domain")
     if isinstance(stated, int) and not isinstance(stated, bool):
-        return _bins(survey, name, stated, None)
+        return _bins(inputs, name, stated, None)
     if isinstance(stated, tuple) and len(stated) == 2 and isinstance(stated[1], Sequence | Bounds):
-        return _bins(survey, name, stated[0], stated[1])
+        return _bins(inputs, name, stated[0], stated[1])
     if isinstance(stated, str) or not isinstance(stated, Sequence | np.ndarray) or getattr(stated, "ndim", 1) != 1:
         raise WrongType(f"the cells of {name} are a list of values, or rising edges", name="domain", value=stated)
     listed = stated.tolist() if isinstance(stated, np.ndarray) else list(stated)
     if any(isinstance(one, str | bool) or one is None for one in listed):
-        return survey.cut(name, listed, what="domain")
-    return Cut(survey.column(name), edges=_edges(survey, name, listed))
+        return inputs.cut(name, listed, what="domain")
+    return Cut(inputs.name(name), edges=_edges(inputs, name, listed))
 
 
-def _bins(survey: Survey, name: str, count: object, bounds: Any) -> Cut:
-    bins, found = whole("bins", count), survey.bounds(name, bounds)
+def _bins(inputs: StatisticInputs, name: str, count: object, bounds: Any) -> Cut:
+    bins, found = whole("bins", count), inputs.bounds(name, bounds)
     if isinstance(found.lower, date) or isinstance(found.upper, date):
         raise NotBounded(f"{name} lies between dates: give its edges, such as date_edges(first, after)")
     if bins > EDGES_MAX:
         raise TooLarge(f"at most {EDGES_MAX:,} cells are counted at once", name="domain", value=bins)
     edges = np.linspace(float(found.lower), float(found.upper), bins + 1).tolist()
-    return Cut(survey.column(name), edges=_edges(survey, name, edges))
+    return Cut(inputs.name(name), edges=_edges(inputs, name, edges))
 
 
-def _edges(survey: Survey, name: str, listed: Sequence[Any]) -> tuple[Any, ...]:
+def _edges(inputs: StatisticInputs, name: str, listed: Sequence[Any]) -> tuple[Any, ...]:
     if len(listed) < 2:
         raise EmptyInput(f"the edges of {name} are at least two", name="domain")
     if len(listed) > EDGES_MAX:
         raise TooLarge(f"at most {EDGES_MAX:,} cells are counted at once", name="domain")
-    edges: tuple[Any, ...] = tuple(edge_of(name, survey.kind(name), Bounds(one, one).lower) for one in listed)
+    edges: tuple[Any, ...] = tuple(edge_of(name, inputs.kind(name), Bounds(one, one).lower) for one in listed)
     if any(not low < high for low, high in pairwise(edges)):
         raise OutOfRange(f"the edges of {name} rise from each to the next", name="domain")
     return edges

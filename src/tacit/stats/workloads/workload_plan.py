@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from tacit.ledger.permits import written_bytes
+from tacit.ledger.answer_storage import json_bytes
 from tacit.measuring.allocation import Allocation, Law
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.errors import InvalidInput, TooLarge
 from tacit.privacy.events import Event
 from tacit.stats.rows import Cut, Rows
-from tacit.stats.statistic import Noisy, StatisticPlan
+from tacit.stats.statistic import Noisy, StatisticPlan, compose
 from tacit.stats.workloads.counts import CountTable
 from tacit.stats.workloads.estimation import CrossedAnswer, LineAnswer, TablesAnswer
 from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups
 from tacit.stats.workloads.margins import cells
-from tacit.stats.workloads.parts import ColumnPart, Crossed, Part, Tables, composed
+from tacit.stats.workloads.parts import ColumnPart, Crossed, Part, Tables
 from tacit.stats.workloads.query_sets import (
     Cells,
     Hierarchy,
@@ -56,7 +56,7 @@ class WorkloadPlan(StatisticPlan):
 
     @property
     def event(self) -> Event:
-        return composed(self.parts)
+        return compose([event for part in self.parts for event in part.events])
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -80,8 +80,8 @@ class WorkloadPlan(StatisticPlan):
         total = 0
         for title, labels in self._shown:
             count = math.prod(map(len, labels))
-            texts = sum(count // len(one) * written_bytes(list(map(str, one))) for one in labels)
-            total += texts + count * written_bytes([title])
+            texts = sum(count // len(one) * json_bytes(list(map(str, one))) for one in labels)
+            total += texts + count * json_bytes([title])
         return total
 
     @property
