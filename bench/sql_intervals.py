@@ -28,8 +28,8 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Noisy, Plan, Release, Target, Tariff, compile_
-from tacit.query.estimates import finished
-from tacit.query.run import exact, release
+from tacit.query.estimates import answer_rows
+from tacit.query.run import add_noise, exact
 
 LEVEL: Final = 0.95
 LOWEST: Final = 94.0
@@ -150,7 +150,7 @@ class World:
         rank, held, errors = share * len(ages), [], []
         truth = ages[min(int(np.ceil(rank)) - 1, len(ages) - 1)] if share else ages[0]
         for seed in range(repeats):
-            value = release(asked.plan, asked.found, SeededSource(seed)).choices[0][0]
+            value = add_noise(asked.plan, asked.found, SeededSource(seed)).choices[0][0]
             below, upto = np.searchsorted(ages, value, "left"), np.searchsorted(ages, value, "right")
             held.append(max(rank - upto, below - rank, 0) <= allowed)
             errors.append(abs(float(value) - float(truth)))
@@ -177,7 +177,7 @@ class Asked:
         measures = tuple(np.array(column, dtype=np.int64) for column in zip(*values, strict=True))
         question = replace(self.plan.question, having=None, order=(), limit=None, offset=0)
         noisy = Noisy(([key[0] for key in keys],), measures, ())
-        rows, places = finished(replace(self.plan, question=question), noisy)
+        rows, places = answer_rows(replace(self.plan, question=question), noisy)
         is_sum = all(one.function in SUMS for one in question.aggregates)  # an empty group has no mean
         return {
             place: row["y"] if is_sum or (row["ward"],) in groups else None
@@ -191,7 +191,7 @@ class Asked:
         """
         found = []
         for seed in range(repeats):
-            noisy = release(self.plan, self.found, SeededSource(first + seed))
+            noisy = add_noise(self.plan, self.found, SeededSource(first + seed))
             shown = Release(told or self.plan, noisy, Cost(1.0, 0.0, 1.0), ())
             for span, place in zip(shown.intervals(LEVEL), shown._finished[1], strict=True):
                 interval, truth = span["y"], self.truth[place]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tacit.privacy.bounds import CATEGORIES_MAX
 from tacit.privacy.tables import TEXT_LENGTH_MAX
-from tacit.query import contribution, expressions, keys, parse, plan, question, ranked, row_limits
+from tacit.query import contribution, expressions, keys, parse, planner, private_choices, question, row_limits
 from tacit.query.aggregates import ACCEPTED
 from tacit.query.outer_select import ACCEPTED as OVER_AN_ANSWER
 from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, dates, facts, logic
@@ -261,14 +261,14 @@ def _limits() -> Iterator[tuple[str, str]]:
     yield "characters of all computed texts of a row", f"{row_limits.ROW_TEXT_MAX:,}"
     yield (
         "parts of a question with its subqueries written out, and levels of a statement",
-        (f"{row_limits.RELATION_MAX:,} and {plan.DEPTH_MAX}"),
+        (f"{row_limits.RELATION_MAX:,} and {planner.DEPTH_MAX}"),
     )
     yield "aggregates of a question", f"{question.AGGREGATES_MAX}"
     yield "keys of a question", f"{question.KEYS_MAX}"
     yield "grouping sets of a question", f"{question.SETS_MAX}"
-    yield "groups of an answer with public keys", f"{plan.GROUPS_MAX:,}"
-    yield "candidates of quantiles and modes, over all groups", f"{plan.CELLS_MAX:,}"
-    yield "candidates of one quantile or mode", f"{ranked.CELLS_MAX:,}"
+    yield "groups of an answer with public keys", f"{planner.GROUPS_MAX:,}"
+    yield "candidates of quantiles and modes, over all groups", f"{planner.CELLS_MAX:,}"
+    yield "candidates of one quantile or mode", f"{private_choices.CELLS_MAX:,}"
     yield "values of a range of whole numbers or days that counts as public", f"{keys.RANGE_MAX:,}"
     yield "categories of a column", f"{CATEGORIES_MAX:,}"
     yield "buckets of WIDTH_BUCKET", f"{number_functions.BUCKETS_MAX:,}"

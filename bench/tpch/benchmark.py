@@ -35,7 +35,7 @@ from tacit.engines import Columns
 from tacit.engines.protocol import SALT
 from tacit.privacy import Limits, Schema
 from tacit.query import Plan, PlanSettings, Release, ask
-from tacit.query.run import exact, release
+from tacit.query.run import add_noise, exact
 
 EPSILONS: Final = (0.1, 1.0, 10.0)
 USUAL: Final = 1.0
@@ -182,7 +182,7 @@ def _run(engine: Opened, plan: Plan) -> list[Columns]:
 
 def _answer(plan: Plan, columns: Sequence[Columns]) -> Rows:
     """Draw the noise of a plan once more; its statements are the same at every epsilon."""
-    return Release(plan, release(plan, columns), Cost(0.0, 0.0, 0.0), ()).rows
+    return Release(plan, add_noise(plan, columns), Cost(0.0, 0.0, 0.0), ()).rows
 
 
 def _keys(sql: str, unit: str, scale: float) -> list[str]:

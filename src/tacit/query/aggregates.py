@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, NotSQL, Place, ShowsUnits, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.conditions import condition as row_condition
+from tacit.query.conditions import bind_condition as row_condition
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, called, only, written
-from tacit.query.scalars import Bind, conjunction, converted, negate, scalar
+from tacit.query.parse import Text, function_name, require_only, source_text
+from tacit.query.scalars import Bind, conjunction, convert, is_missing, negate
 
 MOMENTS: Final = frozenset(
     {"avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"}
@@ -91,62 +91,62 @@ def is_aggregate(node: exp.Expr) -> bool:
     )
 
 
-def aggregate(node: exp.Expression, bind: Bind, is_unit: Callable[[Expression], bool], text: Text) -> Aggregate:
+def read_aggregate(node: exp.Expression, bind: Bind, is_unit: Callable[[Expression], bool], text: Text) -> Aggregate:
     """Read an aggregate; `bind` gives the values of rows, and `is_unit` says which of them are the unit itself."""
-    place, label = text.place(node), written(node)
+    place, label = text.place(node), source_text(node)
     condition = None
     if isinstance(node, exp.Filter):
-        only(node, ("this", "expression"), text)
+        require_only(node, ("this", "expression"), text)
         condition, node = row_condition(node.expression.this, bind, text, "FILTER"), node.this
     if isinstance(node, exp.IgnoreNulls):
         node = node.this
     if isinstance(node, exp.Count | exp.CountIf | exp.ApproxDistinct):
         return _count(node, bind, is_unit, condition, text, label)
-    function, arguments, share = _read(node, bind, text)
+    function, arguments, share = _read_function(node, bind, text)
     for value in arguments:
-        _check(function, value, place)
+        _require_kind(function, value, place)
     parts = [condition] if condition else []
     if len(arguments) > 1:  # a row counts if it has all of them; of one value, those that are NULL are not added anyway
-        parts += [_present(value) for value in arguments if value.nullable]
+        parts += [negate(is_missing(value)) for value in arguments if value.nullable]
     return Aggregate(function, arguments, conjunction(parts) if parts else None, share, label)
 
 
-def _read(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, tuple[Expression, ...], Fraction | None]:
+def _read_function(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, tuple[Expression, ...], Fraction | None]:
     """Return a function's name, its arguments and its share."""
     if isinstance(node, exp.WithinGroup):
-        only(node, ("this", "expression"), text)
+        require_only(node, ("this", "expression"), text)
         inner, ordered = node.this, node.expression.expressions
         if len(ordered) != 1 or not isinstance(inner, (*_QUANTILES, exp.Mode)):
-            raise _unknown(node, text)
-        only(ordered[0], ("this", "desc", "nulls_first"), text)
+            raise _unknown_aggregate(node, text)
+        require_only(ordered[0], ("this", "desc", "nulls_first"), text)
         value = bind(ordered[0].this)
         if isinstance(inner, exp.Mode):
             return "mode", (value,), None
         share = _share(inner.this, text)
         return "quantile", (value,), 1 - share if ordered[0].args.get("desc") else share
     if isinstance(node, exp.Median):
-        only(node, ("this",), text)
+        require_only(node, ("this",), text)
         return "quantile", (bind(node.this),), Fraction(1, 2)
     if isinstance(node, _QUANTILES):
-        only(node, ("this", "expression", "quantile"), text)
+        require_only(node, ("this", "expression", "quantile"), text)
         wanted = node.args.get("expression") or node.args.get("quantile")
         return "quantile", (bind(node.this),), _share(wanted, text)
     if isinstance(node, exp.Mode):
-        only(node, ("this",), text)
+        require_only(node, ("this",), text)
         return "mode", (bind(node.this),), None
     if (name := _TWO.get(type(node))) is not None:
-        only(node, ("this", "expression"), text)
+        require_only(node, ("this", "expression"), text)
         one, other = bind(node.this), bind(node.expression)
         return name, (one, other) if one.text <= other.text else (other, one), None
     if (name := _ONE.get(type(node))) is not None:
-        only(node, ("this",), text)
+        require_only(node, ("this",), text)
         if isinstance(node.this, exp.Distinct | exp.Order | exp.Star):
-            raise _unknown(node, text)
+            raise _unknown_aggregate(node, text)
         value = bind(node.this)
         if value.kind is Kind.BOOLEAN and name in ("sum", "avg"):
-            value = converted(value, Kind.INTEGER)
+            value = convert(value, Kind.INTEGER)
         return name, (value,), None
-    raise _unknown(node, text)
+    raise _unknown_aggregate(node, text)
 
 
 def _count(
@@ -158,11 +158,11 @@ def _count(
     label: str,
 ) -> Aggregate:
     place = text.place(node)
-    only(node, ("this", "big_int"), text)
+    require_only(node, ("this", "big_int"), text)
     argument = node.this
     distinct = isinstance(node, exp.ApproxDistinct) or isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
-        only(argument, ("expressions",), text)
+        require_only(argument, ("expressions",), text)
         if len(argument.expressions) != 1:
             raise NotAllowed(
                 "COUNT(DISTINCT ...) takes one value",
@@ -207,12 +207,7 @@ def _condition_of_unit(
     return row_condition(branch.this, bind, text, "WHEN")
 
 
-def _present(value: Expression) -> Expression:
-    missing = scalar(exp.Is(this=exp.column("x"), expression=exp.null()), lambda _node: value, lambda _node: None)
-    return negate(missing)
-
-
-def _check(function: str, value: Expression, place: Place | None) -> None:
+def _require_kind(function: str, value: Expression, place: Place | None) -> None:
     if value.unit:
         raise ShowsUnits(
             "an aggregate of what is made of the unit's own column would be about single units",
@@ -240,9 +235,13 @@ def _share(node: exp.Expression | None, text: Text) -> Fraction:
     raise NotSQL("a quantile is asked for by one number from 0 to 1, such as 0.9", place=place)
 
 
-def _unknown(node: exp.Expression, text: Text) -> NotAllowed:
+def _unknown_aggregate(node: exp.Expression, text: Text) -> NotAllowed:
     inner = node.this
     if isinstance(inner, exp.Distinct | exp.Order | exp.Star):
         what = {exp.Distinct: "DISTINCT", exp.Order: "ORDER BY", exp.Star: "*"}[type(inner)]
-        return NotAllowed(f"{called(node)} does not take {what}", accepted="leave it out", place=text.place(node))
-    return NotAllowed(f"{called(node)} is not defined for private questions", accepted=ACCEPTED, place=text.place(node))
+        return NotAllowed(
+            f"{function_name(node)} does not take {what}", accepted="leave it out", place=text.place(node)
+        )
+    return NotAllowed(
+        f"{function_name(node)} is not defined for private questions", accepted=ACCEPTED, place=text.place(node)
+    )

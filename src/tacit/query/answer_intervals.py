@@ -45,14 +45,14 @@ from tacit.measuring.moments import draws as draws_of
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.numbers import LEVEL_MAX
-from tacit.query.estimates import AnswerGroups, estimated, groups_of, is_ratio, summed
+from tacit.query.estimates import AnswerGroups, answer_groups, estimate_values, is_ratio, ratio_sums
 from tacit.query.measures import Estimate
 from tacit.query.plan import Plan
-from tacit.query.postprocess import ROW, source
+from tacit.query.postprocess import ROW, noisy_columns
 from tacit.query.question import Output, reads_noise
 from tacit.query.run import Noisy
 from tacit.query.scratch_database import array_of, evaluate
-from tacit.query.whole_numbers import SATURATION, axis_sums, scaled
+from tacit.query.whole_numbers import SATURATION, axis_sums, scale_exact
 
 DRAWS: Final = 4_000
 TAIL_DRAWS: Final = 50
@@ -86,7 +86,7 @@ _LINEAR: Final = (exp.Sum, exp.Avg, exp.Count, exp.Lag, exp.Lead, exp.FirstValue
 
 def intervals(plan: Plan, noisy: Noisy, places: Sequence[int], level: float) -> list[dict[str, Interval | None]]:
     """Return, for each row that is shown and each noisy number in it, the interval of the number without noise."""
-    groups, at = groups_of(plan, noisy), np.array(places, dtype=np.int64)
+    groups, at = answer_groups(plan, noisy), np.array(places, dtype=np.int64)
     unknown = without_interval(plan)
     found: dict[str, list[Interval | None]] = {}
     for output in plan.question.outputs:
@@ -215,7 +215,7 @@ class _Column:
         found = self.plan.price.noises[index].interval(self.row_level, values)
         step = estimate.grids[0].step if estimate is not None and estimate.grids else 1
         is_whole = step == int(step)
-        low, high = (scaled(end, int(step)) if is_whole else end * float(step) for end in (found.low, found.high))
+        low, high = (scale_exact(end, int(step)) if is_whole else end * float(step) for end in (found.low, found.high))
         return [Interval(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
 
     def _half_width(self, index: int, together: int = 1) -> int:
@@ -311,7 +311,8 @@ class _Column:
         columns = {name: one for name in names if (one := self._estimate(name)) is not None and is_ratio(one)}
         is_open = [name for name, one in columns.items() if (measures[one.measures[0]] < 1).any()][:OPEN_MAX]
         drawn = {
-            name: draws_of(one.function, one.grids, summed(one, measures), self.tail) for name, one in columns.items()
+            name: draws_of(one.function, one.grids, ratio_sums(one, measures), self.tail)
+            for name, one in columns.items()
         }
         found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
         for _ in PLACES if any(one.function in SPREADS for one in columns.values()) else PLACES[:1]:
@@ -335,7 +336,9 @@ class _Column:
             values = table[self.output.column].astype(np.float64).reshape(draws, -1)
             ends = np.partition(values, [outside, draws - 1 - outside], axis=0)[[outside, draws - 1 - outside]]
             return [(low, high) for low, high in ends.T.tolist()]
-        inner = source(self.plan.question, list(table)).select(ROW, OPEN, exp.alias_(exp.cast(tree, "DOUBLE"), "o"))
+        inner = noisy_columns(self.plan.question, list(table)).select(
+            ROW, OPEN, exp.alias_(exp.cast(tree, "DOUBLE"), "o")
+        )
         share = (outside + 0.5) / draws
         shown = ", ".join(
             f"quantile_disc(CASE WHEN o IS NULL AND {OPEN} THEN DOUBLE '{sign}inf' ELSE o END, {at_share!r})"
@@ -367,7 +370,7 @@ class _Column:
                 assert estimate is not None  # private choices have no interval
                 kind = self.plan.question.aggregates[place].kind
                 flat: list[Any] = [one.ravel() if one is not None else None for one in measures]
-                table[name] = array_of(estimated(estimate, flat, kind))
+                table[name] = array_of(estimate_values(estimate, flat, kind))
             else:
                 column = self.groups.keys[place] if name.startswith("k") else self.groups.totals[place]
                 table[name] = np.tile(array_of(column)[at], draws)

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, Final
 
-from tacit.ledger.permits import INTEGER_BYTES, written_bytes
+from tacit.ledger.answer_storage import INTEGER_BYTES, json_bytes
 from tacit.query.keys import Domain
-from tacit.query.ranked import Ranked
+from tacit.query.private_choices import PrivateChoice
 
 CELL_BYTES: Final = 64
 """The longest number, date or time that a choice among cells shows."""
 _NULL_BYTES: Final = len("null,")
 
 
-def written(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a key or a chosen value as JSON has it."""
     if isinstance(value, datetime):
         return {"time": value.isoformat()}
@@ -31,7 +31,7 @@ def answer_bytes(domains: Sequence[Domain], sets: Sequence[Sequence[int]], group
 
     `group` is what a group takes beside its keys (`group_bytes`).
     """
-    listed = [written_bytes([written(value) for value in domain.values]) for domain in domains]
+    listed = [json_bytes([json_value(value) for value in domain.values]) for domain in domains]
     total = 0
     for kept in sets:
         groups = math.prod(len(domains[index].values) for index in kept)
@@ -40,15 +40,15 @@ def answer_bytes(domains: Sequence[Domain], sets: Sequence[Sequence[int]], group
     return total
 
 
-def group_bytes(measures: int, choices: Sequence[Ranked]) -> int:
+def group_bytes(measures: int, choices: Sequence[PrivateChoice]) -> int:
     """Return what the numbers and choices of one group take at most."""
     return measures * INTEGER_BYTES + sum(_choice_bytes(one) for one in choices)
 
 
 def key_bytes(key: Sequence[Any]) -> int:
     """Return what one value of each key takes."""
-    return written_bytes([written(value) for value in key])
+    return json_bytes([json_value(value) for value in key])
 
 
-def _choice_bytes(choice: Ranked) -> int:
+def _choice_bytes(choice: PrivateChoice) -> int:
     return max((key_bytes([value]) for value in choice.cells.values), default=CELL_BYTES)

@@ -14,15 +14,15 @@ from tacit.query.parse import Text
 from tacit.query.scalars import Bind
 
 
-def condition(node: exp.Expression, bind: Bind, text: Text, where: str = "a condition") -> Expression:
+def bind_condition(node: exp.Expression, bind: Bind, text: Text, where: str = "a condition") -> Expression:
     """Return a condition; anything that is not true or false is refused."""
-    bound = without_window(node, bind, text, where)
+    bound = bind_without_window(node, bind, text, where)
     if bound.kind is not Kind.BOOLEAN:
         raise WrongKind(f"{where} is true or false, and this is {bound.kind}", place=text.place(node))
     return bound
 
 
-def without_window(node: exp.Expression, bind: Bind, text: Text, where: str) -> Expression:
+def bind_without_window(node: exp.Expression, bind: Bind, text: Text, where: str) -> Expression:
     """Return the value of a node, refusing windows."""
     bound = bind(node)
     if _has_window(bound.tree):
@@ -39,7 +39,7 @@ def _has_window(tree: exp.Expr) -> bool:
     return any(isinstance(one, exp.Window) for one in tree.walk(prune=lambda node: isinstance(node, exp.Query)))
 
 
-def no_value(node: exp.Expression, text: Text) -> NotAllowed:
+def scalar_subquery_error(node: exp.Expression, text: Text) -> NotAllowed:
     """Return the refusal of a subquery that stands where one value is wanted."""
     return NotAllowed(
         "a subquery as a value is not defined",

@@ -59,37 +59,44 @@ class Bounding:
         """Return how far neighbours are apart in one group, given one unit's greatest contribution there."""
         return self._sides * contribution
 
+    @property
+    def rows_per_group(self) -> int:
+        """The greatest number of rows of one unit that are counted in one group."""
+        return self.rows if self.whole_rows is None else self.whole_rows
+
     def contribution(self, measure: Measure) -> int:
         """Return what one unit can bring to one group."""
-        if self.whole_rows is None:
-            return measure.contribution(self.rows)
-        if measure.how is How.VALUES and self.groups > 1:
+        if self.whole_rows is not None and measure.how is How.VALUES and self.groups > 1:
             return self.whole_rows  # over all groups together, in each of which all values may be new
-        return measure.contribution(self.whole_rows)
+        return measure.contribution(self.rows_per_group)
 
     def l1(self, measure: Measure) -> int:
         """Return how far neighbours are apart in a measure, summed over groups."""
         one = self.contribution(measure)
-        spread = self.groups if self.whole_rows is None or measure.how is How.UNITS else 1
-        return self._sides * spread * one
+        return self._sides * self._groups_moved(measure) * one
 
     def l2(self, measure: Measure) -> Fraction:
         """Return how far neighbours are apart in a measure, as a Euclidean distance, rounded up."""
         if self.merges_rest:
             return Fraction(self.l1(measure))
         one = self.contribution(measure)
-        spread = self.groups if self.whole_rows is None or measure.how is How.UNITS else 1
-        return self._sides * one * root_up(spread)
+        return self._sides * one * root_up(self._groups_moved(measure))
+
+    def _groups_moved(self, measure: Measure) -> int:
+        """Return by how many times its contribution to one group a unit moves a measure in all groups together."""
+        return self.groups if self.whole_rows is None or measure.how is How.UNITS else 1
 
     @property
     def in_words(self) -> str:
         """What is counted of each unit, for people."""
         if self.whole_rows is not None:
-            return f"{_counted(self.whole_rows, 'row')} a unit"
-        return f"{_counted(self.groups, 'group')} a unit, {_counted(self.rows, 'row')} a group"
+            return f"{_plural(self.whole_rows, 'row')} a unit"
+        return f"{_plural(self.groups, 'group')} a unit, {_plural(self.rows, 'row')} a group"
 
 
-def bound(question: Question, groups_total: int | None, owner: Limits, asked: Limits, relation: Relation) -> Bounding:
+def bound_contribution(
+    question: Question, groups_total: int | None, owner: Limits, asked: Limits, relation: Relation
+) -> Bounding:
     """Choose the limits: the analyst's before the owner's, and the number of groups in any case.
 
     `groups_total` is how many groups the answer has, if that is public.
@@ -112,5 +119,5 @@ def root_up(number: int) -> Fraction:
     return Fraction(scaled, _ROOT_PRECISION)
 
 
-def _counted(number: int, what: str) -> str:
+def _plural(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number != 1 else ''}"

@@ -24,26 +24,26 @@ from tacit.privacy.tables import Kind
 from tacit.query.grouping_sets import sizes
 from tacit.query.measures import Estimate
 from tacit.query.plan import Plan
-from tacit.query.postprocess import selected
+from tacit.query.postprocess import evaluate_select
 from tacit.query.run import Noisy
 from tacit.query.scratch_database import array_of, evaluate
-from tacit.query.whole_numbers import added, axis_sums, scaled
+from tacit.query.whole_numbers import add_exact, axis_sums, scale_exact
 
 Numbers = NDArray[Any]
 
 
-def estimated(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Numbers:
+def estimate_values(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Numbers:
     """Return an aggregate for each group (or for each simulated draw), from arrays of its measures."""
     if is_ratio(estimate):
-        return FUNCTIONS[estimate.function](estimate.grids, summed(estimate, measures))
+        return FUNCTIONS[estimate.function](estimate.grids, ratio_sums(estimate, measures))
     chosen = [measures[place] for place in estimate.measures]
     if estimate.function != "sum":
         return chosen[0]
     grid, total = estimate.grids[0], chosen[-1]
     if len(chosen) == 2:  # shared with a mean: the sum around the centre, and the rows, each of them a centre more
-        total = added(total, scaled(chosen[0], grid.shift))
+        total = add_exact(total, scale_exact(chosen[0], grid.shift))
     if kind is Kind.INTEGER:
-        return scaled(total, int(grid.step)) if grid.step >= 1 else _halved(total)
+        return scale_exact(total, int(grid.step)) if grid.step >= 1 else _halve_to_even(total)
     return np.asarray(total * float(grid.step), dtype=np.float64)
 
 
@@ -52,12 +52,12 @@ def is_ratio(estimate: Estimate) -> bool:
     return estimate.function in FUNCTIONS
 
 
-def summed(estimate: Estimate, measures: Sequence[Numbers]) -> list[NDArray[np.float64]]:
+def ratio_sums(estimate: Estimate, measures: Sequence[Numbers]) -> list[NDArray[np.float64]]:
     """Return the sums of a ratio, from arrays of all measures."""
     return [measures[place].astype(np.float64) for place in estimate.measures]
 
 
-def _halved(total: Numbers) -> Numbers:
+def _halve_to_even(total: Numbers) -> Numbers:
     """Return a sum that was counted in halves as whole numbers, what lies between two as the even one."""
     half = total >> 1
     return np.asarray(half + (total & half & 1))
@@ -75,7 +75,7 @@ class AnswerGroups:
     """For each key, 1 where the group is a total over it, as GROUPING says; only where there are grouping sets."""
 
 
-def groups_of(plan: Plan, noisy: Noisy) -> AnswerGroups:
+def answer_groups(plan: Plan, noisy: Noisy) -> AnswerGroups:
     """Return the groups of the answer; totals of grouping sets are sums of what was released, or released as such."""
     sets = plan.question.sets
     if not sets:
@@ -105,7 +105,7 @@ def groups_of(plan: Plan, noisy: Noisy) -> AnswerGroups:
     return AnswerGroups(tuple(keys), joined, (), np.concatenate(added), tuple(map(np.concatenate, totals)))
 
 
-def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
+def answer_rows(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the rows of the answer, and from which group each was made (none, where several were merged)."""
     rows, places = _of_groups(plan, noisy)
     fields = [output.name for output in plan.question.outputs]
@@ -118,7 +118,7 @@ def finished(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]
 
 def _of_groups(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the rows of the question itself, one a group, before any SELECT over them."""
-    groups = groups_of(plan, noisy)
+    groups = answer_groups(plan, noisy)
     question = plan.question
     columns = _columns(plan, groups)
     if question.shows_all:
@@ -127,7 +127,7 @@ def _of_groups(plan: Plan, noisy: Noisy) -> tuple[list[dict[str, Any]], list[int
         lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in shown]
         rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
         return rows, list(range(len(rows)))
-    return selected(question, columns, len(groups.added))
+    return evaluate_select(question, columns, len(groups.added))
 
 
 def _columns(plan: Plan, groups: AnswerGroups) -> dict[str, Any]:
@@ -137,5 +137,5 @@ def _columns(plan: Plan, groups: AnswerGroups) -> dict[str, Any]:
         if answer.choice is not None:
             columns[f"a{index}"] = groups.choices[answer.choice]
         elif answer.estimate is not None:
-            columns[f"a{index}"] = estimated(answer.estimate, groups.measures, aggregate.kind)
+            columns[f"a{index}"] = estimate_values(answer.estimate, groups.measures, aggregate.kind)
     return columns

@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tacit.engines.dialects import duckdb
+from tacit.engines.dialects import write_duckdb
 from tacit.mechanisms import Exponential, Laplace
 from tacit.privacy import notation
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.query.answer_intervals import without_interval
-from tacit.query.plan import Plan, Write
-from tacit.query.ranked import CELLS_MAX, Ranked
+from tacit.query.plan import Plan
+from tacit.query.private_choices import CELLS_MAX, PrivateChoice
+from tacit.query.rewrite import Write
 
 
 class Line(NamedTuple):
@@ -26,7 +27,7 @@ class Line(NamedTuple):
         return f"{self.label:8}{self.text}"
 
 
-def explain(plan: Plan, write: Write = duckdb) -> list[Line]:
+def explain(plan: Plan, write: Write = write_duckdb) -> list[Line]:
     """Return the facts about a plan, in the order of the passes."""
     return [*_lines(plan, write)]
 
@@ -74,7 +75,7 @@ def noise_in_words(plan: Plan, index: int, *, is_waiting: bool = False) -> str:
     return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {DEFAULT_LEVEL:.0%}"
 
 
-def choice_in_words(plan: Plan, choice: Ranked, mechanism: Exponential) -> str:
+def choice_in_words(plan: Plan, choice: PrivateChoice, mechanism: Exponential) -> str:
     """Return how far a private choice may lie from what it stands for, in rows, which does not depend on the data."""
     missed = choice.rows_missed(mechanism, DEFAULT_LEVEL, None if plan.is_ranged else CELLS_MAX)
     rows, side = f"{missed:,} row{'s' if missed != 1 else ''}", "above" if choice.function == "max" else "below"

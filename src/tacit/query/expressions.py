@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from tacit.privacy.errors import NotBounded
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 Constant: TypeAlias = str | int | float | bool | date | None
@@ -28,6 +29,9 @@ DERIVED_TEXT_MAX: Final = 65_536
 
 EXACT_MAX: Final = 2**53
 """Whole numbers up to here are exact in doubles, so that both kinds of arithmetic agree."""
+
+BOUNDED_BELOW: Final = 2**50
+"""Ranges that reach further are useless: noise for them would drown any answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +99,13 @@ def position(value: int | float | Fraction | date) -> Fraction:
     if isinstance(value, date):
         return Fraction(value.toordinal() - date(1970, 1, 1).toordinal())
     return Fraction(value)
+
+
+def require_range(value: Expression, label: str = "") -> Range:
+    """Return the range of a value; raise NotBounded if it has none, or one that is too wide to be of use."""
+    if value.range is None or (value.kind.is_number and value.range.size >= BOUNDED_BELOW):
+        raise NotBounded(
+            f"nothing public limits {label or value.text}",
+            accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
+        )
+    return value.range

@@ -21,11 +21,11 @@ from sqlglot import exp
 
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, Place, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.conditions import condition
+from tacit.query.conditions import bind_condition
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, conjuncts
 from tacit.query.relations import FromItem, FromScope
-from tacit.query.row_limits import named_fields, require_few_joined, require_room
+from tacit.query.row_limits import held_characters, named_fields, require_bounded_join
 from tacit.query.scalars import Bind
 
 BinderOf = Callable[[FromScope], Bind]
@@ -34,7 +34,7 @@ Pairs = Sequence[tuple[Expression, Expression]]
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class JoinContext:
     """One JOIN: its node, the parts of the WHERE, which may hold its condition, and how names and limits are found."""
 
     node: exp.Join
@@ -67,74 +67,74 @@ class Joining:
         return [one.name for one in self.node.args.get("using") or ()]
 
 
-def joined(left: FromScope, right: FromScope, joining: Joining) -> FromScope:
+def join_scopes(left: FromScope, right: FromScope, joining: JoinContext) -> FromScope:
     """Return the scope of two joined ones."""
     side, place = joining.side, joining.place
     for one in (left, right):  # engines choose which of them they hold
-        require_room(one, named_fields(one, joining.names), place)
-    _conditions(left, right, joining)  # what is wrong with them is said first
-    pairs = _compared(left, right, joining)
+        held_characters(one, named_fields(one, joining.names), place)
+    _join_conditions(left, right, joining)  # what is wrong with them is said first
+    pairs = _equated_columns(left, right, joining)
     private = left.unit is not None and right.unit is not None
     if private:
         _require_unit(left, right, pairs, side, place)
-        if not (_meets_one(left, right, pairs) or _meets_one(right, left, pairs)):
-            left, right = _limited(left, right, joining)
-            pairs = _compared(left, right, joining)
+        if not (_matches_at_most_one(left, right, pairs) or _matches_at_most_one(right, left, pairs)):
+            left, right = _limit_sides(left, right, joining)
+            pairs = _equated_columns(left, right, joining)
     elif (side == "LEFT" and left.unit is None and right.unit is not None) or (side == "RIGHT" and right.unit is None):
         raise MixesUnits(
             "this join keeps public rows that no unit has, and so tells of it",
             accepted="use an inner join, or keep the private side",
             place=place,
         )
-    trees = _conditions(left, right, joining)
+    trees = _join_conditions(left, right, joining)
     if left.unit is not None and right.unit is not None:
         trees.append(exp.EQ(this=left.unit.copy(), expression=right.unit.copy()))
     multiplies = not _keeps_rows(left, right, pairs)
     if not multiplies:
-        trees += _as_stored(right if left.unit is not None else left)
+        trees += _exclude_clamped_keys(right if left.unit is not None else left)
     tree = left.tree.copy()
     tree.append("joins", _engine_join(right, trees, side))
-    kept, merged = _merged(left, right, joining)
+    kept, merged = _merge_using(left, right, joining)
     scope = FromScope(
         _sources(kept, merged, side),
         tree,
-        _rows(left, right, multiplies),
+        _joined_rows_per_unit(left, right, multiplies),
         None if multiplies else left.stored or right.stored,
         left.tables | right.tables,
     )
     if private:
-        return _counted_private(scope, left, right, pairs, side, place)
-    return _counted_public(scope, left, right, pairs)
+        return _bound_private_rows(scope, left, right, pairs, side, place)
+    return _bound_public_rows(scope, left, right, pairs)
 
 
-def _compared(left: FromScope, right: FromScope, joining: Joining) -> list[tuple[Expression, Expression]]:
+def _equated_columns(left: FromScope, right: FromScope, joining: JoinContext) -> list[tuple[Expression, Expression]]:
     """Return the columns that a join sets equal."""
-    bind = joining.binder(_both(left, right, joining))
-    pairs = [*_pairs(joining.parts, bind), *_equals(left, right, joining)]
+    bind = joining.binder(_combined_scope(left, right, joining))
+    pairs = [*_equalities(joining.parts, bind), *_using_pairs(left, right, joining)]
     if not joining.side:  # the WHERE of an inner join holds for it as well
-        pairs += list(_pairs(joining.where, _only_bound(bind)))
+        pairs += list(_equalities(joining.where, _skip_unknown_names(bind)))
     return pairs
 
 
-def _conditions(left: FromScope, right: FromScope, joining: Joining) -> list[exp.Expression]:
+def _join_conditions(left: FromScope, right: FromScope, joining: JoinContext) -> list[exp.Expression]:
     """Return what ON and USING demand, as trees."""
-    bind = joining.binder(_both(left, right, joining))
-    trees = [condition(part, bind, joining.text, "a join's condition").tree for part in joining.parts]
-    equal = _equals(left, right, joining)
+    bind = joining.binder(_combined_scope(left, right, joining))
+    trees = [bind_condition(part, bind, joining.text, "a join's condition").tree for part in joining.parts]
+    equal = _using_pairs(left, right, joining)
     return [*trees, *(exp.EQ(this=one.tree.copy(), expression=other.tree.copy()) for one, other in equal)]
 
 
-def _both(left: FromScope, right: FromScope, joining: Joining) -> FromScope:
-    kept, merged = _merged(left, right, joining)
+def _combined_scope(left: FromScope, right: FromScope, joining: JoinContext) -> FromScope:
+    kept, merged = _merge_using(left, right, joining)
     return replace(left, sources=(*kept.sources, *merged.sources))
 
 
-def _equals(left: FromScope, right: FromScope, joining: Joining) -> list[tuple[Expression, Expression]]:
+def _using_pairs(left: FromScope, right: FromScope, joining: JoinContext) -> list[tuple[Expression, Expression]]:
     names = joining.node.args.get("using") or ()
-    return [_equal(left, right, name, joining.binder, joining.text) for name in names]
+    return [_using_pair(left, right, name, joining.binder, joining.text) for name in names]
 
 
-def _limited(left: FromScope, right: FromScope, joining: Joining) -> tuple[FromScope, FromScope]:
+def _limit_sides(left: FromScope, right: FromScope, joining: JoinContext) -> tuple[FromScope, FromScope]:
     """Limit the rows of a unit on each side that has no limit, unless one side has a single row of each.
 
     What the query demands of one side alone is demanded before, so that the rows which are kept are among those.
@@ -143,26 +143,28 @@ def _limited(left: FromScope, right: FromScope, joining: Joining) -> tuple[FromS
         return left, right
     inner = not joining.side
     if left.most is None:
-        left = joining.limit(_filtered(left, [*joining.where, *(joining.parts if inner else [])], joining))
+        left = joining.limit(_apply_own_conditions(left, [*joining.where, *(joining.parts if inner else [])], joining))
     if right.most is None:
-        right = joining.limit(_filtered(right, [*joining.parts, *(joining.where if inner else [])], joining))
+        right = joining.limit(
+            _apply_own_conditions(right, [*joining.parts, *(joining.where if inner else [])], joining)
+        )
     return left, right
 
 
-def _filtered(scope: FromScope, parts: Sequence[exp.Expression], joining: Joining) -> FromScope:
+def _apply_own_conditions(scope: FromScope, parts: Sequence[exp.Expression], joining: JoinContext) -> FromScope:
     """Return a scope with those conditions applied that are about its own rows alone."""
     bind = joining.binder(scope)
     for part in parts:
         if part.find(exp.Query, exp.Window, exp.AggFunc) is not None:
             continue
         try:
-            scope = scope.where(condition(part, bind, joining.text))
+            scope = scope.where(bind_condition(part, bind, joining.text))
         except NotInCatalog:
             continue
     return scope
 
 
-def _meets_one(scope: FromScope, other: FromScope, pairs: Pairs) -> bool:
+def _matches_at_most_one(scope: FromScope, other: FromScope, pairs: Pairs) -> bool:
     """Whether a row of the one meets at most one row of the other: the columns that identify those are compared."""
     own = {source.fields[name].text for source in other.sources for name in source.units}
     equal = {two.text for pair in pairs for one, two in (pair, pair[::-1]) if _is_pair(scope, one, other, two)}
@@ -171,18 +173,18 @@ def _meets_one(scope: FromScope, other: FromScope, pairs: Pairs) -> bool:
 
 def _is_pair(scope: FromScope, one: Expression, other: FromScope, two: Expression) -> bool:
     same = one.kind is two.kind  # as doubles, different integers can be equal
-    return same and _owner(scope, one) is not None and _owner(other, two) is not None
+    return same and _source_of(scope, one) is not None and _source_of(other, two) is not None
 
 
-def _counted_private(
+def _bound_private_rows(
     scope: FromScope, left: FromScope, right: FromScope, pairs: Pairs, side: str, place: Place | None
 ) -> FromScope:
     """Return a join of private rows with the limit on those of one unit."""
     kept = side == "LEFT"
-    if _meets_one(left, right, pairs):
-        unique = left.unique | right.unique if _meets_one(right, left, pairs) else left.unique
+    if _matches_at_most_one(left, right, pairs):
+        unique = left.unique | right.unique if _matches_at_most_one(right, left, pairs) else left.unique
         return replace(scope, fan_out=left.fan_out, most=left.most, unique=unique)
-    if _meets_one(right, left, pairs):
+    if _matches_at_most_one(right, left, pairs):
         fan_out = right.fan_out + (left.fan_out if kept else 0)
         most = None if right.most is None or (kept and left.most is None) else right.most + (left.most or 0) * kept
         return replace(scope, fan_out=fan_out, most=most, unique=right.unique)
@@ -194,24 +196,24 @@ def _counted_private(
     assert left.most is not None  # both were limited
     assert right.most is not None
     fan_out = min(left.most * right.fan_out, left.fan_out * right.most)
-    found = replace(scope, fan_out=fan_out, most=left.most * right.most, unique=_together(left, right))
-    return require_few_joined(found, place)
+    found = replace(scope, fan_out=fan_out, most=left.most * right.most, unique=_combined_keys(left, right))
+    return require_bounded_join(found, place)
 
 
-def _counted_public(scope: FromScope, left: FromScope, right: FromScope, pairs: Pairs) -> FromScope:
+def _bound_public_rows(scope: FromScope, left: FromScope, right: FromScope, pairs: Pairs) -> FromScope:
     """Return a join with public rows with the limit on those of one unit; of public rows alone, on all of them."""
     if right.unit is not None:
         left, right = right, left  # the private side first
-    if _meets_one(left, right, pairs):
+    if _matches_at_most_one(left, right, pairs):
         return replace(scope, fan_out=left.fan_out, most=left.most, unique=left.unique)
-    if left.unit is None and _meets_one(right, left, pairs):
+    if left.unit is None and _matches_at_most_one(right, left, pairs):
         return replace(scope, fan_out=left.fan_out + right.fan_out, unique=right.unique)
     times = max(right.fan_out, 1)
     most = None if left.most is None else left.most * times
-    return replace(scope, fan_out=left.fan_out * times, most=most, unique=_together(left, right))
+    return replace(scope, fan_out=left.fan_out * times, most=most, unique=_combined_keys(left, right))
 
 
-def _together(left: FromScope, right: FromScope) -> frozenset[frozenset[str]]:
+def _combined_keys(left: FromScope, right: FromScope) -> frozenset[frozenset[str]]:
     """Return what identifies a pair of rows: what identifies both of them."""
     return frozenset(one | other for one in left.unique for other in right.unique)
 
@@ -227,7 +229,7 @@ def _side(join: exp.Join, text: Text) -> str:
     return side
 
 
-def _equal(
+def _using_pair(
     left: FromScope, right: FromScope, name: exp.Identifier, binder: BinderOf, text: Text
 ) -> tuple[Expression, Expression]:
     one, other = (binder(scope)(exp.Column(this=name.copy())) for scope in (left, right))
@@ -238,27 +240,27 @@ def _equal(
     return one, other
 
 
-def _merged(left: FromScope, right: FromScope, joining: Joining) -> tuple[FromScope, FromScope]:
+def _merge_using(left: FromScope, right: FromScope, joining: JoinContext) -> tuple[FromScope, FromScope]:
     if joining.side == "RIGHT":
-        return _without(left, joining.using), right
-    return left, _without(right, joining.using)
+        return _hide_columns(left, joining.using), right
+    return left, _hide_columns(right, joining.using)
 
 
-def _without(scope: FromScope, using: Sequence[str]) -> FromScope:
+def _hide_columns(scope: FromScope, using: Sequence[str]) -> FromScope:
     """Hide the columns that USING merges into those of the other side, which is the one whose rows are kept."""
     hidden = frozenset(name.lower() for name in using)
     sources = tuple(replace(source, hidden=source.hidden | hidden) for source in scope.sources)
     return replace(scope, sources=sources)
 
 
-def _pairs(parts: Sequence[exp.Expression], bind: Bind) -> Iterator[tuple[Expression, Expression]]:
+def _equalities(parts: Sequence[exp.Expression], bind: Bind) -> Iterator[tuple[Expression, Expression]]:
     """Yield the columns that a condition sets equal."""
     for part in parts:
         if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column):
             yield bind(part.this), bind(part.expression)
 
 
-def _only_bound(bind: Bind) -> Bind:
+def _skip_unknown_names(bind: Bind) -> Bind:
     """A WHERE may name columns of later items of the FROM clause; those say nothing about this join."""
 
     def bound(node: exp.Expression) -> Expression:
@@ -270,7 +272,7 @@ def _only_bound(bind: Bind) -> Bind:
     return bound
 
 
-def _owner(scope: FromScope, value: Expression) -> FromItem | None:
+def _source_of(scope: FromScope, value: Expression) -> FromItem | None:
     names = {one.table for one in value.tree.find_all(exp.Column)}
     return next((source for source in scope.sources if names == {source.alias}), None)
 
@@ -288,7 +290,7 @@ def _require_unit(
         )
     for first, second in pairs:
         for one, other in ((first, second), (second, first)):
-            mine, theirs = _owner(left, one), _owner(right, other)
+            mine, theirs = _source_of(left, one), _source_of(right, other)
             alike = (one.unit and other.unit) or (one.link is not None and one.link == other.link)
             if mine is not None and theirs is not None and alike:
                 return
@@ -299,7 +301,7 @@ def _require_unit(
     )
 
 
-def _rows(left: FromScope, right: FromScope, multiplies: bool) -> int | None:
+def _joined_rows_per_unit(left: FromScope, right: FromScope, multiplies: bool) -> int | None:
     """Return the greatest number of joined rows of a unit, where that is known."""
     if left.unit is not None and right.unit is not None:
         known = left.rows_per_unit is not None and right.rows_per_unit is not None
@@ -320,12 +322,13 @@ def _keeps_rows(left: FromScope, right: FromScope, pairs: Sequence[tuple[Express
         one
         for pair in pairs
         for one, other in (pair, pair[::-1])
-        if one.kind is other.kind and _owner(private, other) is not None  # as doubles, different integers can be equal
+        if one.kind is other.kind
+        and _source_of(private, other) is not None  # as doubles, different integers can be equal
     ]
     return bool(table.identified_by) and all(fields[name.lower()] in own for name in table.identified_by)
 
 
-def _as_stored(public: FromScope) -> Iterator[exp.Expression]:
+def _exclude_clamped_keys(public: FromScope) -> Iterator[exp.Expression]:
     """Yield conditions by which rows that clamping made alike do not match: what identifies is as it is stored."""
     source = public.sources[0]
     for name in source.table.identified_by if source.table is not None else ():

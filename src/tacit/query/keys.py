@@ -55,7 +55,7 @@ def _digest(values: tuple[Constant, ...], kind: Kind) -> str:
     return hashlib.sha256("\0".join([kind, *map(repr, values)]).encode()).hexdigest()
 
 
-def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:
+def public_domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tuple[Domain, ...] | None:
     """Return the public values of every key, or None if one of them has none."""
     stated = {name.lower(): Categories(values) for name, values in given.items()}
     used: set[str] = set()
@@ -67,7 +67,7 @@ def domains(question: Question, given: Mapping[str, Sequence[Category]]) -> tupl
             name = names.pop()
             found.append(Domain(fit_categories(name, key.kind, stated[name]).values, restricts=True))
         else:
-            computed = None if _is_plain(key) else image(key, question.scope)
+            computed = None if _is_plain(key) else computed_values(key, question.scope)
             values = computed or public_values(key)
             if values is not None and key.makes_null and key.nullable and None not in values:
                 values = (*values, None)
@@ -97,7 +97,7 @@ def public_values(key: Expression) -> tuple[Constant, ...] | None:
     return None
 
 
-def image(key: Expression, scope: FromScope) -> tuple[Constant, ...] | None:
+def computed_values(key: Expression, scope: FromScope) -> tuple[Constant, ...] | None:
     """Return what an expression of columns with public values can give, by evaluating it on all of them."""
     columns = sorted({(one.table, one.name) for one in key.tree.find_all(exp.Column)})
     fields = [_field(scope, alias, name) for alias, name in columns]

@@ -22,8 +22,7 @@ from tacit.mechanisms.approximate_bounds import ApproximateBounds
 from tacit.mechanisms.randomness import Source
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import MOMENTS, RANKED, Aggregate
-from tacit.query.expressions import Expression, Range
-from tacit.query.measures import BOUNDED_BELOW
+from tacit.query.expressions import BOUNDED_BELOW, Expression, Range
 from tacit.query.question import Question
 from tacit.query.scalars import clamp
 
@@ -63,7 +62,7 @@ class UnboundedValue:
         return exp.Case().when(below, negative).when(exp.GTE(this=value.copy(), expression=_real(0.0)), where)
 
 
-def unbounded(question: Question) -> tuple[UnboundedValue, ...]:
+def unbounded_values(question: Question) -> tuple[UnboundedValue, ...]:
     """Return the values of aggregates that need a range and have none."""
     found: dict[str, UnboundedValue] = {}
     for aggregate in question.aggregates:
@@ -86,7 +85,7 @@ def with_ranges(question: Question, ranges: dict[str, Range]) -> Question:
     return replace(question, aggregates=tuple(map(ranged, question.aggregates)))
 
 
-def learnt(mechanism: ApproximateBounds, columns: Columns, source: Source) -> tuple[Range, bool]:
+def learn_range(mechanism: ApproximateBounds, columns: Columns, source: Source) -> tuple[Range, bool]:
     """Release the range of a value from the weights of its bins, and whether it is a guess: no bin stands out."""
     counts = np.zeros(2 * BINS, dtype=np.int64)
     for place, weight in zip(columns["cell"], columns["w"], strict=True):

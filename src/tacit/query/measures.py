@@ -1,4 +1,7 @@
-"""From aggregates to what is really measured: whole numbers, a few for each group, that one unit can move only so far.
+"""Measures: the whole numbers that are taken of each group, from which the aggregates of a question are computed.
+
+How far one unit moves a measure follows from the range of one row's part (`contribution`). Quantiles, extremes and
+modes are not computed from measures; they are private choices (`private_choices`).
 
 AVG, VAR, STDDEV, COVAR and CORR are computed from moments around the middle of the declared interval (as in the bounded
 mean of Wilson et al. 2020): centred values are half as large as the interval, and so is their noise. Moments are
@@ -20,11 +23,12 @@ from sqlglot import exp
 
 from tacit.measuring.moments import square_offset
 from tacit.mechanisms.grid import Grid
-from tacit.privacy.errors import NotBounded
 from tacit.privacy.tables import Kind
-from tacit.query.aggregates import MOMENTS, Aggregate
-from tacit.query.expressions import Expression, Range
-from tacit.query.scalars import steps
+from tacit.query.aggregates import MOMENTS, RANKED, Aggregate
+from tacit.query.expressions import Expression, Range, require_range
+from tacit.query.private_choices import PrivateChoice, private_choice
+from tacit.query.scalars import grid_steps
+from tacit.query.scalars.value_ranges import half_away
 
 SUM_STEPS: Final = 2**20
 WHOLE_STEPS: Final = 2**30
@@ -32,16 +36,12 @@ MEAN_STEPS: Final = 2**20
 SQUARE_STEPS: Final = 2**12
 """Into how many steps the greatest value is divided: for sums of reals and of whole numbers, for means, for squares."""
 
-
 SHARED_STEPS: Final = 2**24
 """How many steps a sum may have to be counted on the finer grid of the mean."""
 
 TINY: Final = Fraction(1, 2**60)
 HALVES_BELOW: Final = 16
 """Up to here a short range of whole numbers is counted in halves where its middle is not a whole number."""
-
-BOUNDED_BELOW: Final = 2**50
-"""Ranges that reach further say nothing: noise for them would drown any answer."""
 
 
 class How(StrEnum):
@@ -126,14 +126,13 @@ class Measure:
             return 1
         if self.how is How.VALUES and self.most is not None:
             return min(rows, self.most)
-        return max(
-            1, rows * max(abs(self.low), abs(self.high))
-        )  # noise has a scale, also where there is nothing to add
+        reach = max(abs(self.low), abs(self.high))
+        return max(1, rows * reach)  # noise has a scale, also where there is nothing to add
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How an aggregate is computed from measures, named by their place in the list of all of them."""
+    """How an aggregate is computed from measures, given by their indices among those of the question."""
 
     function: str
     measures: tuple[int, ...]
@@ -142,11 +141,49 @@ class Estimate:
     grids: tuple[Steps, ...] = ()
 
 
-class Measures:
+@dataclass(frozen=True, slots=True)
+class AnswerSource:
+    """Where the answer to an aggregate comes from: an estimate from measures, or a private choice by its index."""
+
+    estimate: Estimate | None = None
+    choice: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMeasures:
+    """What is measured and chosen for the aggregates of a question, and how each of them follows from it."""
+
+    measures: tuple[Measure, ...]
+    weights: tuple[float, ...]
+    """For each measure, how much its noise matters to the answer that it matters most to."""
+    choices: tuple[PrivateChoice, ...]
+    answers: tuple[AnswerSource, ...]
+    """For each aggregate, where its answer comes from."""
+
+
+def measure(aggregates: Sequence[Aggregate]) -> QueryMeasures:
+    """Return the measures and private choices that aggregates need, equal ones once."""
+    collected, choices, answers = _Collector(aggregates), dict[str, PrivateChoice](), list[AnswerSource]()
+    for aggregate in aggregates:
+        if aggregate.function in RANKED or aggregate.function == "mode":
+            choice = private_choice(aggregate)
+            choices.setdefault(choice.key, choice)
+            answers.append(AnswerSource(choice=list(choices).index(choice.key)))
+        else:
+            answers.append(AnswerSource(collected.estimate(aggregate)))
+    weights = [0.0] * len(collected.measures)
+    for answer in answers:
+        if answer.estimate is not None:
+            for place, weight in zip(answer.estimate.measures, answer.estimate.weights, strict=True):
+                weights[place] = max(weights[place], weight)
+    return QueryMeasures(tuple(collected.measures), tuple(weights), tuple(choices.values()), tuple(answers))
+
+
+class _Collector:
     """Collects the measures of a question, each once; a value that is squared somewhere has one grid everywhere."""
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
-        self.list: list[Measure] = []
+        self.measures: list[Measure] = []
         self._by_key: dict[tuple[object, ...], int] = {}
         self._squared = {
             value.text for one in aggregates if one.function in MOMENTS - {"avg"} for value in one.arguments
@@ -156,15 +193,15 @@ class Measures:
         }  # their sums follow from what is measured for their means, and need no noise of their own
 
     def add(self, measure: Measure) -> int:
-        """Return the place of a measure, adding it if it is new."""
+        """Return the index of a measure, adding it if it is new."""
         key = measure.key
         if key not in self._by_key:
-            self._by_key[key] = len(self.list)
-            self.list.append(measure)
+            self._by_key[key] = len(self.measures)
+            self.measures.append(measure)
         return self._by_key[key]
 
     def estimate(self, aggregate: Aggregate) -> Estimate:
-        """Return how an aggregate of sums is computed, adding the measures that it needs."""
+        """Return how an aggregate is computed from measures, adding those that it needs."""
         condition = aggregate.condition
         if aggregate.function in ("count", "units"):
             how = How.ROWS if aggregate.function == "count" else How.UNITS
@@ -223,7 +260,7 @@ class Measures:
 
 
 def _subject(aggregate: Aggregate) -> tuple[str, str]:
-    """What an aggregate of one value is about: the value, and the rows."""
+    """Return the value and the condition of an aggregate of one value, as texts."""
     return aggregate.arguments[0].text, aggregate.condition.text if aggregate.condition else ""
 
 
@@ -243,12 +280,12 @@ def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
         shared = Grid.below(max((range_.upper - range_.lower) / 2, TINY) / MEAN_STEPS).step
         if not centred and size / shared <= SHARED_STEPS:
             step = shared  # the grid of the mean, so that both are sums of one column
-    tree, low, high = _counted(value, range_, step)
+    tree, low, high = _step_tree(value, range_, step)
     shift = (low + high) // 2 if centred else 0
     return Steps(value, step, shift, low - shift, high - shift, tree)
 
 
-def _counted(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Expression, int, int]:
+def _step_tree(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Expression, int, int]:
     """Return the tree of value / step, rounded, and between which numbers it lies."""
     if value.kind is Kind.REAL and isinstance(value.tree, exp.Column):
         # Multiplying by a power of two is exact and rounding is monotonic, so the ends are those of the range.
@@ -256,31 +293,15 @@ def _counted(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Expr
             this=value.tree.copy(), expression=exp.cast(exp.Literal.string(repr(float(1 / step))), "DOUBLE")
         )
         tree = exp.cast(exp.Round(this=scaled), "BIGINT")
-        return tree, _half_away(range_.lower / step), _half_away(range_.upper / step)
+        return tree, half_away(range_.lower / step), half_away(range_.upper / step)
     low, high = round(range_.lower / step), round(range_.upper / step)
     if step == Fraction(1, 2) and value.kind is Kind.INTEGER:
         return exp.Mul(this=exp.paren(value.tree.copy()), expression=exp.Literal.number(2)), low, high
-    return steps(value, step, Fraction(0)), low, high
-
-
-def _half_away(number: Fraction) -> int:
-    """Round as SQL does: halves away from zero."""
-    size = (abs(number) + Fraction(1, 2)).__floor__()
-    return size if number >= 0 else -size
+    return grid_steps(value, step, Fraction(0)), low, high
 
 
 def _whole(number: int) -> exp.Expression:
     return exp.Literal.number(number) if number >= 0 else exp.paren(exp.Neg(this=exp.Literal.number(-number)))
-
-
-def require_range(value: Expression, label: str = "") -> Range:
-    """Return the range of a value, or say what would give it one."""
-    if value.range is None or (value.kind.is_number and value.range.size >= BOUNDED_BELOW):
-        raise NotBounded(
-            f"nothing public limits {label or value.text}",
-            accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
-        )
-    return value.range
 
 
 def _shown(number: Fraction) -> str:

@@ -24,9 +24,9 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, NotInCatalog, NotSQL
 from tacit.privacy.tables import Kind
-from tacit.query.conditions import no_value
+from tacit.query.conditions import scalar_subquery_error
 from tacit.query.expressions import Expression
-from tacit.query.parse import DISTANCE_MAX, Text, called, only, rows_named, written
+from tacit.query.parse import DISTANCE_MAX, Text, function_name, limit_or_offset, require_only, source_text
 from tacit.query.scalars import Bind, scalar
 from tacit.query.scratch_database import TABLE, TYPES, evaluate
 
@@ -40,12 +40,12 @@ ACCEPTED: Final = (
 _ENDS: Final = ("UNBOUNDED", "CURRENT ROW")
 
 
-def over_answer(node: exp.Window, bind: Bind, text: Text) -> Expression:
+def bind_answer_window(node: exp.Window, bind: Bind, text: Text) -> Expression:
     """Return a window over the rows of the answer; `bind` gives the values of one of them."""
-    only(node, ("this", "partition_by", "order", "spec", "over"), text)
-    value = _function(node.this, bind, text)
+    require_only(node, ("this", "partition_by", "order", "spec", "over"), text)
+    value = _window_function(node.this, bind, text)
     clause = node.args.get("order")
-    order = [ordered(one, bind(one.this)) for one in (clause.expressions if clause else ())]
+    order = [order_item(one, bind(one.this)) for one in (clause.expressions if clause else ())]
     tree = exp.Window(
         this=value.tree,
         partition_by=[bind(one).tree.copy() for one in node.args.get("partition_by") or ()],
@@ -55,26 +55,28 @@ def over_answer(node: exp.Window, bind: Bind, text: Text) -> Expression:
     return Expression(tree, value.kind)
 
 
-def ordered(node: exp.Ordered, value: Expression) -> exp.Ordered:
+def order_item(node: exp.Ordered, value: Expression) -> exp.Ordered:
     """Return a value with the direction of an item of ORDER BY."""
     return exp.Ordered(this=value.tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
 
 
-def _function(node: exp.Expression, bind: Bind, text: Text) -> Expression:
+def _window_function(node: exp.Expression, bind: Bind, text: Text) -> Expression:
     if not isinstance(node, (*_WHOLE_WINDOWS, *_REAL_WINDOWS, *_SAME_WINDOWS)):
-        raise NotAllowed(f"{called(node)} over the answer is not defined", accepted=ACCEPTED, place=text.place(node))
-    only(node, ("this", "big_int", "offset"), text)
+        raise NotAllowed(
+            f"{function_name(node)} over the answer is not defined", accepted=ACCEPTED, place=text.place(node)
+        )
+    require_only(node, ("this", "big_int", "offset"), text)
     kind, argument = Kind.INTEGER if isinstance(node, _WHOLE_WINDOWS) else Kind.REAL, node.this
     if isinstance(argument, exp.Star):
         return Expression(exp.Count(this=exp.Star()), kind)
     if not isinstance(argument, exp.Expression):
         return Expression(type(node)(), kind)
     if isinstance(node, exp.Ntile):
-        return Expression(exp.Ntile(this=_number(argument, text, least=1).copy()), kind)
+        return Expression(exp.Ntile(this=_whole_number(argument, text, least=1).copy()), kind)
     value = bind(argument)
     if isinstance(node, _SAME_WINDOWS):
         offset = node.args.get("offset")
-        place = {"offset": _number(offset, text).copy()} if offset is not None else {}
+        place = {"offset": _whole_number(offset, text).copy()} if offset is not None else {}
         return Expression(type(node)(this=value.tree.copy(), **place), value.kind)
     tree = exp.cast(value.tree.copy(), "DOUBLE") if isinstance(node, _REAL_WINDOWS) else value.tree.copy()
     return Expression(type(node)(this=tree), kind)
@@ -84,15 +86,15 @@ def _frame(node: exp.Expression | None, text: Text) -> exp.WindowSpec | None:
     """Return a frame such as ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, made of words and numbers alone."""
     if node is None:
         return None
-    only(node, ("kind", "start", "start_side", "end", "end_side"), text)
+    require_only(node, ("kind", "start", "start_side", "end", "end_side"), text)
     parts: dict[str, object] = {name: node.args.get(name) for name in ("kind", "start_side", "end_side")}
     for name in ("start", "end"):
         end = node.args.get(name)
-        parts[name] = end if end is None or end in _ENDS else _number(end, text).copy()
+        parts[name] = end if end is None or end in _ENDS else _whole_number(end, text).copy()
     return exp.WindowSpec(**parts)
 
 
-def _number(node: object, text: Text, *, least: int = 0) -> exp.Literal:
+def _whole_number(node: object, text: Text, *, least: int = 0) -> exp.Literal:
     if isinstance(node, exp.Literal) and node.is_int and least <= int(node.this) <= DISTANCE_MAX:
         return node
     place = text.place(node) if isinstance(node, exp.Expression) else None
@@ -108,7 +110,7 @@ _REAL: Final = (exp.Sum, exp.Avg, exp.Median, exp.Stddev, exp.StddevPop, exp.Std
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class AnswerColumn:
     """A column of an answer: its name and its kind."""
 
     name: str
@@ -116,11 +118,11 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Outer:
+class OuterSelect:
     """A SELECT over the columns o0, o1, ... of an answer, and the columns that it gives."""
 
     tree: exp.Select
-    fields: tuple[Field, ...]
+    fields: tuple[AnswerColumn, ...]
 
     @property
     def sql(self) -> str:
@@ -128,20 +130,20 @@ class Outer:
         return self.tree.sql(dialect="duckdb")
 
 
-def outer(select: exp.Select, given: Sequence[Field], text: Text) -> Outer:
+def read_outer_select(select: exp.Select, given: Sequence[AnswerColumn], text: Text) -> OuterSelect:
     """Read a SELECT whose FROM is the answer with the given columns."""
-    only(select, _SELECT, text)
+    require_only(select, _SELECT, text)
     return _Reader(select, given, text).outer()
 
 
 class _Reader:
     """Binds the parts of one SELECT over the columns of an answer."""
 
-    def __init__(self, select: exp.Select, given: Sequence[Field], text: Text) -> None:
+    def __init__(self, select: exp.Select, given: Sequence[AnswerColumn], text: Text) -> None:
         self.select, self.text, self.given = select, text, given
         self.by_name = {field.name.lower(): index for index, field in enumerate(given)}
 
-    def outer(self) -> Outer:
+    def outer(self) -> OuterSelect:
         items = list(self._items())
         typed = [
             exp.alias_(exp.cast(exp.column(f"o{index}"), TYPES[field.kind]), f"o{index}")
@@ -155,14 +157,14 @@ class _Reader:
         if (having := self.select.args.get("having")) is not None:
             tree = tree.having(self.bind(having.this).tree.copy())
         if (distinct := self.select.args.get("distinct")) is not None:
-            only(distinct, (), self.text)
+            require_only(distinct, (), self.text)
             tree = tree.distinct()
         order = list(self._order(items))
         tree = tree.order_by(*order) if order else tree
         for name in ("limit", "offset"):
-            if (number := rows_named(self.select, name, self.text)) is not None:
+            if (number := limit_or_offset(self.select, name, self.text)) is not None:
                 tree = tree.limit(number) if name == "limit" else tree.offset(number)
-        found = Outer(tree, tuple(Field(name, value.kind) for name, value in items))
+        found = OuterSelect(tree, tuple(AnswerColumn(name, value.kind) for name, value in items))
         self._check(found)
         return found
 
@@ -178,11 +180,11 @@ class _Reader:
                 raise NotInCatalog(f"{at}the answer has no column {node.name}; it has {', '.join(self.by_name)}")
             return Expression(exp.column(f"o{index}"), self.given[index].kind)
         if isinstance(node, exp.Window):
-            return over_answer(node, self.bind, self.text)
+            return bind_answer_window(node, self.bind, self.text)
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node)
         if isinstance(node, exp.Subquery | exp.Query):
-            raise no_value(node, self.text)
+            raise scalar_subquery_error(node, self.text)
         return scalar(node, self.bind, self.text.place)
 
     def _items(self) -> Iterator[tuple[str, Expression]]:
@@ -193,14 +195,14 @@ class _Reader:
             else:
                 inner = item.this if isinstance(item, exp.Alias) else item
                 named = isinstance(item, exp.Alias | exp.Column)
-                yield item.alias_or_name if named else written(inner), self.bind(inner)
+                yield item.alias_or_name if named else source_text(inner), self.bind(inner)
 
     def _aggregate(self, node: exp.Expression) -> Expression:
-        only(node, ("this", "big_int"), self.text)
+        require_only(node, ("this", "big_int"), self.text)
         whole, same = isinstance(node, _WHOLE), isinstance(node, _SAME)
         if not (whole or same or isinstance(node, _REAL)):
             raise NotAllowed(
-                f"{called(node)} over an answer is not defined",
+                f"{function_name(node)} over an answer is not defined",
                 accepted="COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV and VARIANCE are",
                 place=self.text.place(node),
             )
@@ -226,18 +228,18 @@ class _Reader:
         if group.args.get("all"):
             nodes = [value.tree for _, value in items if not any(value.tree.find_all(exp.AggFunc))]
         else:
-            only(group, ("expressions",), self.text)
+            require_only(group, ("expressions",), self.text)
             nodes = [self._named(one, items).tree for one in group.expressions]
         return tree.group_by(*(node.copy() for node in nodes))
 
     def _order(self, items: Sequence[tuple[str, Expression]]) -> Iterator[exp.Ordered]:
         clause = self.select.args.get("order")
         for one in clause.expressions if clause is not None else ():
-            only(one, ("this", "desc", "nulls_first"), self.text)
+            require_only(one, ("this", "desc", "nulls_first"), self.text)
             if isinstance(one.this, exp.Var) and one.this.name.upper() == "ALL":
-                yield from (ordered(one, value) for _, value in items)
+                yield from (order_item(one, value) for _, value in items)
             else:
-                yield ordered(one, self._named(one.this, items))
+                yield order_item(one, self._named(one.this, items))
 
     def _named(self, node: exp.Expression, items: Sequence[tuple[str, Expression]]) -> Expression:
         """Return what a position or an alias of the SELECT list stands for, or the expression itself."""
@@ -251,7 +253,7 @@ class _Reader:
                     return value
         return self.bind(node)
 
-    def _check(self, found: Outer) -> None:
+    def _check(self, found: OuterSelect) -> None:
         """Try the SELECT on an answer without rows, so that what the database would refuse is refused now."""
         empty = {f"o{index}": np.array([], dtype=object) for index in range(len(self.given))}
         try:

@@ -61,7 +61,7 @@ def is_text(value: str) -> bool:
     return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
-def guarded(function: Callable[P, R]) -> Callable[P, R]:
+def refuse_deep_nesting(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that refuses what is nested too deeply for it, instead of raising RecursionError."""
 
     @wraps(function)
@@ -79,16 +79,16 @@ def parse(text: Text) -> exp.Query:
     try:
         statements = [one for one in sqlglot.parse(text.sql, dialect="duckdb") if one is not None]
     except SqlglotError as error:
-        raise _unreadable(error) from None
+        raise _syntax_error(error) from None
     except RecursionError:
         raise NotSQL(f"a query is nested {DEPTH_MAX} deep at most") from None
     if len(statements) != 1:
         raise NotSQL(f"one query at a time, please, and not {len(statements)}" if statements else "the query is empty")
     tree = statements[0]
     if not isinstance(tree, exp.Query):
-        raise NotSQL(f"only SELECT is answered, not {_named(tree)}", place=text.place(tree))
-    _measure(tree)
-    return _spelled(tree, text)
+        raise NotSQL(f"only SELECT is answered, not {_statement_kind(tree)}", place=text.place(tree))
+    _require_bounded(tree)
+    return _normalize_functions(tree, text)
 
 
 def named_tables(sql: object) -> list[str]:
@@ -98,7 +98,7 @@ def named_tables(sql: object) -> list[str]:
     return list(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if one.name.lower() not in given))
 
 
-def only(node: exp.Expression, known: Collection[str], text: Text) -> None:
+def require_only(node: exp.Expression, known: Collection[str], text: Text) -> None:
     """Refuse a node that has more to it than the named parts."""
     for name, value in node.args.items():
         if name not in known and value not in (None, False, [], ""):
@@ -135,15 +135,15 @@ _PARTS: Final = {
 """Parts of SQL by the parser's names for them, as people call them, and what to write instead."""
 
 
-def rows_named(query: exp.Query, name: str, text: Text) -> int | None:
+def limit_or_offset(query: exp.Query, name: str, text: Text) -> int | None:
     """Return the number of rows in LIMIT or OFFSET, if a query has it."""
     clause = query.args.get(name)
     if clause is None:
         return None
-    only(clause, ("expression", "count", "direction", "limit_options"), text)
+    require_only(clause, ("expression", "count", "direction", "limit_options"), text)
     options = clause.args.get("limit_options")
     if options is not None:
-        only(options, ("rows",), text)
+        require_only(options, ("rows",), text)
     node = clause.args.get("count") or clause.expression
     if not (isinstance(node, exp.Literal) and node.is_int):
         raise NotSQL(f"{name.upper()} takes a whole number", place=text.place(clause))
@@ -163,7 +163,7 @@ def conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
             yield one
 
 
-def _measure(tree: exp.Expr) -> None:
+def _require_bounded(tree: exp.Expr) -> None:
     level: list[exp.Expr] = [tree]
     depth = nodes = 0
     while level:
@@ -173,7 +173,7 @@ def _measure(tree: exp.Expr) -> None:
         level = [child for node in level for child in node.iter_expressions()]
 
 
-def _spelled(tree: exp.Query, text: Text) -> exp.Query:
+def _normalize_functions(tree: exp.Query, text: Text) -> exp.Query:
     """Return the query with other names of aggregates as those that the parser knows, and each name as written."""
     for node in list(tree.find_all(exp.Func)):
         if "start" in node.meta:
@@ -183,16 +183,16 @@ def _spelled(tree: exp.Query, text: Text) -> exp.Query:
     return tree
 
 
-def written(node: exp.Expr) -> str:
+def source_text(node: exp.Expr) -> str:
     """Return an expression about as it was written, on one line and without comments."""
     dialect = None if node.find(exp.WithinGroup) else "duckdb"  # which has another place for WITHIN GROUP
     return node.sql(dialect=dialect, comments=False)
 
 
-def called(node: exp.Expr) -> str:
+def function_name(node: exp.Expr) -> str:
     """Return the name of a function as it was written, or as the parser knows it."""
     if isinstance(node, exp.IgnoreNulls | exp.Filter | exp.WithinGroup):
-        return str(node.meta.get(WRITTEN) or called(node.this))
+        return str(node.meta.get(WRITTEN) or function_name(node.this))
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
     if isinstance(node, exp.GroupConcat):
@@ -201,7 +201,7 @@ def called(node: exp.Expr) -> str:
     return str(node.meta.get(WRITTEN) or name).upper()
 
 
-def _unreadable(error: SqlglotError) -> NotSQL:
+def _syntax_error(error: SqlglotError) -> NotSQL:
     errors = getattr(error, "errors", None)
     if not errors:
         return NotSQL("this cannot be read as SQL: a quote or a comment may not be closed")
@@ -213,5 +213,5 @@ def _unreadable(error: SqlglotError) -> NotSQL:
     return NotSQL(f"this cannot be read as SQL{f', near {near!r}' if near else ''}", place=place)
 
 
-def _named(tree: exp.Expr) -> str:
+def _statement_kind(tree: exp.Expr) -> str:
     return str(tree.args.get("this") or tree.key).upper() if isinstance(tree, exp.Command) else tree.key.upper()

@@ -17,15 +17,15 @@ from sqlglot import exp
 from tacit.mechanisms.grid import Grid
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotBounded, NotSQL, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.conditions import condition as row_condition
-from tacit.query.conditions import no_value, without_window
+from tacit.query.conditions import bind_condition as row_condition
+from tacit.query.conditions import bind_without_window, scalar_subquery_error
 from tacit.query.expressions import EXACT_MAX, Expression, Range
-from tacit.query.parse import DISTANCE_MAX, Text, called, only
+from tacit.query.parse import DISTANCE_MAX, Text, function_name, require_only
 from tacit.query.relations import FromScope, UnitRows
 from tacit.query.resolve import Ctes, Resolver
-from tacit.query.row_limits import HELD_STEPS, require_room
-from tacit.query.scalars import Bind, converted, scalar, steps
-from tacit.query.scalars.trees import is_constant, weighed
+from tacit.query.row_limits import HELD_STEPS, held_characters
+from tacit.query.scalars import Bind, convert, grid_steps, scalar
+from tacit.query.scalars.trees import add_work, is_constant
 
 STEPS_IN_RANGE: Final = 2**30
 """How finely a real is put on a grid before a unit's own sum is taken."""
@@ -33,14 +33,14 @@ STEPS_IN_RANGE: Final = 2**30
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "group", "having", "order")
 
 
-def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRows:
+def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRows:
     """Return a subquery that is grouped by the unit, or by a key of its rows, and perhaps by more, as its rows."""
     text = resolver.text
-    only(select, _SELECT, text)
+    require_only(select, _SELECT, text)
     scope = resolver.scope(select, ctes)
     if scope.unit is None:
         raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
-    bind = _windowless(resolver.binder(scope, ctes), text)
+    bind = _reject_windows(resolver.binder(scope, ctes), text)
     keys = [bind(node) for node in group_nodes(select, scope, text)]
     if not any(scope.is_unit(key) or (key.link is not None and not key.nullable) for key in keys):
         raise MixesUnits(
@@ -50,7 +50,7 @@ def grouped(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRows:
         )
     finer = [key for key in keys if not scope.is_unit(key)]
     resolver.hold(scope, finer, select)
-    output = _output(keys, scope, bind, text)
+    output = _output_binder(keys, scope, bind, text)
     pairs = [
         (item.alias_or_name or f"column{index}", output(item.this if isinstance(item, exp.Alias) else item))
         for index, item in enumerate(select.expressions)
@@ -90,8 +90,8 @@ def _unique(values: Sequence[Expression], keys: Sequence[Expression]) -> frozens
     return frozenset({known}) if len(known) == len({key.text for key in keys}) else frozenset()
 
 
-def _windowless(bind: Bind, text: Text) -> Bind:
-    return lambda node: without_window(node, bind, text, "an aggregate or a window")
+def _reject_windows(bind: Bind, text: Text) -> Bind:
+    return lambda node: bind_without_window(node, bind, text, "an aggregate or a window")
 
 
 def group_nodes(select: exp.Select, scope: FromScope, text: Text) -> list[exp.Expression]:
@@ -100,30 +100,30 @@ def group_nodes(select: exp.Select, scope: FromScope, text: Text) -> list[exp.Ex
     if group is None:
         return []
     if group.args.get("all"):
-        return [_inner(item) for item in select.expressions if not any(item.find_all(exp.AggFunc))]
-    only(group, ("expressions",), text)
-    return [meant(node, select, scope, text) for node in group.expressions]
+        return [_without_alias(item) for item in select.expressions if not any(item.find_all(exp.AggFunc))]
+    require_only(group, ("expressions",), text)
+    return [resolve_group_item(node, select, scope, text) for node in group.expressions]
 
 
-def meant(node: exp.Expression, select: exp.Select, scope: FromScope, text: Text) -> exp.Expression:
+def resolve_group_item(node: exp.Expression, select: exp.Select, scope: FromScope, text: Text) -> exp.Expression:
     """Return what an item of GROUP BY stands for: a position or an alias names an item of SELECT, columns go first."""
     if isinstance(node, exp.Literal) and not node.is_string:
         items = select.expressions
         if not (node.is_int and 1 <= int(node.this) <= len(items)):
             raise NotSQL(f"GROUP BY {node.this} names no item of SELECT", place=text.place(node))
-        return _inner(items[int(node.this) - 1])
+        return _without_alias(items[int(node.this) - 1])
     if isinstance(node, exp.Column) and not node.table and not scope.has(node.name):
         for item in select.expressions:
             if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
-                return _inner(item)
+                return _without_alias(item)
     return node
 
 
-def _inner(item: exp.Expression) -> exp.Expression:
+def _without_alias(item: exp.Expression) -> exp.Expression:
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def _output(keys: list[Expression], scope: FromScope, bind: Bind, text: Text) -> Bind:
+def _output_binder(keys: list[Expression], scope: FromScope, bind: Bind, text: Text) -> Bind:
     """Return what binds an item of the SELECT list: keys, aggregates of the unit's rows, and expressions of both."""
     by_text = {key.text: key for key in keys}
 
@@ -133,7 +133,7 @@ def _output(keys: list[Expression], scope: FromScope, bind: Bind, text: Text) ->
         if isinstance(node, exp.AggFunc | exp.Filter):
             return _aggregate(node, scope, bind, text)
         if isinstance(node, exp.Subquery | exp.Query):
-            raise no_value(node, text)
+            raise scalar_subquery_error(node, text)
         if not any(node.find_all(exp.AggFunc)):
             value = bind(node)
             if value.text in by_text or not any(node.find_all(exp.Column)):
@@ -152,38 +152,38 @@ def _aggregate(node: exp.Expression, scope: FromScope, bind: Bind, text: Text) -
     """Return an aggregate over the rows of one unit."""
     condition = None
     if isinstance(node, exp.Filter):
-        only(node, ("this", "expression"), text)
+        require_only(node, ("this", "expression"), text)
         condition, node = row_condition(node.expression.this, bind, text, "FILTER"), node.this
     if isinstance(node, exp.Count):
         return _count(node, scope, bind, condition, text)
     maker = _AGGREGATES.get(type(node))
     if maker is None:
         raise NotAllowed(
-            f"{called(node)} of one unit's rows is not defined",
+            f"{function_name(node)} of one unit's rows is not defined",
             accepted="COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND and BOOL_OR are",
             place=text.place(node),
         )
-    only(node, ("this",), text)
+    require_only(node, ("this",), text)
     return maker(bind(node.this), scope.rows_per_unit, condition, node, text)
 
 
 def _count(node: exp.Count, scope: FromScope, bind: Bind, condition: Expression | None, text: Text) -> Expression:
-    only(node, ("this", "big_int"), text)
+    require_only(node, ("this", "big_int"), text)
     argument = node.this
     if isinstance(argument, exp.Star):
         tree: exp.Expression = exp.Count(this=exp.Star())
     elif isinstance(argument, exp.Distinct):
-        only(argument, ("expressions",), text)
+        require_only(argument, ("expressions",), text)
         if len(argument.expressions) != 1:
             raise NotAllowed("COUNT(DISTINCT ...) takes one value", place=text.place(node))
         value = bind(argument.expressions[0])
-        require_room(scope, [value], text.place(node))
+        held_characters(scope, [value], text.place(node))
         tree = exp.Count(this=exp.Distinct(expressions=[value.tree.copy()]))
-        tree = weighed(tree, HELD_STEPS * value.length if value.kind is Kind.TEXT else 1)
+        tree = add_work(tree, HELD_STEPS * value.length if value.kind is Kind.TEXT else 1)
     else:
         tree = exp.Count(this=bind(argument).tree.copy())
     rows = scope.rows_per_unit or EXACT_MAX
-    return Expression(_filtered(tree, condition), Kind.INTEGER, Range.of(0, rows), nullable=False)
+    return Expression(_with_filter(tree, condition), Kind.INTEGER, Range.of(0, rows), nullable=False)
 
 
 def _extreme(
@@ -191,14 +191,14 @@ def _extreme(
 ) -> Expression:
     tree = type(node)(this=value.tree.copy())
     makes_null = value.makes_null or condition is not None
-    return replace(value, tree=_filtered(tree, condition), nullable=True, makes_null=makes_null)
+    return replace(value, tree=_with_filter(tree, condition), nullable=True, makes_null=makes_null)
 
 
 def _any_or_all(
     value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
 ) -> Expression:
     if value.kind is not Kind.BOOLEAN:
-        raise WrongKind(f"{called(node)} takes a condition, not {value.kind}", place=text.place(node))
+        raise WrongKind(f"{function_name(node)} takes a condition, not {value.kind}", place=text.place(node))
     return _extreme(value, _rows, condition, node, text)
 
 
@@ -207,15 +207,15 @@ def _median(
 ) -> Expression:
     if not value.kind.is_number:
         raise WrongKind(f"MEDIAN of one unit's rows takes numbers, not {value.kind}", place=text.place(node))
-    tree = _filtered(exp.Median(this=exp.cast(value.tree.copy(), "DOUBLE")), condition)
+    tree = _with_filter(exp.Median(this=exp.cast(value.tree.copy(), "DOUBLE")), condition)
     return Expression(tree, Kind.REAL, value.range, unit=value.unit)
 
 
 def _sum(
     value: Expression, rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
 ) -> Expression:
-    value = converted(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
-    tree, step = _whole_sum(value, condition, node, text)
+    value = convert(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
+    tree, step = _integer_sum(value, condition, node, text)
     range_ = None
     if rows is not None and value.range is not None:
         slack = step / 2 if value.kind is Kind.REAL else Fraction(0)
@@ -225,45 +225,45 @@ def _sum(
     if value.kind is Kind.INTEGER and range_ is not None and range_.size <= EXACT_MAX:
         makes_null = value.makes_null or condition is not None
         return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, range_, makes_null=makes_null)
-    return Expression(_scaled(tree, step), Kind.REAL, range_)
+    return Expression(_times_step(tree, step), Kind.REAL, range_)
 
 
 def _avg(
     value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, text: Text
 ) -> Expression:
-    value = converted(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
-    tree, step = _whole_sum(value, condition, node, text)
-    count = exp.func("NULLIF", _filtered(exp.Count(this=value.tree.copy()), condition), exp.Literal.number(0))
+    value = convert(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
+    tree, step = _integer_sum(value, condition, node, text)
+    count = exp.func("NULLIF", _with_filter(exp.Count(this=value.tree.copy()), condition), exp.Literal.number(0))
     range_ = Range(value.range.lower - step, value.range.upper + step) if value.range else None
-    return Expression(exp.Div(this=_scaled(tree, step), expression=exp.cast(count, "DOUBLE")), Kind.REAL, range_)
+    return Expression(exp.Div(this=_times_step(tree, step), expression=exp.cast(count, "DOUBLE")), Kind.REAL, range_)
 
 
-def _whole_sum(
+def _integer_sum(
     value: Expression, condition: Expression | None, node: exp.Expression, text: Text
 ) -> tuple[exp.Expression, Fraction]:
     """Return the sum of a value in whole steps, and the step."""
     if value.unit or not value.kind.is_number:
-        raise WrongKind(f"{called(node)} takes numbers, not {value.kind}", place=text.place(node))
+        raise WrongKind(f"{function_name(node)} takes numbers, not {value.kind}", place=text.place(node))
     if value.kind is Kind.INTEGER:
-        return _filtered(exp.Sum(this=value.tree.copy()), condition), Fraction(1)
+        return _with_filter(exp.Sum(this=value.tree.copy()), condition), Fraction(1)
     if value.range is None:
         raise NotBounded(
-            f"{called(node)} of one unit's rows needs a number with bounds",
+            f"{function_name(node)} of one unit's rows needs a number with bounds",
             accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
             place=text.place(node),
         )
     step = Grid.below(max(value.range.size, Fraction(1, 2**40)) / STEPS_IN_RANGE).step
-    return _filtered(exp.Sum(this=steps(value, step, Fraction(0))), condition), step
+    return _with_filter(exp.Sum(this=grid_steps(value, step, Fraction(0))), condition), step
 
 
-def _scaled(tree: exp.Expression, step: Fraction) -> exp.Expression:
+def _times_step(tree: exp.Expression, step: Fraction) -> exp.Expression:
     real = exp.cast(tree, "DOUBLE")
     return (
         real if step == 1 else exp.Mul(this=real, expression=exp.cast(exp.Literal.number(repr(float(step))), "DOUBLE"))
     )
 
 
-def _filtered(tree: exp.Expression, condition: Expression | None) -> exp.Expression:
+def _with_filter(tree: exp.Expression, condition: Expression | None) -> exp.Expression:
     if condition is None:
         return tree
     return exp.Filter(this=tree, expression=exp.Where(this=condition.tree.copy()))
@@ -284,10 +284,10 @@ _RANKS: Final = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _NEIGHBOURS: Final = (exp.Lag, exp.Lead)
 
 
-def window(node: exp.Window, scope: FromScope, bind: Bind, text: Text) -> Expression:
+def bind_unit_window(node: exp.Window, scope: FromScope, bind: Bind, text: Text) -> Expression:
     """Return a window function over the rows of one unit."""
-    only(node, ("this", "partition_by", "order", "over"), text)
-    bind = _windowless(bind, text)
+    require_only(node, ("this", "partition_by", "order", "over"), text)
+    bind = _reject_windows(bind, text)
     partition = [bind(one) for one in node.args.get("partition_by") or ()]
     if scope.unit is not None and not any(map(scope.is_unit, partition)):
         raise MixesUnits(
@@ -296,17 +296,17 @@ def window(node: exp.Window, scope: FromScope, bind: Bind, text: Text) -> Expres
             place=text.place(node),
         )
     ordered = node.args.get("order")
-    order = [_ordered(one, bind, text) for one in (ordered.expressions if ordered is not None else ())]
+    order = [_bind_order(one, bind, text) for one in (ordered.expressions if ordered is not None else ())]
     function = node.this
     _require_linear(function, order, bind, text)
-    value, needs_ties = _windowed(function, scope, bind, text)
+    value, needs_ties = _window_function(function, scope, bind, text)
     if needs_ties:
         if not order:
-            raise NotSQL(f"{called(function)} needs ORDER BY in its window", place=text.place(node))
+            raise NotSQL(f"{function_name(function)} needs ORDER BY in its window", place=text.place(node))
         order += [exp.Ordered(this=field.tree.copy()) for source in scope.sources for field in source.fields.values()]
     units = [scope.unit.copy()] if scope.unit is not None else []
     keys = [*units, *(key.tree.copy() for key in partition if not scope.is_unit(key))]
-    return replace(value, tree=_over(value.tree, keys, order))
+    return replace(value, tree=_apply_window(value.tree, keys, order))
 
 
 def _require_linear(function: exp.Expression, order: Sequence[exp.Ordered], bind: Bind, text: Text) -> None:
@@ -320,7 +320,7 @@ def _require_linear(function: exp.Expression, order: Sequence[exp.Ordered], bind
         )
 
 
-def _over(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Ordered]) -> exp.Expression:
+def _apply_window(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Ordered]) -> exp.Expression:
     """Return a tree in which every aggregate, rank or neighbour is taken over the window."""
 
     def windowed(node: exp.Expression) -> exp.Expression:
@@ -329,29 +329,29 @@ def _over(tree: exp.Expression, keys: list[exp.Expression], order: list[exp.Orde
         clause = exp.Order(expressions=[one.copy() for one in order]) if order else None
         return exp.Window(this=node.copy(), partition_by=[key.copy() for key in keys], order=clause)
 
-    return _replaced(tree.copy(), windowed)
+    return _replace_outermost(tree.copy(), windowed)
 
 
-def _replaced(tree: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+def _replace_outermost(tree: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
     """Return a tree with its outermost changed nodes changed; what lies below them stays."""
     changed = change(tree)
     if changed is not tree:
         return changed
     for child in list(tree.iter_expressions()):
-        other = _replaced(child, change)
+        other = _replace_outermost(child, change)
         if other is not child:
             child.replace(other)
     return tree
 
 
-def _windowed(function: exp.Expression, scope: FromScope, bind: Bind, text: Text) -> tuple[Expression, bool]:
+def _window_function(function: exp.Expression, scope: FromScope, bind: Bind, text: Text) -> tuple[Expression, bool]:
     """Return what a window function computes, and whether its value depends on the order of ties."""
     rows = scope.rows_per_unit
     if isinstance(function, _RANKS):
         value = Expression(type(function)(), Kind.INTEGER, Range.of(1, rows or EXACT_MAX), nullable=False)
         return value, isinstance(function, exp.RowNumber)
     if isinstance(function, _NEIGHBOURS):
-        only(function, ("this", "offset"), text)
+        require_only(function, ("this", "offset"), text)
         value, offset = bind(function.this), function.args.get("offset")
         if offset is not None and not (
             isinstance(offset, exp.Literal) and offset.is_int and int(offset.this) <= DISTANCE_MAX
@@ -364,8 +364,8 @@ def _windowed(function: exp.Expression, scope: FromScope, bind: Bind, text: Text
     return _aggregate(function, scope, bind, text), False
 
 
-def _ordered(node: exp.Ordered, bind: Bind, text: Text) -> exp.Ordered:
-    only(node, ("this", "desc", "nulls_first"), text)
+def _bind_order(node: exp.Ordered, bind: Bind, text: Text) -> exp.Ordered:
+    require_only(node, ("this", "desc", "nulls_first"), text)
     return exp.Ordered(
         this=bind(node.this).tree.copy(), desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first")
     )

@@ -20,12 +20,12 @@ from tacit.query.scratch_database import TABLE, TYPES, array_of, evaluate
 ROW: Final = "row_number_"
 
 
-def selected(question: Question, columns: dict[str, Any], groups: int) -> tuple[list[dict[str, Any]], list[int]]:
+def evaluate_select(question: Question, columns: dict[str, Any], groups: int) -> tuple[list[dict[str, Any]], list[int]]:
     """Evaluate the SELECT over the noisy columns; return its rows, and the group of each."""
     table = {name: array_of(column) for name, column in columns.items()}
     table[ROW] = np.arange(groups)
     items = [exp.alias_(output.value.tree.copy(), f"o{index}") for index, output in enumerate(question.outputs)]
-    tree = source(question, list(table)).select(*items)
+    tree = noisy_columns(question, list(table)).select(*items)
     tree = tree.distinct() if question.distinct else tree.select(ROW)
     if question.having is not None:
         tree = tree.where(question.having.tree.copy())
@@ -43,7 +43,7 @@ def selected(question: Question, columns: dict[str, Any], groups: int) -> tuple[
     return rows, [] if question.distinct else [int(row[-1]) for row in found]
 
 
-def source(question: Question, names: Sequence[str]) -> exp.Select:
+def noisy_columns(question: Question, names: Sequence[str]) -> exp.Select:
     """Return SELECT (nothing yet) FROM the noisy columns, each of its kind."""
     kinds = {f"k{index}": key.kind for index, key in enumerate(question.keys)}
     kinds |= {f"a{index}": one.kind for index, one in enumerate(question.aggregates)}
@@ -55,7 +55,7 @@ def source(question: Question, names: Sequence[str]) -> exp.Select:
     return exp.select().from_(exp.alias_(exp.Subquery(this=inner), "n", table=True))
 
 
-def check(question: Question) -> None:
+def require_evaluable(question: Question) -> None:
     """Raise NotSQL if the SELECT over the noisy columns would fail, over two rows of which one is missing."""
     if question.shows_all:
         return
@@ -64,7 +64,7 @@ def check(question: Question) -> None:
     for index, one in enumerate(question.aggregates):
         columns[f"a{index}"] = [1 if one.kind.is_number else None, None]
     try:
-        selected(question, columns, 2)
+        evaluate_select(question, columns, 2)
     except duckdb.Error:
         raise NotSQL(
             "what is computed from the aggregates is not valid: check the frames and arguments of its windows"

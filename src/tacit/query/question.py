@@ -17,14 +17,14 @@ from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, ShowsUnits, TooWide
 from tacit.privacy.tables import Kind, Schema, Table
 from tacit.query import per_unit
-from tacit.query.aggregates import Aggregate, aggregate, is_aggregate
-from tacit.query.conditions import condition, no_value, without_window
+from tacit.query.aggregates import Aggregate, is_aggregate, read_aggregate
+from tacit.query.conditions import bind_condition, bind_without_window, scalar_subquery_error
 from tacit.query.expressions import Expression, Range
-from tacit.query.outer_select import Field, Outer, ordered, outer, over_answer
-from tacit.query.parse import Text, guarded, only, parse, rows_named, written
+from tacit.query.outer_select import AnswerColumn, OuterSelect, bind_answer_window, order_item, read_outer_select
+from tacit.query.parse import Text, limit_or_offset, require_only, source_text
 from tacit.query.relations import Aliases, FromScope
 from tacit.query.resolve import NO_CTES, Resolver
-from tacit.query.row_limits import require_short, require_small
+from tacit.query.row_limits import require_bounded_row_text, require_bounded_size
 from tacit.query.scalars import Bind, literal, scalar
 
 AGGREGATES_MAX: Final = 100
@@ -64,7 +64,7 @@ class Question:
     distinct: bool = False
     sets: tuple[tuple[int, ...], ...] = ()
     """Which keys each grouping set keeps; empty for a plain GROUP BY."""
-    after: tuple[Outer, ...] = ()
+    after: tuple[OuterSelect, ...] = ()
     """SELECTs over the answer, from the innermost outwards."""
     records: tuple[Table, ...] = ()
     """Every table that is read, also by a subquery in a condition, as it was registered when the question was asked."""
@@ -83,11 +83,11 @@ class Question:
         return [field.name for field in self.fields]
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[AnswerColumn, ...]:
         """The columns that are shown in the end."""
         if self.after:
             return self.after[-1].fields
-        return tuple(Field(output.name, output.value.kind) for output in self.outputs)
+        return tuple(AnswerColumn(output.name, output.value.kind) for output in self.outputs)
 
     def names_of_key(self, index: int) -> set[str]:
         """Return the names under which a key is shown, in lower case."""
@@ -125,13 +125,10 @@ def reads_noise(tree: exp.Expr) -> bool:
     return any(column.name.startswith("a") for column in tree.find_all(exp.Column))
 
 
-@guarded
-def ask(sql: object, schema: Schema) -> Question:
-    """Read SQL into a question, without touching data."""
-    text = Text(sql)
-    query = parse(text)
+def read_question(query: exp.Query, schema: Schema, text: Text) -> Question:
+    """Read a query into a question: its rows, keys, aggregates, and what is computed from them after the noise."""
     while isinstance(query, exp.Subquery):
-        only(query, ("this",), text)
+        require_only(query, ("this",), text)
         query = query.this
     if not isinstance(query, exp.Select):
         raise NotAllowed(
@@ -139,36 +136,38 @@ def ask(sql: object, schema: Schema) -> Question:
             accepted="ask each question by itself, or put the rows into FROM and aggregate over them",
             place=text.place(query),
         )
-    return _asked(query, schema, text)
+    return _read_select(query, schema, text)
 
 
-def _asked(query: exp.Select, schema: Schema, text: Text) -> Question:
+def _read_select(query: exp.Select, schema: Schema, text: Text) -> Question:
     """Read a SELECT over rows of units, or over the answer to a question that stands in its FROM."""
     try:
-        return _over_rows(query, schema, text)
+        return _read_over_rows(query, schema, text)
     except MixesUnits:
-        inner = _only_source(query)
+        inner = _inner_select(query)
         if inner is None:
             raise
-        found = _asked(inner, schema, text)
-        return replace(found, after=(*found.after, outer(query, found.fields, text)))
+        found = _read_select(inner, schema, text)
+        return replace(found, after=(*found.after, read_outer_select(query, found.fields, text)))
 
 
-def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
-    only(query, _SELECT, text)
+def _read_over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
+    require_only(query, _SELECT, text)
     if _is_public(query, schema):  # said before anything else: what is wrong with the rest does not matter
-        raise _about_nobody()
+        raise _public_only_error()
     if len(set(query.find_all(exp.AggFunc))) > AGGREGATES_MAX:  # before each of them is looked at
         raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates")
-    resolver = Resolver(schema, text, Aliases(), per_unit.grouped, per_unit.window, names=_names(query))
+    resolver = Resolver(
+        schema, text, Aliases(), per_unit.group_by_unit, per_unit.bind_unit_window, names=_identifiers(query)
+    )
     ctes = resolver.ctes(query, NO_CTES)
     scope = resolver.scope(query, ctes)
     if scope.unit is None:
-        raise _about_nobody()
-    question = _Reader(text, scope, resolver.binder(scope, ctes), query).question()
-    values = list(_values(question))
-    require_small("the question", scope.tree, *(value.tree for value in values))
-    require_short("the question", values)
+        raise _public_only_error()
+    question = _SelectReader(text, scope, resolver.binder(scope, ctes), query).question()
+    values = list(_row_values(question))
+    require_bounded_size("the question", scope.tree, *(value.tree for value in values))
+    require_bounded_row_text("the question", values)
     resolver.hold(scope, values, query)
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
@@ -181,7 +180,7 @@ def _over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     )
 
 
-def _names(query: exp.Select) -> frozenset[str] | None:
+def _identifiers(query: exp.Select) -> frozenset[str] | None:
     """Return every name in a query, in lower case; None if SELECT * may mean others."""
     if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
         return None
@@ -195,7 +194,7 @@ def _is_public(query: exp.Select, schema: Schema) -> bool:
     return bool(names) and all(name in schema.tables and not schema.tables[name].is_private for name in names)
 
 
-def _about_nobody() -> NotAllowed:
+def _public_only_error() -> NotAllowed:
     return NotAllowed(
         "this question is about public tables alone", accepted="ask the database itself, no privacy is needed"
     )
@@ -203,11 +202,11 @@ def _about_nobody() -> NotAllowed:
 
 def _tables_read(question: Question) -> set[str]:
     """Return the tables in all that the engine is asked to compute, so that none is read without being paid for."""
-    trees: list[exp.Expr] = [question.scope.tree, *(value.tree for value in _values(question))]
+    trees: list[exp.Expr] = [question.scope.tree, *(value.tree for value in _row_values(question))]
     return {table.name for tree in trees for table in tree.find_all(exp.Table) if table.db == SCHEMA}
 
 
-def _values(question: Question) -> Iterator[Expression]:
+def _row_values(question: Question) -> Iterator[Expression]:
     """Yield all that the engine computes of a row: keys, arguments of aggregates, and their conditions."""
     yield from question.keys
     for one in question.aggregates:
@@ -216,7 +215,7 @@ def _values(question: Question) -> Iterator[Expression]:
             yield one.condition
 
 
-def _only_source(query: exp.Select) -> exp.Select | None:
+def _inner_select(query: exp.Select) -> exp.Select | None:
     """Return the SELECT that is all of a query's FROM, with the common table expressions before it.
 
     None if it has no answer: if it neither aggregates nor reads from one that does.
@@ -241,10 +240,10 @@ def _only_source(query: exp.Select) -> exp.Select | None:
         listed = [*(one.copy() for one in before), *(own.expressions if own is not None else [])]
         found.set("with_", exp.With(expressions=listed))
     aggregates = inner.args.get("group") or any(map(_has_aggregate, inner.expressions))
-    return found if aggregates or _only_source(found) is not None else None
+    return found if aggregates or _inner_select(found) is not None else None
 
 
-class _Reader:
+class _SelectReader:
     """Reads the SELECT list and what follows it, collecting aggregates on the way."""
 
     def __init__(self, text: Text, scope: FromScope, bind: Bind, query: exp.Select) -> None:
@@ -263,16 +262,16 @@ class _Reader:
                 place=self.text.place(query.expressions[0]),
             )
         outputs = tuple(self._outputs())
-        conditions = [condition(self._meant(node), self.output, self.text, "HAVING") for node in _having(query)]
+        conditions = [bind_condition(self._meant(node), self.output, self.text, "HAVING") for node in _having(query)]
         order = tuple(self._order(outputs))
         distinct = query.args.get("distinct")
         if distinct is not None:
-            only(distinct, (), self.text)
+            require_only(distinct, (), self.text)
             if any(one.this not in [output.value.tree for output in outputs] for one in order):
                 raise NotSQL("SELECT DISTINCT is ordered by what it shows", place=self.text.place(query.args["order"]))
         if len(self.aggregates) > AGGREGATES_MAX or len(self.keys) > KEYS_MAX:
             raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates and {KEYS_MAX} keys")
-        limit, offset = (rows_named(query, name, self.text) for name in ("limit", "offset"))
+        limit, offset = (limit_or_offset(query, name, self.text) for name in ("limit", "offset"))
         return Question(
             self.scope,
             tuple(self.keys),
@@ -291,11 +290,11 @@ class _Reader:
         if isinstance(node, exp.Paren):
             return self.output(node.this)
         if isinstance(node, exp.Window):
-            return over_answer(node, self.output, self.text)
+            return bind_answer_window(node, self.output, self.text)
         if isinstance(node, exp.Grouping):
             return self._is_total(node)
         if isinstance(node, exp.Subquery | exp.Query):
-            raise no_value(node, self.text)
+            raise scalar_subquery_error(node, self.text)
         if is_aggregate(node):
             return self._aggregate(node)
         if node in self.nodes:
@@ -327,14 +326,14 @@ class _Reader:
                     place=self.text.place(item),
                 )
             inner = item.this if isinstance(item, exp.Alias) else item
-            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else written(inner)
+            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else source_text(inner)
             seen[name] = seen.get(name, 0) + 1
             if seen[name] > 1:
                 name = f"{name}_{seen[name]}"
             yield Output(name, self.output(inner))
 
     def _aggregate(self, node: exp.Expression) -> Expression:
-        found = aggregate(node, self.bind, self.scope.is_unit, self.text)
+        found = read_aggregate(node, self.bind, self.scope.is_unit, self.text)
         known = [one.key for one in self.aggregates]
         if found.key not in known:
             self.aggregates.append(found)
@@ -359,11 +358,11 @@ class _Reader:
     def _order(self, outputs: Sequence[Output]) -> Iterator[exp.Ordered]:
         clause = self.query.args.get("order")
         for one in clause.expressions if clause is not None else ():
-            only(one, ("this", "desc", "nulls_first"), self.text)
+            require_only(one, ("this", "desc", "nulls_first"), self.text)
             if isinstance(one.this, exp.Var) and one.this.name.upper() == "ALL":
-                yield from (ordered(one, output.value) for output in outputs)
+                yield from (order_item(one, output.value) for output in outputs)
             else:
-                yield ordered(one, self._ordered_value(one.this, outputs))
+                yield order_item(one, self._ordered_value(one.this, outputs))
 
     def _ordered_value(self, node: exp.Expression, outputs: Sequence[Output]) -> Expression:
         if isinstance(node, exp.Literal) and node.is_int:
@@ -432,7 +431,7 @@ class _Reader:
         )
         found = []
         for item in inner:
-            one = per_unit.meant(item, self.query, self.scope, self.text)
+            one = per_unit.resolve_group_item(item, self.query, self.scope, self.text)
             texts = [known.sql() for known in nodes]
             if one.sql() not in texts:
                 nodes.append(one)
@@ -441,7 +440,7 @@ class _Reader:
         return tuple(found)
 
     def _key(self, node: exp.Expression) -> Expression:
-        value = without_window(node, self.bind, self.text, "GROUP BY")
+        value = bind_without_window(node, self.bind, self.text, "GROUP BY")
         if value.unit:
             raise self._shows_units(node)
         return value

@@ -121,26 +121,26 @@ class Aliases:
 
 def column(name: str, table: str) -> exp.Column:
     """Return the tree of a column, quoted where it needs to be."""
-    return exp.column(exp.to_identifier(name, quoted=not _plain(name)), table=exp.to_identifier(table))
+    return exp.column(exp.to_identifier(name, quoted=not _needs_no_quotes(name)), table=exp.to_identifier(table))
 
 
-def registered(table: Table, alias: str) -> exp.Expr:
+def table_reference(table: Table, alias: str) -> exp.Expr:
     """Return the tree of a registered table."""
-    name = exp.to_identifier(table.name, quoted=not _plain(table.name))
+    name = exp.to_identifier(table.name, quoted=not _needs_no_quotes(table.name))
     return exp.alias_(exp.table_(name, db=SCHEMA), alias, table=True)
 
 
-def unit_of(alias: str) -> exp.Column:
+def unit_column(alias: str) -> exp.Column:
     """Return the tree of the unit of an item."""
     return exp.column(UNIT, table=alias)
 
 
-def stored_of(alias: str) -> exp.Column:
+def stored_rows_column(alias: str) -> exp.Column:
     """Return the tree of the number of stored rows of an item's unit."""
     return exp.column(ROWS, table=alias)
 
 
-def selected_from(tree: exp.Query, alias: str) -> exp.Select:
+def select_from_subquery(tree: exp.Query, alias: str) -> exp.Select:
     """Return SELECT (nothing yet) FROM a subquery, of which the tree becomes a part."""
     item = exp.alias_(exp.Subquery(this=tree), alias, table=True, copy=False)
     return exp.select().from_(item, copy=False)
@@ -160,7 +160,7 @@ def project(scope: FromScope, values: Sequence[exp.Expression], *, distinct: boo
 _WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-def _plain(name: str) -> bool:
+def _needs_no_quotes(name: str) -> bool:
     return set(name) <= _WORDS and not name[0].isdigit() and name.upper() not in _KEYWORDS
 
 

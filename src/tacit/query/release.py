@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.accounting.conversions import Cost
-from tacit.engines.dialects import duckdb
+from tacit.engines.dialects import write_duckdb
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.pipeline import Quote
@@ -19,9 +19,10 @@ from tacit.privacy.errors import Unavailable
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
 from tacit.query.answer_intervals import intervals
-from tacit.query.estimates import finished, groups_of
+from tacit.query.estimates import answer_groups, answer_rows
 from tacit.query.explain import Line, about_intervals, choice_in_words, explain, noise_in_words
-from tacit.query.plan import Plan, Write
+from tacit.query.plan import Plan
+from tacit.query.rewrite import Write
 from tacit.query.run import Noisy
 
 ROWS_SHOWN: Final = 50
@@ -90,7 +91,7 @@ class Release:
 
     @cached_property
     def _finished(self) -> tuple[list[dict[str, Any]], list[int]]:
-        return finished(self._plan, self._noisy)
+        return answer_rows(self._plan, self._noisy)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ class Release:
         ]
         return (*bounds, *_few_rows(self._plan, self._noisy))
 
-    def explain(self, write: Write = duckdb) -> list[Line]:
+    def explain(self, write: Write = write_duckdb) -> list[Line]:
         """Return what was done, pass by pass."""
         return explain(self._plan, write)
 
@@ -192,7 +193,7 @@ def rows_html(
 
 def _few_rows(plan: Plan, noisy: Noisy) -> list[str]:
     """Return a warning for averages and spreads whose noisy number of rows is within its noise of 0."""
-    groups, found = groups_of(plan, noisy), list[str]()
+    groups, found = answer_groups(plan, noisy), list[str]()
     for aggregate, answer in zip(plan.question.aggregates, plan.answers, strict=True):
         estimate = answer.estimate
         if estimate is None or estimate.function in ("count", "units", "distinct", "sum"):

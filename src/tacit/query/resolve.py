@@ -15,16 +15,16 @@ from typing import Final
 from sqlglot import exp
 
 from tacit.engines.protocol import ROWS
-from tacit.engines.relations import ends
+from tacit.engines.relations import value_range
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
 from tacit.privacy.near_names import did_you_mean
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import joins, row_limits, semi_joins
-from tacit.query.conditions import condition, no_value
+from tacit.query.conditions import bind_condition, scalar_subquery_error
 from tacit.query.expressions import Expression, Range
-from tacit.query.parse import Text, called, conjuncts, only
+from tacit.query.parse import Text, conjuncts, function_name, require_only
 from tacit.query.relations import (
     Aliases,
     FromItem,
@@ -32,12 +32,12 @@ from tacit.query.relations import (
     UnitRows,
     column,
     project,
-    registered,
-    stored_of,
-    unit_of,
+    stored_rows_column,
+    table_reference,
+    unit_column,
 )
 from tacit.query.scalars import Bind, scalar
-from tacit.query.scalars.trees import CHARACTERS_READ, standing_for, weighed
+from tacit.query.scalars.trees import CHARACTERS_READ, add_work, column_for
 
 Ctes = Mapping[str, UnitRows]
 NO_CTES: Final[Ctes] = MappingProxyType({})
@@ -70,11 +70,11 @@ class Resolver:
         clause = query.args.get("with_")
         if clause is None:
             return outer
-        only(clause, ("expressions",), self.text)
+        require_only(clause, ("expressions",), self.text)
         known = dict(outer)
         for cte in clause.expressions:
-            only(cte, ("this", "alias"), self.text)
-            only(cte.args["alias"], ("this", "columns"), self.text)
+            require_only(cte, ("this", "alias"), self.text)
+            require_only(cte.args["alias"], ("this", "columns"), self.text)
             relation = self.relation(cte.this, known)
             names = [one.name for one in cte.args["alias"].columns]
             if names and len(names) != len(relation.names):
@@ -97,17 +97,19 @@ class Resolver:
             raise NotSQL("a question is about a table: SELECT ... FROM ...")
         scope = self._item(clause.this, ctes)
         for join in [*clause.this.args.get("joins", ()), *select.args.get("joins", ())]:
-            only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
-            joining = joins.Joining(
+            require_only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
+            joining = joins.JoinContext(
                 join, where, lambda one: self.binder(one, ctes), self.limited, self.text, self.names
             )
-            scope = joins.joined(scope, self._item(join.this, ctes), joining)
+            scope = joins.join_scopes(scope, self._item(join.this, ctes), joining)
         self.unit_rows.append(row_limits.unit_rows(scope))
-        return row_limits.require_few(scope, self.text.place(clause))  # engines reorder joins, so at the end
+        return row_limits.require_bounded_fan_out(
+            scope, self.text.place(clause)
+        )  # engines reorder joins, so at the end
 
     def hold(self, scope: FromScope, values: Iterable[Expression], node: exp.Expr) -> None:
         """Note that an engine holds values of all rows of a scope, or raise TooWide if they are too long."""
-        self.held.append(row_limits.require_room(scope, values, self.text.place(node)))
+        self.held.append(row_limits.held_characters(scope, values, self.text.place(node)))
 
     def limited(self, scope: FromScope, what: str = "joined", keys: Sequence[Expression] = ()) -> FromScope:
         """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
@@ -115,7 +117,7 @@ class Resolver:
         alike = f" with equal {' and '.join(one.tree.name for one in keys)}" if keys else ""
         most = f"of each unit at most {row_limits.JOINED_ROWS_PER_UNIT} rows"
         self.cuts[f"{most} of {' and '.join(names)}{alike} are {what}"] = None
-        return row_limits.limited(scope, self.aliases.next(), self.names, keys)
+        return row_limits.limit_rows_per_unit(scope, self.aliases.next(), self.names, keys)
 
     def binder(self, scope: FromScope, ctes: Ctes = NO_CTES) -> Bind:
         """Return what turns a node into the value of a row of the scope."""
@@ -126,17 +128,17 @@ class Resolver:
             if isinstance(node, exp.Paren):
                 return bind(node.this)
             if isinstance(node, exp.In) and node.args.get("query") is not None:
-                return semi_joins.member(self, node, scope, bind, ctes)
+                return semi_joins.bind_in_subquery(self, node, scope, bind, ctes)
             if isinstance(node, exp.Window):
                 self.hold(scope, row_limits.named_fields(scope, None), node)
                 return self._numbered(node, self.window(node, scope, bind, self.text), scope)
             if isinstance(node, exp.Exists):
-                return semi_joins.exists(self, node, scope, ctes)
+                return semi_joins.bind_exists(self, node, scope, ctes)
             if isinstance(node, exp.Subquery | exp.Query):
-                raise no_value(node, self.text)
+                raise scalar_subquery_error(node, self.text)
             if isinstance(node, exp.AggFunc):
                 raise NotAllowed(
-                    f"{called(node)} cannot stand here",
+                    f"{function_name(node)} cannot stand here",
                     accepted="aggregates stand in SELECT, HAVING and ORDER BY",
                     place=self.text.place(node),
                 )
@@ -146,11 +148,11 @@ class Resolver:
 
     def condition(self, node: exp.Expression, bind: Bind) -> Expression:
         """Return a condition; anything that is not true or false is refused."""
-        return condition(node, bind, self.text)
+        return bind_condition(node, bind, self.text)
 
     def field(self, scope: FromScope, node: exp.Column) -> Expression:
         """Return the value of a column, by its name and the name of its table if that is said."""
-        only(node, ("this", "table"), self.text)
+        require_only(node, ("this", "table"), self.text)
         if isinstance(node.this, exp.Star):
             raise NotAllowed("* is for COUNT(*) and for whole rows", place=self.text.place(node))
         wanted, table = node.name.lower(), node.table.lower()
@@ -174,7 +176,7 @@ class Resolver:
     def relation(self, query: exp.Expression, ctes: Ctes) -> UnitRows:
         """Return a subquery as rows that belong to units."""
         if isinstance(query, exp.Subquery):
-            only(query, ("this", "alias"), self.text)
+            require_only(query, ("this", "alias"), self.text)
             return self.relation(query.this, ctes)
         if isinstance(query, exp.Union) and not isinstance(query, exp.Except | exp.Intersect):
             return self._union(query, ctes)
@@ -193,12 +195,12 @@ class Resolver:
             )
         if query.args.get("group") is not None or any(_aggregates(query)):
             return self.grouped(self, query, inner)
-        only(query, _SELECT, self.text)
+        require_only(query, _SELECT, self.text)
         scope = self.scope(query, inner)
         names, fields = self.projections(query, scope, self.binder(scope, inner))
         distinct = query.args.get("distinct")
         if distinct is not None:
-            only(distinct, (), self.text)
+            require_only(distinct, (), self.text)
             self.hold(scope, fields, query)
             if scope.unit is not None and not any(field.unit for field in fields):
                 raise MixesUnits(
@@ -228,7 +230,7 @@ class Resolver:
         pairs: list[tuple[str, Expression]] = []
         for item in query.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                only(item.this if isinstance(item, exp.Column) else item, (), self.text)
+                require_only(item.this if isinstance(item, exp.Column) else item, (), self.text)
                 pairs += self._starred(item, scope)
             else:
                 inner = item.this if isinstance(item, exp.Alias) else item
@@ -246,17 +248,17 @@ class Resolver:
     def _item(self, item: exp.Expression, ctes: Ctes) -> FromScope:
         """Return one item of a FROM clause as a scope of its own."""
         if isinstance(item, exp.Subquery):
-            only(item, ("this", "alias", "joins"), self.text)
+            require_only(item, ("this", "alias", "joins"), self.text)
             inner = self.relation(item.this, self.ctes(item, ctes))
             alias = self.aliases.next()  # after those inside, as if it stood in a WITH
-            return derived(inner, item.alias or alias, alias, _column_names(item, inner))
+            return subquery_scope(inner, item.alias or alias, alias, _column_names(item, inner))
         if not isinstance(item, exp.Table):
             raise NotAllowed(
                 f"{item.key.upper()} in FROM is not defined",
                 accepted="name a table, or put a SELECT in parentheses there",
                 place=self.text.place(item),
             )
-        only(item, ("this", "alias", "joins"), self.text)
+        require_only(item, ("this", "alias", "joins"), self.text)
         if not isinstance(item.this, exp.Identifier):
             raise NotAllowed(
                 "functions in FROM are not defined",
@@ -266,12 +268,12 @@ class Resolver:
         alias = self.aliases.next()
         if item.name.lower() in ctes:
             relation = ctes[item.name.lower()]
-            return derived(relation, item.alias_or_name, alias, _column_names(item, relation))
+            return subquery_scope(relation, item.alias_or_name, alias, _column_names(item, relation))
         try:
             table = self.schema.table(item.name)
         except NotInCatalog as error:
             raise NotInCatalog(f"{self._at(item)}{error.message}", name="table", value=item.name) from None
-        return base(table, item.alias_or_name, alias, self.schema)
+        return table_scope(table, item.alias_or_name, alias, self.schema)
 
     def _numbered(self, node: exp.Window, value: Expression, scope: FromScope) -> Expression:
         """Refuse a second order in which rows are numbered.
@@ -300,7 +302,7 @@ class Resolver:
             raise MixesUnits(
                 "UNION removes duplicates across units", accepted="write UNION ALL", place=self.text.place(query)
             )
-        only(query, ("this", "expression", "with_", "distinct"), self.text)
+        require_only(query, ("this", "expression", "with_", "distinct"), self.text)
         inner = self.ctes(query, ctes)
         left, right = self.relation(query.this, inner), self.relation(query.expression, inner)
         if len(left.fields) != len(right.fields) or left.is_private != right.is_private:
@@ -315,7 +317,7 @@ class Resolver:
                     f"UNION ALL puts {one.kind} and {other.kind} into one column; CAST one of them",
                     place=self.text.place(query.expression),
                 )
-            fields.append(_either(one, other))
+            fields.append(_union_facts(one, other))
         rows = None
         if left.rows_per_unit is not None and right.rows_per_unit is not None:
             rows = left.rows_per_unit + right.rows_per_unit
@@ -337,9 +339,9 @@ class Resolver:
         )
 
 
-def base(table: Table, name: str, alias: str, schema: Schema) -> FromScope:
+def table_scope(table: Table, name: str, alias: str, schema: Schema) -> FromScope:
     """Return a registered table as a scope."""
-    fields, units, linked = {}, set(), links(table, schema)
+    fields, units, linked = {}, set(), unit_links(table, schema)
     for one in table.columns:
         own = table.unit is not None and table.unit.is_direct and one.name.lower() == table.unit.column.lower()
         value = declared_value(one, column(one.name, alias))
@@ -351,21 +353,21 @@ def base(table: Table, name: str, alias: str, schema: Schema) -> FromScope:
         if one.name.lower() == leads:
             value = replace(value, nullable=False)  # a row that leads nowhere is not shown
         fields[one.name.lower()] = replace(value, link=linked.get(one.name.lower()))
-    unit = unit_of(alias) if table.is_private else None
+    unit = unit_column(alias) if table.is_private else None
     names = tuple(one.name for one in table.columns)
     source = FromItem(name, fields, names, unit, table, alias, units=frozenset(units))
-    tree = exp.select().from_(registered(table, alias))
-    stored = stored_of(alias) if table.is_private else None
+    tree = exp.select().from_(table_reference(table, alias))
+    stored = stored_rows_column(alias) if table.is_private else None
     most, tables = table.limits.rows_per_unit, frozenset({table.name})
     if not table.is_private:
         rows = row_limits.PUBLIC_ROWS if table.rows is None else table.rows
         most = None
-    unique = _identifying(table, fields, schema)
+    unique = _unique_keys(table, fields, schema)
     found = FromScope((source,), tree, table.limits.rows_per_unit, stored, tables, unique=unique)
     return replace(found, most=most, fan_out=1 if table.is_private else rows)
 
 
-def _identifying(table: Table, fields: Mapping[str, Expression], schema: Schema) -> frozenset[frozenset[str]]:
+def _unique_keys(table: Table, fields: Mapping[str, Expression], schema: Schema) -> frozenset[frozenset[str]]:
     """Return the columns that identify rows of a table: targets of foreign keys, and what the owner states.
 
     Checked: engines count the targets and `identified_by`, of public and of private tables, over all rows whenever a
@@ -394,7 +396,7 @@ def unique_columns(scope: FromScope, fields: Sequence[Expression]) -> frozenset[
     return frozenset(frozenset(places[one] for one in key - own) for key in scope.unique if key - own <= set(places))
 
 
-def links(table: Table, schema: Schema) -> dict[str, str]:
+def unit_links(table: Table, schema: Schema) -> dict[str, str]:
     """Return the columns by which rows find their unit: foreign keys of the table, and the targets of those of others.
 
     Both sides of one foreign key have the same text here, and so have two foreign keys that lead to the same target.
@@ -418,27 +420,27 @@ def links(table: Table, schema: Schema) -> dict[str, str]:
 def declared_value(column: Column, reference: exp.Column) -> Expression:
     """Return a declared column; the engine shows it clamped to its bounds and without NaN."""
     range_ = None
-    if isinstance(column.facts, Bounds) and (limits := ends(column)) is not None:
+    if isinstance(column.facts, Bounds) and (limits := value_range(column)) is not None:
         range_ = Range.of(*limits)
     listed = column.facts.values if isinstance(column.facts, Categories) else None
-    tree = weighed(reference, TEXT_LENGTH_MAX // CHARACTERS_READ) if column.kind is Kind.TEXT else reference
+    tree = add_work(reference, TEXT_LENGTH_MAX // CHARACTERS_READ) if column.kind is Kind.TEXT else reference
     return Expression(tree, column.kind, range_, nullable=column.nullable, listed=listed)
 
 
-def derived(relation: UnitRows, name: str, alias: str, names: tuple[str, ...]) -> FromScope:
+def subquery_scope(relation: UnitRows, name: str, alias: str, names: tuple[str, ...]) -> FromScope:
     """Return a subquery as a scope: its columns keep their facts and get new trees."""
-    row_limits.require_small(name, relation.tree)
-    row_limits.require_short(name, relation.fields)
+    row_limits.require_bounded_size(name, relation.tree)
+    row_limits.require_bounded_row_text(name, relation.fields)
     fields: dict[str, Expression] = {}
     for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
         if shown.lower() in fields:
             raise NotInCatalog(f"a subquery has two columns called {shown}; give one of them another name", name=shown)
-        fields[shown.lower()] = replace(value, tree=standing_for(exp.column(f"c{index}", table=alias), value.tree))
-    unit = unit_of(alias) if relation.is_private else None
+        fields[shown.lower()] = replace(value, tree=column_for(exp.column(f"c{index}", table=alias), value.tree))
+    unit = unit_column(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
     units = frozenset(names[index].lower() for index in relation.units)
     source = FromItem(name, fields, names, unit, None, alias, units=units)
-    stored = stored_of(alias) if relation.has_stored else None
+    stored = stored_rows_column(alias) if relation.has_stored else None
     texts = [fields[shown.lower()].text for shown in names]
     unique = frozenset(frozenset(texts[index] for index in key) for key in relation.unique)
     found = FromScope((source,), tree, relation.rows_per_unit, stored, relation.tables)
@@ -459,7 +461,7 @@ def _without_stored(relation: UnitRows) -> exp.Query:
     return tree
 
 
-def _either(one: Expression, other: Expression) -> Expression:
+def _union_facts(one: Expression, other: Expression) -> Expression:
     """Return the facts that hold for a value of either side."""
     both_ranges = one.range is not None and other.range is not None
     both_domains = one.domain is not None and other.domain is not None

@@ -1,29 +1,59 @@
-"""The sixth pass: what the engine runs.
+"""The statements that an engine runs for a question.
 
-Statements return one row a group (and, for private choices, one row a group and cell), never a row of a unit. They add
-up whole numbers, so their results do not depend on the order of rows, and they are clamped to ±2^62, which moves no two
-neighbours further apart. Whatever could leave 64 bits before that is a HUGEINT (`whole_numbers` proves that it fits).
-Noise is not their business.
+Promise: a statement returns one row a group (for private choices and bins, one row a group and cell), never a row of a
+unit. It adds up whole numbers, so its result does not depend on the order of rows, and clamps sums to ±2^62, which
+moves no two neighbours further apart. Whatever could leave 64 bits before that is a HUGEINT (`whole_numbers` proves
+that it fits). Noise is added to the results in this process (`run`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from tacit.engines.dialects import write_duckdb
 from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
+from tacit.query.keys import Domain
 from tacit.query.learned_bounds import UnboundedValue
-from tacit.query.measures import How, Measure
-from tacit.query.ranked import WEIGHT, Ranked
-from tacit.query.relations import FromScope, selected_from
-from tacit.query.row_limits import ranked as _ranked
+from tacit.query.measures import How, Measure, QueryMeasures
+from tacit.query.parse import refuse_deep_nesting
+from tacit.query.private_choices import WEIGHT, PrivateChoice
+from tacit.query.question import Question
+from tacit.query.relations import FromScope, select_from_subquery
+from tacit.query.row_limits import first_by_salted_hash
+from tacit.query.scalars import disjunction, is_missing, literal, negate, one_of
 from tacit.query.whole_numbers import SATURATION
 
 UNITS: Final = "units"
+"""The column with the number of units of each group."""
+
+Write: TypeAlias = Callable[[exp.Query], str]
+"""Writes a statement in the SQL of an engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SELECT for the engine: its tree, and which measures or which private choice it serves, by their indices."""
+
+    tree: exp.Select
+    measures: tuple[int, ...] = ()
+    choice: int | None = None
+    kept: tuple[int, ...] | None = None
+    """The grouping set that is measured: which keys it keeps; None for all of them."""
+
+    @property
+    def is_salted(self) -> bool:
+        """Whether the salt is a parameter of the statement."""
+        return self.tree.find(exp.Parameter) is not None
+
+    @refuse_deep_nesting
+    def sql(self, write: Write = write_duckdb) -> str:
+        """Return the statement as an engine writes it."""
+        return write(self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +66,26 @@ class Grouping:
     listed: tuple[int, ...] = ()
     """Keys that are public and of which NULL is no value: rows that have it are left out."""
 
+    @classmethod
+    def of(cls, question: Question, domains: Sequence[Domain] | None, bounding: Bounding) -> Grouping:
+        """Return the rows and keys of a question; rows of groups that the caller did not list are left out."""
+        scope, listed = question.scope, []
+        for index, (key, domain) in enumerate(zip(question.keys, domains or (), strict=False)):
+            if domain.restricts:
+                scope = scope.where(_is_listed(key, domain))
+            if None not in domain.values and key.nullable:
+                listed.append(index)
+        return cls(scope, question.keys, bounding, tuple(listed))
+
+    def keep_keys(self, kept: Sequence[int]) -> Grouping:
+        """Return the same rows by some of the keys; rows that the other keys leave out stay out."""
+        scope = self.scope
+        for index in self.listed:
+            if index not in kept:
+                scope = scope.where(negate(is_missing(self.keys[index])))
+        listed = tuple(place for place, index in enumerate(kept) if index in self.listed)
+        return replace(self, scope=scope, keys=tuple(self.keys[index] for index in kept), listed=listed)
+
     @property
     def names(self) -> list[str]:
         """The names of the keys in the statements."""
@@ -47,13 +97,53 @@ class Grouping:
 
     def rows(self, *more: exp.Expr, unit: bool = True) -> exp.Select:
         """SELECT (nothing yet) FROM (SELECT unit AS u, keys AS k0, ..., more FROM ... WHERE ...) AS r WHERE ..."""
-        items = [_named(key.tree, name) for key, name in zip(self.keys, self.names, strict=True)]
+        items = [_aliased(key.tree, name) for key, name in zip(self.keys, self.names, strict=True)]
         if unit and self.scope.unit is not None:
-            items.insert(0, _named(self.scope.unit, "u"))
+            items.insert(0, _aliased(self.scope.unit, "u"))
         if not items and not more:  # a SELECT has at least one item
             items.append(exp.alias_(exp.Literal.number(1), "one"))
-        inner = selected_from(self.scope.tree.copy().select(*items, *more, copy=False), "r")
+        inner = select_from_subquery(self.scope.tree.copy().select(*items, *more, copy=False), "r")
         return inner.where(*(exp.column(f"k{index}").is_(exp.null()).not_() for index in self.listed), copy=False)
+
+
+def _is_listed(key: Expression, domain: Domain) -> Expression:
+    """Return the condition that keeps the rows of the listed groups."""
+    values = [literal(value) for value in domain.values if value is not None]
+    inside = one_of(key, values) if values else is_missing(key)
+    return disjunction([inside, is_missing(key)]) if None in domain.values else inside
+
+
+def statements(
+    question: Question, domains: Sequence[Domain] | None, measured: QueryMeasures, bounding: Bounding
+) -> Iterator[Statement]:
+    """Yield the statements for the groups by all keys: sums, different values, and cells of private choices."""
+    grouping, measures = Grouping.of(question, domains, bounding), measured.measures
+    sums = [index for index, measure in enumerate(measures) if measure.how is not How.VALUES]
+    if sums or domains is None:
+        tree = sum_statement(grouping, [measures[index] for index in sums], units=domains is None)
+        yield Statement(tree, tuple(sums))
+    for index, measure in enumerate(measures):
+        if measure.how is How.VALUES:
+            yield Statement(distinct_statement(grouping, measure), (index,))
+    for index, choice in enumerate(measured.choices):
+        yield Statement(cell_statement(grouping, choice), choice=index)
+
+
+def set_statements(
+    question: Question, domains: Sequence[Domain], measures: Sequence[Measure], bounding: Bounding
+) -> Iterator[Statement]:
+    """Yield one statement for each grouping set, with all measures."""
+    grouping, every = Grouping.of(question, domains, bounding), tuple(range(len(measures)))
+    for kept in question.sets:
+        yield Statement(sum_statement(grouping.keep_keys(kept), measures, units=False), every, kept=kept)
+
+
+def learning_statements(
+    question: Question, domains: Sequence[Domain] | None, missing: Sequence[UnboundedValue], bounding: Bounding
+) -> Iterator[Statement]:
+    """Yield one statement for each value whose bounds are learnt: the weights of its bins."""
+    for value in missing:
+        yield Statement(bin_statement(Grouping.of(question, domains, bounding), value))
 
 
 class _Values:
@@ -71,31 +161,32 @@ class _Values:
     @property
     def aliased(self) -> list[exp.Expr]:
         """The columns as items of a SELECT."""
-        return [_named(tree, name) for tree, name in self.items.items()]
+        return [_aliased(tree, name) for tree, name in self.items.items()]
 
 
-def additive(grouping: Grouping, measures: Sequence[Measure], *, units: bool) -> exp.Select:
+def sum_statement(grouping: Grouping, measures: Sequence[Measure], *, units: bool) -> exp.Select:
     """Return the statement that adds up measures by group, with the number of units of each group if wanted."""
     values, names = _Values(), grouping.names
-    whole = [_of_rows(measure, values) for measure in measures]
+    whole = [_whole_rows_total(measure, values) for measure in measures]
     if grouping.bounding.whole_rows is not None:
         sums = [_total(tree, f"m{index}") for index, tree in enumerate(whole)]
         counts_units = units or any(measure.how is How.UNITS for measure in measures)
         if units:
-            sums.append(_total(_different("u"), UNITS))
-        return _summed(grouping.rows(*values.aliased, unit=counts_units), names, sums)
+            sums.append(_total(_count_distinct("u"), UNITS))
+        return _select_sums(grouping.rows(*values.aliased, unit=counts_units), names, sums)
     parts = [
-        exp.alias_(_part(measure, grouping.bounding, values), f"m{index}") for index, measure in enumerate(measures)
+        exp.alias_(_unit_contribution(measure, grouping.bounding, values), f"m{index}")
+        for index, measure in enumerate(measures)
     ]
     sums = [_total(exp.Sum(this=exp.column(f"m{index}")), f"m{index}") for index in range(len(measures))]
     if units:
         sums.append(_total(exp.Count(this=exp.Star()), UNITS))
     by_unit = units or any(measure.how is How.UNITS for measure in measures)
     easy = [exp.alias_(tree, f"m{index}") for index, tree in enumerate(whole)]
-    return _grouped(_parts(grouping, values, parts, easy, by_unit=by_unit), names, sums)
+    return _group_subquery(_unit_contributions(grouping, values, parts, easy, by_unit=by_unit), names, sums)
 
 
-def _parts(
+def _unit_contributions(
     grouping: Grouping, values: _Values, parts: Sequence[exp.Expr], whole: Sequence[exp.Expr], *, by_unit: bool
 ) -> exp.Query:
     """Return what each unit brings to each group, those of one group perhaps added up already.
@@ -115,15 +206,19 @@ def _parts(
     if by_unit:
         few = bounding.groups
     if grouping.scope.stored is None or (by_unit and not bounding.chooses_groups):
-        return limited(grouping, pairs(rows))
-    rows = grouping.rows(_named(grouping.scope.stored, "n"), *values.aliased)
+        return keep_groups(grouping, pairs(rows))
+    rows = grouping.rows(_aliased(grouping.scope.stored, "n"), *values.aliased)
     light = exp.LTE(this=exp.column("n"), expression=exp.Literal.number(few))
     heavy = exp.Is(this=exp.paren(light.copy()), expression=exp.true()).not_()
-    kept = selected_from(limited(grouping, pairs(rows.where(heavy))), "h").select(*_columns(*names, *_measured(parts)))
+    kept = select_from_subquery(keep_groups(grouping, pairs(rows.where(heavy))), "h").select(
+        *_columns(*names, *_measured(parts))
+    )
     if by_unit:
-        easy = selected_from(pairs(rows.where(light, copy=False)), "l").select(*_columns(*names, *_measured(parts)))
+        easy = select_from_subquery(pairs(rows.where(light, copy=False)), "l").select(
+            *_columns(*names, *_measured(parts))
+        )
     else:
-        easy = _summed(rows.where(light, copy=False), names, whole)
+        easy = _select_sums(rows.where(light, copy=False), names, whole)
     return exp.union(easy, kept, distinct=False, copy=False)
 
 
@@ -131,32 +226,32 @@ def _measured(parts: Sequence[exp.Expr]) -> list[str]:
     return [part.alias for part in parts]
 
 
-def distinct(grouping: Grouping, measure: Measure) -> exp.Select:
+def distinct_statement(grouping: Grouping, measure: Measure) -> exp.Select:
     """Return the statement that counts the different values in each group, so many of each unit at most."""
     grouping, names = grouping.where(measure.condition), grouping.names
-    item = _named(_part_of_row(measure), "x")
-    counted = _total(_different("x"), "m0")
+    item = _aliased(_row_tree(measure), "x")
+    counted = _total(_count_distinct("x"), "m0")
     if grouping.bounding.whole_rows is not None:
-        return _summed(grouping.rows(item, unit=False), names, [counted])
+        return _select_sums(grouping.rows(item, unit=False), names, [counted])
     present = exp.column("x").is_(exp.null()).not_()
     tree = grouping.rows(item).select(*_columns("u", *names, "x")).where(present).distinct()
     within = [exp.column("u"), *map(exp.column, names)]
-    ranked = _ranked(tree, "turn", within, [*within, exp.column("x")], grouping.bounding.rows)
-    return _grouped(limited(grouping, ranked, dense=True), names, [counted])
+    ranked = first_by_salted_hash(tree, "turn", within, [*within, exp.column("x")], grouping.bounding.rows)
+    return _group_subquery(keep_groups(grouping, ranked, dense=True), names, [counted])
 
 
-def cells(grouping: Grouping, ranked: Ranked) -> exp.Select:
+def cell_statement(grouping: Grouping, ranked: PrivateChoice) -> exp.Select:
     """Return the statement that weighs the cells of each group."""
-    return _weighed(grouping.where(ranked.condition), ranked.cell_tree)
+    return _weight_statement(grouping.where(ranked.condition), ranked.cell_tree)
 
 
-def bins(grouping: Grouping, value: UnboundedValue) -> exp.Select:
+def bin_statement(grouping: Grouping, value: UnboundedValue) -> exp.Select:
     """Return the statement that weighs the bins of a value over all rows, every unit with a weight of 1 in all."""
     alone = Bounding(1, 1, relation=grouping.bounding.relation, chooses_groups=False)
-    return _weighed(Grouping(grouping.scope, (), alone), value.bin_tree)
+    return _weight_statement(Grouping(grouping.scope, (), alone), value.bin_tree)
 
 
-def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
+def _weight_statement(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     """Return by group and cell the weight of its rows; where a unit has too many in a group, each counts for less."""
     names, weight = grouping.names, exp.Literal.number(WEIGHT)
     present = exp.column("cell").is_(exp.null()).not_()
@@ -164,13 +259,15 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     if grouping.bounding.whole_rows is not None:
         rows = grouping.rows(cell, unit=False).where(present)
         total = _total(exp.Mul(this=_huge(exp.Count(this=exp.Star())), expression=weight), "w")
-        return _summed(rows, [*names, "cell"], [total])
+        return _select_sums(rows, [*names, "cell"], [total])
     inner = grouping.rows(cell).select(*_columns("u", *names, "cell"), exp.alias_(exp.Count(this=exp.Star()), "n"))
     inner = inner.where(present).group_by(*_columns("u", *names, "cell"))
     within = [exp.column("u"), *map(exp.column, names)]
     all_rows = exp.Window(this=exp.Sum(this=exp.column("n")), partition_by=within)
-    counted = selected_from(inner, "n").select(*_columns("u", *names, "cell", "n"), exp.alias_(all_rows, "rows_all"))
-    kept = selected_from(limited(grouping, counted, dense=True), "c")
+    counted = select_from_subquery(inner, "n").select(
+        *_columns("u", *names, "cell", "n"), exp.alias_(all_rows, "rows_all")
+    )
+    kept = select_from_subquery(keep_groups(grouping, counted, dense=True), "c")
     limit = exp.Literal.number(grouping.bounding.rows)
     product = exp.Mul(this=exp.Mul(this=_huge(exp.column("n")), expression=limit), expression=weight)
     scaled = exp.IntDiv(this=exp.paren(product), expression=exp.column("rows_all"))
@@ -178,27 +275,29 @@ def _weighed(grouping: Grouping, tree: exp.Expression) -> exp.Select:
     more = exp.GT(this=exp.column("rows_all"), expression=limit.copy())
     part = exp.Case().when(more, scaled).else_(full)
     counted_parts = kept.select(*_columns(*names, "cell"), exp.alias_(part, "w0"))
-    return _grouped(counted_parts, [*names, "cell"], [_total(exp.Sum(this=exp.column("w0")), "w")])
+    return _group_subquery(counted_parts, [*names, "cell"], [_total(exp.Sum(this=exp.column("w0")), "w")])
 
 
-def limited(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp.Select:
+def keep_groups(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp.Select:
     """Keep so many groups of each unit as the limit allows, chosen by a salted hash of the unit and the group."""
     if not grouping.bounding.chooses_groups:
         return tree
     keys = [exp.column(name) for name in grouping.names]
-    return _ranked(tree, "place", [exp.column("u")], [exp.column("u"), *keys], grouping.bounding.groups, dense=dense)
+    return first_by_salted_hash(
+        tree, "place", [exp.column("u")], [exp.column("u"), *keys], grouping.bounding.groups, dense=dense
+    )
 
 
-def _of_rows(measure: Measure, values: _Values) -> exp.Expression:
+def _whole_rows_total(measure: Measure, values: _Values) -> exp.Expression:
     """Return what the rows of a group come to as they are: the table holds only so many of each unit."""
     if measure.how is How.UNITS:
-        return _filtered(_different("u"), measure, values)
+        return _with_filter(_count_distinct("u"), measure, values)
     if measure.how is How.ROWS:
         return _count(measure, values)
     return _sum(measure, values)
 
 
-def _part(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expression:
+def _unit_contribution(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expression:
     """Return what the rows of one unit in one group come to, clamped."""
     rows, count = exp.Literal.number(bounding.rows), _count(measure, values)
     if measure.how is How.ROWS:
@@ -215,7 +314,7 @@ def _part(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expressi
 
 def _sum(measure: Measure, values: _Values) -> exp.Expression:
     """Return the sum of a measure's numbers, 0 where there are none."""
-    added = _filtered(exp.Sum(this=values.named(_part_of_row(measure), "v")), measure, values)
+    added = _with_filter(exp.Sum(this=values.named(_row_tree(measure), "v")), measure, values)
     total: exp.Expression = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
     if not measure.shift:
         return total
@@ -223,31 +322,31 @@ def _sum(measure: Measure, values: _Values) -> exp.Expression:
     return exp.Sub(this=total, expression=off)
 
 
-def _part_of_row(measure: Measure) -> exp.Expression:
+def _row_tree(measure: Measure) -> exp.Expression:
     assert measure.tree is not None  # measures of sums and of different values have one
     return measure.tree
 
 
 def _count(measure: Measure, values: _Values) -> exp.Expression:
     counted = exp.Star() if measure.tree is None else values.named(measure.tree, "v")
-    return _filtered(exp.Count(this=counted), measure, values)
+    return _with_filter(exp.Count(this=counted), measure, values)
 
 
-def _different(name: str) -> exp.Expression:
+def _count_distinct(name: str) -> exp.Expression:
     return exp.Count(this=exp.Distinct(expressions=[exp.column(name)]))
 
 
-def _grouped(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
-    return _summed(selected_from(tree, "g"), names, sums)
+def _group_subquery(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
+    return _select_sums(select_from_subquery(tree, "g"), names, sums)
 
 
-def _summed(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
+def _select_sums(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
     """Return sums by group of a SELECT that has no columns yet, of which all become a part."""
     tree = source.select(*_columns(*names), *sums, copy=False)
     return tree.group_by(*_columns(*names), copy=False) if names else tree
 
 
-def _named(tree: exp.Expression, name: str) -> exp.Expr:
+def _aliased(tree: exp.Expression, name: str) -> exp.Expr:
     """Return a copy of a value as an item of a SELECT."""
     return exp.alias_(tree.copy(), name, copy=False)
 
@@ -286,7 +385,7 @@ def _number(value: int) -> exp.Expression:
     return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
 
 
-def _filtered(tree: exp.Expression, measure: Measure, values: _Values) -> exp.Expression:
+def _with_filter(tree: exp.Expression, measure: Measure, values: _Values) -> exp.Expression:
     if measure.condition is None:
         return tree
     return exp.Filter(this=tree, expression=exp.Where(this=values.named(measure.condition.tree, "c")))

@@ -41,8 +41,8 @@ from tacit.engines.protocol import ROWS, SALT, UNIT
 from tacit.privacy.errors import Place, TooWide
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind, Table
 from tacit.query.expressions import Expression
-from tacit.query.relations import FromScope, project, selected_from, unit_of
-from tacit.query.scalars.trees import CHARACTERS_READ, COLUMN_SIZE, expanded, standing_for
+from tacit.query.relations import FromScope, project, select_from_subquery, unit_column
+from tacit.query.scalars.trees import CHARACTERS_READ, COLUMN_SIZE, column_for, expanded_size
 
 JOINED_ROWS_PER_UNIT: int = 64
 """How many rows of a unit are joined at most, of a side for which no limit was declared."""
@@ -80,25 +80,25 @@ PUBLIC_ROWS: Final = 10_000
 """How many rows a public table is taken to have whose number is not stated."""
 
 
-def require_few(scope: FromScope, place: Place | None) -> FromScope:
+def require_bounded_fan_out(scope: FromScope, place: Place | None) -> FromScope:
     """Return a scope, or raise TooWide if too many rows could become of one stored row of a unit."""
     if scope.unit is not None and scope.fan_out > AMPLIFICATION_MAX:
         raise TooWide(
-            f"of one stored row of a unit {scope.fan_out:,} could become by joining {_named(scope)}, and at most "
+            f"of one stored row of a unit {scope.fan_out:,} could become by joining {_table_names(scope)}, and at most "
             f"{AMPLIFICATION_MAX:,} may",
-            accepted=_instead(scope),
+            accepted=_remedies(scope),
             place=place,
         )
     return scope
 
 
-def require_few_joined(scope: FromScope, place: Place | None) -> FromScope:
+def require_bounded_join(scope: FromScope, place: Place | None) -> FromScope:
     """Return a join of private rows, or raise TooWide if one unit could have too many of them."""
     if scope.most is not None and scope.most > JOINED_ROWS_MAX:
         raise TooWide(
-            f"one unit could have {scope.most:,} joined rows of {_named(scope)}, and at most {JOINED_ROWS_MAX:,} are "
-            "joined",
-            accepted=_instead(scope),
+            f"one unit could have {scope.most:,} joined rows of {_table_names(scope)}, and at most "
+            f"{JOINED_ROWS_MAX:,} are joined",
+            accepted=_remedies(scope),
             place=place,
         )
     return scope
@@ -118,41 +118,41 @@ def limiting_steps(table: Table) -> int:
     return STORED_ROWS * (len(table.columns) + texts * TEXT_LENGTH_MAX // CHARACTERS_READ)
 
 
-def require_little_work(work: int, steps: int, rows: int) -> None:
+def require_bounded_work(work: int, steps: int, rows: int) -> None:
     """Raise TooWide if a question takes too many steps for one unit, of so many for each of its rows."""
     if work > WORK_MAX:
         raise TooWide(
             f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
             f"{WORK_MAX:,} in all",
-            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_instead()}",
+            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_remedies()}",
         )
 
 
-def require_room(scope: FromScope, values: Iterable[Expression], place: Place | None = None) -> int:
+def held_characters(scope: FromScope, values: Iterable[Expression], place: Place | None = None) -> int:
     """Return how many characters of one unit's texts are held, or raise TooWide if they could take too much memory."""
-    characters = unit_rows(scope) * sum(_characters(scope, one) for one in values if one.kind is Kind.TEXT)
+    characters = unit_rows(scope) * sum(_text_length(scope, one) for one in values if one.kind is Kind.TEXT)
     if scope.unit is not None and characters > HELD_CHARACTERS_MAX:
         raise TooWide(
             f"the texts of one unit could have {characters:,} characters together, and at most {HELD_CHARACTERS_MAX:,} "
             "are grouped or sorted",
-            accepted=f"cut them with LEFT, or select fewer columns in a subquery; {_instead(scope)}",
+            accepted=f"cut them with LEFT, or select fewer columns in a subquery; {_remedies(scope)}",
             place=place,
         )
     return characters if scope.unit is not None else 0
 
 
-def require_small(name: str, *trees: exp.Expr) -> None:
+def require_bounded_size(name: str, *trees: exp.Expr) -> None:
     """Raise TooWide if queries or values would be too large with every name replaced by what it stands for."""
-    if (size := sum(map(expanded, trees))) > RELATION_MAX:
+    if (size := sum(map(expanded_size, trees))) > RELATION_MAX:
         raise TooWide(
             f"{name} is too large: with its subqueries written out it has {size:,} parts of at most {RELATION_MAX:,}",
             accepted="compute less from level to level, and use each computed column fewer times",
         )
 
 
-def require_short(name: str, values: Iterable[Expression]) -> None:
+def require_bounded_row_text(name: str, values: Iterable[Expression]) -> None:
     """Raise TooWide if the texts that are computed for one row would be too long together."""
-    texts = [one.length for one in values if one.kind is Kind.TEXT and expanded(one.tree) > COLUMN_SIZE]
+    texts = [one.length for one in values if one.kind is Kind.TEXT and expanded_size(one.tree) > COLUMN_SIZE]
     if sum(texts) > ROW_TEXT_MAX:
         raise TooWide(
             f"the computed texts of one row of {name} could have {sum(texts):,} characters, and at most "
@@ -171,14 +171,14 @@ def named_fields(scope: FromScope, names: frozenset[str] | None) -> list[Express
     ]
 
 
-def _characters(scope: FromScope, value: Expression) -> int:
+def _text_length(scope: FromScope, value: Expression) -> int:
     """Return how many characters are counted for a text; a column of a public table is taken to hold short ones."""
     public = {one.alias for one in scope.sources if one.table is not None and not one.table.is_private}
     is_public = isinstance(value.tree, exp.Column) and value.tree.table in public  # computed texts are as long as asked
     return min(value.length, PUBLIC_CHARACTERS) if is_public else value.length
 
 
-def _instead(scope: FromScope | None = None) -> str:
+def _remedies(scope: FromScope | None = None) -> str:
     """Return the ways out, the one that costs no noise first."""
     ways = ["add up each table by unit in a subquery first", "join on a foreign key", "state a smaller rows_per_unit"]
     for one in () if scope is None else scope.sources:
@@ -190,11 +190,11 @@ def _instead(scope: FromScope | None = None) -> str:
     return f"{', '.join(ways[:-1])}, or {ways[-1]}"
 
 
-def _named(scope: FromScope) -> str:
+def _table_names(scope: FromScope) -> str:
     return " and ".join(sorted(scope.tables))
 
 
-def require_few_pairs(scope: FromScope, inner: FromScope, place: Place | None) -> None:
+def require_bounded_pairs(scope: FromScope, inner: FromScope, place: Place | None) -> None:
     """Raise TooWide if a row would be compared with too many rows of a subquery, one by one."""
     rows = compared_rows(inner)
     if scope.fan_out * rows > AMPLIFICATION_MAX:
@@ -211,24 +211,26 @@ def compared_rows(inner: FromScope) -> int:
     return max(inner.fan_out if inner.unit is None else inner.most or JOINED_ROWS_PER_UNIT, 1)
 
 
-def limited(scope: FromScope, alias: str, names: frozenset[str] | None, keys: Sequence[Expression] = ()) -> FromScope:
+def limit_rows_per_unit(
+    scope: FromScope, alias: str, names: frozenset[str] | None, keys: Sequence[Expression] = ()
+) -> FromScope:
     """Return at most JOINED_ROWS_PER_UNIT rows of each unit (with equal keys), with the named columns (None: all)."""
     kept = [
         [(name, value) for name, value in source.fields.items() if names is None or name in names | source.units]
         for source in scope.sources
     ]
-    require_room(scope, named_fields(scope, names))
+    held_characters(scope, named_fields(scope, names))
     values = [value.tree for fields in kept for _, value in fields]
     tree = _first_rows(scope, values, [exp.column(f"c{values.index(key.tree)}") for key in keys])
     renamed = {
-        value.sql(dialect="duckdb"): standing_for(exp.column(f"c{index}", table=alias), value)
+        value.sql(dialect="duckdb"): column_for(exp.column(f"c{index}", table=alias), value)
         for index, value in reversed(list(enumerate(values)))
     }
     sources = tuple(
         replace(
             source,
             fields={name: replace(value, tree=renamed[value.text].copy()) for name, value in fields},
-            unit=unit_of(alias) if source.unit is not None else None,
+            unit=unit_column(alias) if source.unit is not None else None,
             table=None,
             alias=alias,
         )
@@ -258,7 +260,7 @@ def _first_rows(scope: FromScope, values: Sequence[exp.Expression], keys: Sequen
     within = [exp.column(UNIT), *keys]
 
     def first(tree: exp.Select) -> exp.Select:
-        found = ranked(tree, "place", within, [*within, *columns], JOINED_ROWS_PER_UNIT)
+        found = first_by_salted_hash(tree, "place", within, [*within, *columns], JOINED_ROWS_PER_UNIT)
         return found.select(*(one.copy() for one in shown), append=False)
 
     if scope.stored is None:
@@ -271,7 +273,7 @@ def _first_rows(scope: FromScope, values: Sequence[exp.Expression], keys: Sequen
     return exp.union(few, first(many), distinct=False)
 
 
-def ranked(
+def first_by_salted_hash(
     tree: exp.Select,
     name: str,
     within: Sequence[exp.Expression],
@@ -293,5 +295,5 @@ def ranked(
         partition_by=[one.copy() for one in within],
         order=exp.Order(expressions=[exp.Ordered(this=one) for one in order]),
     )
-    numbered = selected_from(tree, "p").select(exp.Star(), exp.alias_(window, name))
-    return selected_from(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)
+    numbered = select_from_subquery(tree, "p").select(exp.Star(), exp.alias_(window, name))
+    return select_from_subquery(numbered, "q").select(exp.Star()).where(exp.column(name) <= most)

@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.protocol import SALT, Columns, Engine, Progress
-from tacit.ledger.permits import fitting
+from tacit.ledger.answer_storage import count_fitting
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.tables import Kind
-from tacit.query.answer_size import key_bytes, written
+from tacit.query.answer_size import json_value, key_bytes
 from tacit.query.expressions import Range
-from tacit.query.learned_bounds import learnt
-from tacit.query.plan import Plan, Statement
-from tacit.query.rewrite import UNITS
+from tacit.query.learned_bounds import learn_range
+from tacit.query.plan import Plan
+from tacit.query.rewrite import UNITS, Statement
 from tacit.query.whole_numbers import group_sums
 
 OTHER: Final = "other"
@@ -60,9 +60,9 @@ class Noisy:
     def to_bytes(self) -> bytes:
         """Return a written form, to be kept as a released answer."""
         record = {
-            "keys": [[written(value) for value in column] for column in self.keys],
+            "keys": [[json_value(value) for value in column] for column in self.keys],
             "measures": [column.tolist() for column in self.measures],
-            "choices": [[written(value) for value in column] for column in self.choices],
+            "choices": [[json_value(value) for value in column] for column in self.choices],
             "simulated": self.simulated,
             "ranges": [[str(one.lower), str(one.upper)] for one in self.ranges],
             "guessed": list(self.guessed),
@@ -108,19 +108,19 @@ def run(
         ]
 
     bounds = [
-        learnt(mechanism, columns, source)
+        learn_range(mechanism, columns, source)
         for mechanism, columns in zip(plan.price.bounds, found(plan.learning), strict=True)
     ]
     ranges = tuple(range_ for range_, _ in bounds)
     ranged = plan.ranged(ranges) if ranges else plan
     guessed = tuple(is_guess for _, is_guess in bounds)
-    return replace(release(ranged, found(ranged.statements), source), ranges=ranges, guessed=guessed)
+    return replace(add_noise(ranged, found(ranged.statements), source), ranges=ranges, guessed=guessed)
 
 
-def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:
+def add_noise(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:
     """Add noise to the results of a plan's statements."""
     if plan.sets_apart:
-        return _released_sets(plan, found, source)
+        return _add_noise_to_sets(plan, found, source)
     places, keys, is_cut = _groups(plan, found, source)
     measures: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * len(plan.measures)
     choices: list[list[Any]] = [[]] * len(plan.choices)
@@ -128,28 +128,28 @@ def release(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> No
         at = places.of(columns)
         for place, index in enumerate(statement.measures):
             exact = group_sums(places.count, at, columns[f"m{place}"])
-            measures[index] = _noisy(plan, index, exact, source)
+            measures[index] = _noisy_measure(plan, index, exact, source)
         if statement.choice is not None:
-            choices[statement.choice] = _chosen(plan, statement.choice, columns, at, places.count, source)
+            choices[statement.choice] = _choose(plan, statement.choice, columns, at, places.count, source)
     released = tuple(measures)
     simulated = source.simulated or any(map(is_simulated, released))
     return Noisy(keys, tuple(np.asarray(one) for one in released), tuple(choices), simulated, is_cut=is_cut)
 
 
-def _released_sets(plan: Plan, found: Sequence[Columns], source: Source) -> Noisy:
+def _add_noise_to_sets(plan: Plan, found: Sequence[Columns], source: Source) -> Noisy:
     """Add noise to each grouping set; its groups stand one after another, keys that it drops being NULL."""
     keys: list[list[Any]] = [[] for _ in plan.question.keys]
     measures: list[list[NDArray[np.int64]]] = [[] for _ in plan.measures]
     for statement, columns in zip(plan.statements, found, strict=True):
         kept = statement.kept or ()
-        places = _Public([plan.domains[index].values for index in kept] if plan.domains else [])
+        places = _PublicPlaces([plan.domains[index].values for index in kept] if plan.domains else [])
         shown = dict(zip(kept, places.keys(), strict=True))
         for index, column in enumerate(keys):
             column += shown.get(index, [None] * places.count)
         at = places.of(columns)
         for place, index in enumerate(statement.measures):
             exact = group_sums(places.count, at, columns[f"m{place}"])
-            measures[index].append(_noisy(plan, index, exact, source))
+            measures[index].append(_noisy_measure(plan, index, exact, source))
     simulated = source.simulated or any(is_simulated(part) for parts in measures for part in parts)
     released = tuple(np.concatenate([np.asarray(part) for part in parts]) for parts in measures)
     return Noisy(tuple(keys), released, (), simulated)
@@ -168,7 +168,7 @@ def exact(plan: Plan, found: Sequence[Columns]) -> dict[tuple[Any, ...], list[in
     return groups
 
 
-class _Places:
+class _GroupPlaces:
     """Where each group stands in the answer."""
 
     def __init__(self, names: Sequence[str], count: int, positions: Mapping[Any, int], rest: int = -1) -> None:
@@ -182,7 +182,7 @@ class _Places:
         return np.fromiter(found, dtype=np.int64, count=_length(columns))
 
 
-class _Public(_Places):
+class _PublicPlaces(_GroupPlaces):
     """Places in the product of public domains, found column by column."""
 
     def __init__(self, domains: Sequence[Sequence[Any]]) -> None:
@@ -197,7 +197,7 @@ class _Public(_Places):
         places, missing = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
         for name, positions in zip(self.names, self._of_value, strict=True):
             values = columns[name]
-            index = np.fromiter((positions.get(value, -1) for value in _listed(values)), dtype=np.int64, count=rows)
+            index = np.fromiter((positions.get(value, -1) for value in _as_list(values)), dtype=np.int64, count=rows)
             missing |= index < 0
             places = places * len(positions) + index
         places[missing] = -1
@@ -213,11 +213,11 @@ class _Public(_Places):
         return tuple(columns)
 
 
-def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Places, tuple[list[Any], ...], bool]:
+def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_GroupPlaces, tuple[list[Any], ...], bool]:
     """Return the groups that are shown: all public ones, or those that the selection lets pass, and whether some of
     these were dropped because an answer has no room for them; which ones follows from those that passed."""
     if plan.domains is not None:
-        public = _Public([domain.values for domain in plan.domains])
+        public = _PublicPlaces([domain.values for domain in plan.domains])
         return public, public.keys(), False
     assert plan.price.selection is not None
     names = [f"k{index}" for index in range(len(plan.question.keys))]
@@ -225,25 +225,25 @@ def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Plac
     keys = list(_tuples(columns, names))
     mask = plan.price.selection.release(np.asarray(columns[UNITS], dtype=np.int64), source=source)
     passed = sorted((key for key, kept in zip(keys, mask, strict=True) if kept), key=_order)
-    shown = passed[: fitting(key_bytes(key) + plan.group_bytes for key in passed)]
+    shown = passed[: count_fitting(key_bytes(key) + plan.group_bytes for key in passed)]
     is_cut = len(shown) < len(passed)
     positions = {key: index for index, key in enumerate(shown)}
     columns_shown = tuple([key[at] for key in shown] for at in range(len(names)))
     if not plan.bounding.merges_rest:
-        return _Places(names, len(shown), positions), columns_shown, is_cut
+        return _GroupPlaces(names, len(shown), positions), columns_shown, is_cut
     for key, column in zip(plan.question.keys, columns_shown, strict=True):
         column.append(OTHER if key.kind is Kind.TEXT else None)
-    return _Places(names, len(shown) + 1, positions, rest=len(shown)), columns_shown, is_cut
+    return _GroupPlaces(names, len(shown) + 1, positions, rest=len(shown)), columns_shown, is_cut
 
 
-def _noisy(plan: Plan, index: int, values: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+def _noisy_measure(plan: Plan, index: int, values: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
     if not values.size:
         return values
     released: NDArray[np.int64] = plan.price.noises[index].release(values, source=source)
     return released
 
 
-def _chosen(plan: Plan, index: int, columns: Columns, at: NDArray[np.int64], groups: int, source: Source) -> list[Any]:
+def _choose(plan: Plan, index: int, columns: Columns, at: NDArray[np.int64], groups: int, source: Source) -> list[Any]:
     """Make one private choice a group."""
     choice, mechanism = plan.choices[index], plan.price.choices[index]
     cells, weights = columns["cell"], np.asarray(columns["w"], dtype=np.int64)
@@ -260,10 +260,10 @@ def _chosen(plan: Plan, index: int, columns: Columns, at: NDArray[np.int64], gro
 def _tuples(columns: Columns, names: Sequence[str]) -> list[tuple[Any, ...]]:
     if not names:
         return [()] * _length(columns)
-    return list(zip(*(_listed(columns[name]) for name in names), strict=True))
+    return list(zip(*(_as_list(columns[name]) for name in names), strict=True))
 
 
-def _listed(values: Any) -> list[Any]:
+def _as_list(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 

@@ -17,11 +17,11 @@ from sqlglot import exp
 from tacit.engines.protocol import UNIT
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotSQL, WrongKind
 from tacit.privacy.tables import Kind
-from tacit.query.conditions import condition
+from tacit.query.conditions import bind_condition
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, called, conjuncts, only
+from tacit.query.parse import Text, conjuncts, function_name, require_only
 from tacit.query.relations import FromScope, UnitRows, project
-from tacit.query.row_limits import compared_rows, require_few_pairs, unit_rows
+from tacit.query.row_limits import compared_rows, require_bounded_pairs, unit_rows
 from tacit.query.scalars import Bind
 
 _SELECT: Final = ("expressions", "from_", "joins", "where", "with_")
@@ -29,7 +29,7 @@ _INNER: Final = "s"
 _TIE: Final = "set its unit equal to the unit outside, or the foreign key that leads to the unit to its target"
 
 
-class Resolves(Protocol):
+class SubqueryResolver(Protocol):
     """What is needed of the resolver."""
 
     @property
@@ -63,17 +63,19 @@ class Resolves(Protocol):
         ...
 
 
-def member(resolver: Resolves, node: exp.In, scope: FromScope, bind: Bind, ctes: Mapping[str, UnitRows]) -> Expression:
+def bind_in_subquery(
+    resolver: SubqueryResolver, node: exp.In, scope: FromScope, bind: Bind, ctes: Mapping[str, UnitRows]
+) -> Expression:
     """x IN (SELECT ...): among public values, among units, or among the keys of the row's own unit."""
     place = resolver.text.place(node)
-    only(node, ("this", "query"), resolver.text)
+    require_only(node, ("this", "query"), resolver.text)
     value, inner = bind(node.this), resolver.relation(node.args["query"], ctes)
     if len(inner.fields) != 1:
         raise NotSQL("IN takes a subquery with one column", place=place)
     if value.kind is not inner.fields[0].kind:
         raise WrongKind(f"IN compares {value.kind} with {inner.fields[0].kind}; CAST one of them", place=place)
     if not inner.is_private or (scope.is_unit(value) and 0 in inner.units):
-        return _among(value, inner.tree)
+        return _in_query(value, inner.tree)
     if scope.unit is None or value.link is None or value.link != inner.fields[0].link:
         raise MixesUnits(
             "IN with a private subquery lets rows depend on other units",
@@ -82,28 +84,30 @@ def member(resolver: Resolves, node: exp.In, scope: FromScope, bind: Bind, ctes:
         )
     rows = exp.select().from_(exp.alias_(exp.Subquery(this=inner.tree.copy()), _INNER, table=True))
     same = exp.EQ(this=exp.column("c0", table=_INNER), expression=value.tree.copy())
-    found = _there_is(rows, [same, _same_unit(exp.column(UNIT, table=_INNER), scope)])
+    found = _exists_where(rows, [same, _same_unit(exp.column(UNIT, table=_INNER), scope)])
     if value.nullable:
         unknown = exp.Is(this=value.tree.copy(), expression=exp.null())
         found = exp.Case().when(unknown, exp.null()).else_(found)
     return Expression(found, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit, makes_null=value.makes_null)
 
 
-def exists(resolver: Resolves, node: exp.Exists, scope: FromScope, ctes: Mapping[str, UnitRows]) -> Expression:
+def bind_exists(
+    resolver: SubqueryResolver, node: exp.Exists, scope: FromScope, ctes: Mapping[str, UnitRows]
+) -> Expression:
     """EXISTS (SELECT ... WHERE ...), whose conditions may be about the row outside, too."""
     select, text = node.this, resolver.text
     if not isinstance(select, exp.Select):
         raise NotAllowed("EXISTS takes one SELECT", place=text.place(node))
-    only(select, _SELECT, text)
+    require_only(select, _SELECT, text)
     for part in (one for item in select.expressions for one in item.find_all(exp.AggFunc)):
         raise NotAllowed(
-            f"{called(part)} in EXISTS gives a row in any case", accepted="write *", place=text.place(part)
+            f"{function_name(part)} in EXISTS gives a row in any case", accepted="write *", place=text.place(part)
         )
     known, where = resolver.ctes(select, ctes), select.args.get("where")
     parts = list(conjuncts(where.this)) if where is not None else []
     inner = resolver.offered(select, parts, known)
-    bind = resolver.binder(_inside(inner, scope), known)
-    conditions = [condition(part, bind, text) for part in parts]
+    bind = resolver.binder(_nested_scope(inner, scope), known)
+    conditions = [bind_condition(part, bind, text) for part in parts]
     outside = [_mentions(one, scope) for one in conditions]
     if inner.unit is not None and scope.unit is None:
         raise MixesUnits(
@@ -111,8 +115,8 @@ def exists(resolver: Resolves, node: exp.Exists, scope: FromScope, ctes: Mapping
             accepted="put the private table into FROM, and use COUNT(DISTINCT ...)",
             place=text.place(node),
         )
-    ties = [_pair(part, bind, inner, scope) for part in parts]
-    tied = [pair is not None and (inner.unit is None or _leads(*pair, inner, scope)) for pair in ties]
+    ties = [_equated_pair(part, bind, inner, scope) for part in parts]
+    tied = [pair is not None and (inner.unit is None or _shares_unit(*pair, inner, scope)) for pair in ties]
     if not any(tied):
         raise NotAllowed("EXISTS has to tie its rows to the row outside", accepted=_TIE, place=text.place(node))
     first = tied.index(True)
@@ -120,27 +124,27 @@ def exists(resolver: Resolves, node: exp.Exists, scope: FromScope, ctes: Mapping
     if sum(outside) == 1 and not theirs.nullable and (inner.unit is None or inner.is_unit(own)):
         for one in (one for index, one in enumerate(conditions) if index != first):
             inner = inner.where(one)
-        return _among(theirs, project(inner, [own.tree]))  # the same as IN, and so the same question
+        return _in_query(theirs, project(inner, [own.tree]))  # the same as IN, and so the same question
     if any(about and pair is None for about, pair in zip(outside, ties, strict=True)):
         keys = [pair[0] for pair in ties if pair is not None]
-        inner, conditions = _compared(resolver, inner, scope, parts, known, keys)
-        require_few_pairs(scope, inner, text.place(node))
+        inner, conditions = _limit_compared_rows(resolver, inner, scope, parts, known, keys)
+        require_bounded_pairs(scope, inner, text.place(node))
         resolver.unit_rows.append(unit_rows(scope) * compared_rows(inner))
     trees = [one.tree for one in conditions]
     if inner.unit is not None:
         trees.append(_same_unit(inner.unit, scope))
     return Expression(
-        _there_is(inner.tree, trees), Kind.BOOLEAN, nullable=False, unit=any(one.unit for one in conditions)
+        _exists_where(inner.tree, trees), Kind.BOOLEAN, nullable=False, unit=any(one.unit for one in conditions)
     )
 
 
-def _inside(inner: FromScope, scope: FromScope) -> FromScope:
+def _nested_scope(inner: FromScope, scope: FromScope) -> FromScope:
     """Return the rows inside as they stand around what is nested in them: for each row outside there may be all."""
     return replace(inner, outer=(*scope.sources, *scope.outer), fan_out=scope.fan_out * compared_rows(inner))
 
 
-def _compared(
-    resolver: Resolves,
+def _limit_compared_rows(
+    resolver: SubqueryResolver,
     inner: FromScope,
     scope: FromScope,
     parts: Sequence[exp.Expression],
@@ -153,8 +157,8 @@ def _compared(
     """
 
     def bound(rows: FromScope) -> list[Expression]:
-        bind = resolver.binder(_inside(rows, scope), ctes)
-        return [condition(part, bind, resolver.text) for part in parts]
+        bind = resolver.binder(_nested_scope(rows, scope), ctes)
+        return [bind_condition(part, bind, resolver.text) for part in parts]
 
     is_about = [_mentions(one, scope) for one in bound(inner)]
     for one, about in zip(bound(inner), is_about, strict=True):
@@ -164,7 +168,7 @@ def _compared(
     return inner, [one for one, about in zip(bound(inner), is_about, strict=True) if about]
 
 
-def _among(value: Expression, query: exp.Query) -> Expression:
+def _in_query(value: Expression, query: exp.Query) -> Expression:
     """Return whether a value is among the first column of a query, in which NULL does not count."""
     chosen = exp.select(exp.column("c0")).from_(exp.alias_(exp.Subquery(this=query.copy()), _INNER, table=True))
     chosen = chosen.where(exp.column("c0").is_(exp.null()).not_())
@@ -172,7 +176,7 @@ def _among(value: Expression, query: exp.Query) -> Expression:
     return Expression(tree, Kind.BOOLEAN, nullable=value.nullable, unit=value.unit, makes_null=value.makes_null)
 
 
-def _there_is(rows: exp.Select, conditions: Sequence[exp.Expression]) -> exp.Expression:
+def _exists_where(rows: exp.Select, conditions: Sequence[exp.Expression]) -> exp.Expression:
     one = rows.select(exp.alias_(exp.Literal.number(1), "one"), copy=True)
     return exp.Exists(this=one.where(*(tree.copy() for tree in conditions)))
 
@@ -188,7 +192,9 @@ def _mentions(value: Expression, scope: FromScope) -> bool:
     return any(one.table in names for one in value.tree.find_all(exp.Column))
 
 
-def _pair(part: exp.Expression, bind: Bind, inner: FromScope, scope: FromScope) -> tuple[Expression, Expression] | None:
+def _equated_pair(
+    part: exp.Expression, bind: Bind, inner: FromScope, scope: FromScope
+) -> tuple[Expression, Expression] | None:
     """Return the column inside and the column outside that a part sets equal."""
     if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
         return None
@@ -199,6 +205,6 @@ def _pair(part: exp.Expression, bind: Bind, inner: FromScope, scope: FromScope) 
     return None
 
 
-def _leads(own: Expression, theirs: Expression, inner: FromScope, scope: FromScope) -> bool:
+def _shares_unit(own: Expression, theirs: Expression, inner: FromScope, scope: FromScope) -> bool:
     """Whether rows with these columns equal belong to one unit."""
     return (inner.is_unit(own) and scope.is_unit(theirs)) or (own.link is not None and own.link == theirs.link)

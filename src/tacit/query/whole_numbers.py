@@ -61,29 +61,29 @@ def group_sums(groups: int, at: NDArray[np.int64], values: Sequence[Any]) -> NDA
     high, low = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64)
     np.add.at(high, at[kept], numbers >> _HALF)
     np.add.at(low, at[kept], numbers & _LOW)
-    return _joined(high, low)
+    return _combine_halves(high, low)
 
 
 def axis_sums(values: NDArray[np.int64], axes: tuple[int, ...]) -> NDArray[np.int64]:
     """Return saturated sums over some axes of an array."""
     clipped = np.clip(values, -SATURATION, SATURATION)
-    return _joined(np.asarray((clipped >> _HALF).sum(axis=axes)), np.asarray((clipped & _LOW).sum(axis=axes)))
+    return _combine_halves(np.asarray((clipped >> _HALF).sum(axis=axes)), np.asarray((clipped & _LOW).sum(axis=axes)))
 
 
-def scaled(values: NDArray[Any], factor: int) -> NDArray[Any]:
+def scale_exact(values: NDArray[Any], factor: int) -> NDArray[Any]:
     """Return whole numbers times a factor; Python's integers where 64 bits may not hold them."""
     held = values if _fits(_size(values) * abs(factor)) else values.astype(object)
     return np.asarray(held * factor)
 
 
-def added(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+def add_exact(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     """Return the sum of two arrays of whole numbers; Python's integers where 64 bits may not hold them."""
     if _fits(_size(one) + _size(other)):
         return np.asarray(one + other)
     return np.asarray(one.astype(object) + other.astype(object))
 
 
-def _joined(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.int64]:
+def _combine_halves(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return high * 2^31 + low, saturated; each was summed over fewer than 2^31 numbers, so neither has wrapped."""
     carried = high + (low >> _HALF)
     top = SATURATION >> _HALF

@@ -17,7 +17,7 @@ from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, parse
-from tacit.query.scalars import scalar, steps
+from tacit.query.scalars import grid_steps, scalar
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import OTHERS, TYPES, place
 from tests.property.query.scalar_sql import COLUMNS, built, database, scalars
@@ -106,7 +106,7 @@ def test_known_traps_have_the_same_values(engine: str) -> None:
     for step, centre in STEPS:
         ranged = {sql: one for sql, one in known.items() if one.kind.is_number and one.range is not None}
         small = {sql: one for sql, one in ranged.items() if one.range is not None and one.range.size / step < 2**60}
-        check(engine, {sql: steps(one, step, centre) for sql, one in small.items()})
+        check(engine, {sql: grid_steps(one, step, centre) for sql, one in small.items()})
 
 
 ACCEPTED = scalars().filter(lambda sql: bool(understood([sql])))

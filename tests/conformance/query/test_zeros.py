@@ -24,7 +24,7 @@ from tacit.privacy.units import Unit
 from tacit.query import PlanSettings, Target, Tariff, compile_
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, parse
-from tacit.query.run import release
+from tacit.query.run import add_noise
 from tacit.query.scalars import FUNCTION_NAMES, scalar, trees
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import ENGINES, TYPES, place
@@ -206,7 +206,7 @@ def answers(engine: str, signs: Sequence[int]) -> list[tuple[str, Any, str]]:
             for one in plan.statements
         ]
         exact = [{name: [plain(value) for value in column] for name, column in one.items()} for one in results]
-        found.append((sql, exact, repr(release(plan, results).keys)))
+        found.append((sql, exact, repr(add_noise(plan, results).keys)))
     return found
 
 

@@ -17,8 +17,7 @@ from tacit.curator.salt import salt_of
 from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.query import Plan, PlanSettings, Target, compile_
-from tacit.query.plan import Statement
-from tacit.query.rewrite import UNITS
+from tacit.query.rewrite import UNITS, Statement
 from tests.property.query.neighbours import Pair, Tally, Violated, check_bins, ranges_of
 from tests.property.query.questions import Asked, question
 

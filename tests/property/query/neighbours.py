@@ -25,10 +25,10 @@ from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, QueryRefused, TacitError
 from tacit.privacy.units import Relation
 from tacit.query import Plan, compile_
-from tacit.query.estimates import finished
+from tacit.query.estimates import answer_rows
 from tacit.query.expressions import Range
 from tacit.query.learned_bounds import BINS
-from tacit.query.run import release
+from tacit.query.run import add_noise
 from tests.property.query.questions import Asked, question
 from tests.property.query.worlds import SHUFFLED, World, world
 
@@ -308,7 +308,7 @@ def ranges_of(plan: Plan, found: list[dict[str, list[Any]]]) -> list[Range]:
         counts = np.zeros(2 * BINS, dtype=np.int64)
         for cell, weight in zip(columns["cell"], columns["w"], strict=True):
             counts[cell + BINS] = weight
-        ranges.append(Range(*mechanism.chosen(counts)))
+        ranges.append(Range(*mechanism.bounds_from(counts)))
     return ranges
 
 
@@ -336,7 +336,7 @@ def _parts(event: events.Event, times: int = 1) -> Iterator[tuple[events.Event, 
 def check_release(plan: Plan, found: list[dict[str, list[Any]]]) -> None:
     """Finish the answer once, as nothing may fail after the noise either."""
     try:
-        finished(plan, release(plan, found, SeededSource(7)))  # type: ignore[arg-type]
+        answer_rows(plan, add_noise(plan, found, SeededSource(7)))  # type: ignore[arg-type]
     except (TacitError, duckdb.Error, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise Violated(f"the answer cannot be finished: {type(error).__name__}: {error}") from error
 

@@ -20,7 +20,7 @@ import duckdb
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.query import Plan, compile_
-from tacit.query.plan import Statement
+from tacit.query.rewrite import Statement
 from tests.property.query.hostile_questions import hostile_question
 from tests.property.query.hostile_worlds import WITHOUT, database, hostile_world, load
 from tests.property.query.neighbours import Pair, Violated, check_bins, check_price, executed, ranges_of

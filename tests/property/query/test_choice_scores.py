@@ -18,7 +18,7 @@ from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
 from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
-from tacit.query.ranked import COUNT_MAX, WEIGHT, Candidates, Ranked
+from tacit.query.private_choices import COUNT_MAX, WEIGHT, Candidates, PrivateChoice
 from tacit.query.scalars import literal
 
 ROWS = 3
@@ -27,8 +27,10 @@ VALUE: Expression = literal(0)
 Weights = NDArray[np.int64]
 
 
-def choice(function: str, share: Fraction) -> Ranked:
-    return Ranked(function, VALUE, None, share, Candidates(Fraction(0), Fraction(1), CELLS, Kind.INTEGER), function)
+def choice(function: str, share: Fraction) -> PrivateChoice:
+    return PrivateChoice(
+        function, VALUE, None, share, Candidates(Fraction(0), Fraction(1), CELLS, Kind.INTEGER), function
+    )
 
 
 choices = st.one_of(
@@ -54,7 +56,7 @@ def brought(draw: st.DrawFn) -> Weights:
     return found
 
 
-def moved(one: Ranked, mechanism: Exponential, here: Weights, there: Weights) -> int:
+def moved(one: PrivateChoice, mechanism: Exponential, here: Weights, there: Weights) -> int:
     """Return how far the score of any candidate is moved."""
     scores = [one._scores(np.minimum(counts, COUNT_MAX), mechanism) for counts in (here, there)]
     return int(np.abs(scores[0] - scores[1]).max())
@@ -63,7 +65,7 @@ def moved(one: Ranked, mechanism: Exponential, here: Weights, there: Weights) ->
 @settings(max_examples=400, deadline=None)
 @given(choices, counts, brought(), brought(), st.sampled_from([0.1, 1.0, 10.0]))
 def test_one_unit_moves_a_score_by_its_sensitivity_at_most(
-    one: Ranked, rest: Weights, mine: Weights, other: Weights, epsilon: float
+    one: PrivateChoice, rest: Weights, mine: Weights, other: Weights, epsilon: float
 ) -> None:
     for relation, there in ((Relation.ADD_REMOVE, rest), (Relation.REPLACE_ONE, rest + other)):
         allowed = Bounding(1, ROWS, relation=relation).per_group(one.sensitivity(ROWS))

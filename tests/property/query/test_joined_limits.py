@@ -34,11 +34,11 @@ def test_with_few_joined_rows_neighbours_are_no_further_apart_than_was_charged(
 
 
 def test_a_choice_of_rows_that_looks_at_other_units_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked = row_limits.ranked
+    ranked = row_limits.first_by_salted_hash
     monkeypatch.setattr(row_limits, "JOINED_ROWS_PER_UNIT", 2)
     monkeypatch.setattr(
         row_limits,
-        "ranked",
+        "first_by_salted_hash",
         lambda tree, name, within, *rest, **more: ranked(tree, name, [] if name == "place" else within, *rest, **more),
     )
     with pytest.raises(Violated):

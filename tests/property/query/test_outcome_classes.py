@@ -12,9 +12,8 @@ import pytest
 import sqlglot
 
 from tacit.ledger import Budget
-from tacit.query import PlanSettings, Target, compile_, rewrite, row_limits
-from tacit.query import plan as planning
-from tacit.query.plan import Statement
+from tacit.query import PlanSettings, Target, compile_, planner, rewrite, row_limits
+from tacit.query.rewrite import Statement
 from tacit.query.scalars import facts, trees
 from tests.property.query import hostile_worlds, outcomes
 from tests.property.query.hostile_worlds import VICTIM, database, hostile_world, load
@@ -110,7 +109,7 @@ def test_a_cast_that_fails_for_a_value_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_counts_that_are_multiplied_in_64_bits_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "require_exact", lambda *_: None)
+    monkeypatch.setattr(planner, "require_exact", lambda *_: None)
     monkeypatch.setattr(rewrite, "_huge", lambda tree: tree)
     monkeypatch.setattr(hostile_worlds, "ROWS_MAX", 512)  # times 16,384 public rows
     monkeypatch.setattr(row_limits, "WORK_MAX", 2**40)
@@ -133,7 +132,7 @@ def test_a_statement_that_takes_long_for_the_victim_alone_is_noticed() -> None:
     plan = compile_(asked.sql, hostile_world(WIDE_WORLD).schema, asked.target, asked.tariff, asked.settings)
     rows = f"tacit_data.p AS a, tacit_data.p AS b, tacit_data.p AS c WHERE a._unit = {VICTIM} AND b._unit = {VICTIM}"
     long = f"SELECT LEAST(COUNT(*), 1) AS m0 FROM {rows} AND CONTAINS(UPPER(a.s || c.s), LOWER(b.s) || '~')"
-    slow = replace(plan, statements=(Statement("sums", sqlglot.parse_one(long, dialect="duckdb"), (0,)),))
+    slow = replace(plan, statements=(Statement(sqlglot.parse_one(long, dialect="duckdb"), (0,)),))
     with database() as connection:
         load(hostile_world(WIDE_WORLD), connection)
         watch = Stopwatch(connection)

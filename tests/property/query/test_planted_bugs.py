@@ -14,7 +14,7 @@ import pytest
 from sqlglot import exp
 
 from tacit.mechanisms import Laplace
-from tacit.query import allocation, contribution, measures, relations, rewrite
+from tacit.query import contribution, disjoint_conditions, measures, relations, rewrite
 from tacit.query.scalars import casts, numbers, value_ranges
 from tests.property.query.neighbours import Violated, trial
 from tests.property.query.parts import database
@@ -40,19 +40,23 @@ def test_a_forgotten_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_forgotten_limit_on_groups_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewrite, "limited", lambda _grouping, tree, **_options: tree)
+    monkeypatch.setattr(rewrite, "keep_groups", lambda _grouping, tree, **_options: tree)
     assert "moves" in noticed()
 
 
 def test_one_column_for_two_limits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked = rewrite._ranked
-    monkeypatch.setattr(rewrite, "_ranked", lambda tree, _name, *rest, **more: ranked(tree, "place", *rest, **more))
+    first = rewrite.first_by_salted_hash
+
+    def one_name(tree: exp.Select, _name: str, *rest: Any, **more: Any) -> exp.Select:
+        return first(tree, "place", *rest, **more)
+
+    monkeypatch.setattr(rewrite, "first_by_salted_hash", one_name)
     assert "COUNT(DISTINCT" in noticed(first=11)
 
 
 def test_a_bound_that_outlives_its_column_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(value_ranges, "added", lambda one, _other: one)
-    monkeypatch.setattr(value_ranges, "multiplied", lambda one, _other: one)
+    monkeypatch.setattr(value_ranges, "add", lambda one, _other: one)
+    monkeypatch.setattr(value_ranges, "multiply", lambda one, _other: one)
     assert "moves" in noticed()
 
 
@@ -82,7 +86,7 @@ def test_whatever_comes_of_the_unit_taken_for_the_unit_is_noticed(monkeypatch: p
 
 
 def test_conditions_wrongly_held_apart_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocation, "_apart", lambda _one, _other: True)
+    monkeypatch.setattr(disjoint_conditions, "_are_apart", lambda _one, _other: True)
     assert "was spent" in noticed(first=1)
 
 
@@ -96,8 +100,8 @@ def test_units_with_few_rows_that_are_not_few_are_noticed(monkeypatch: pytest.Mo
         wide = replace(grouping, bounding=replace(grouping.bounding, rows=10**6))
         return original(wide, values, parts, whole, by_unit=by_unit)
 
-    original = rewrite._parts
-    monkeypatch.setattr(rewrite, "_parts", unlimited)
+    original = rewrite._unit_contributions
+    monkeypatch.setattr(rewrite, "_unit_contributions", unlimited)
     assert "moves" in noticed()
 
 

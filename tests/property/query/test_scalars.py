@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
-from tacit.query.scalars import steps
+from tacit.query.scalars import grid_steps
 from tacit.query.scalars.trees import is_constant
 from tests.property.query.scalar_sql import BENIGN, TYPES, built, database, fits, scalars
 
@@ -101,7 +101,7 @@ def hold_steps(expressions: list[Expression], step: Fraction, centre: Fraction) 
     known = [one for one in expressions if one.range is not None and one.range.size / step < 2**60]
     if not known:
         return
-    types, rows = run(BAD_ROWS, [steps(one, step, centre).sql(dialect="duckdb") for one in known])
+    types, rows = run(BAD_ROWS, [grid_steps(one, step, centre).sql(dialect="duckdb") for one in known])
     for number, expression in enumerate(known):
         assert expression.range is not None
         least, most = (round((end - centre) / step) for end in (expression.range.lower, expression.range.upper))

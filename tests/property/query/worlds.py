@@ -16,7 +16,7 @@ import duckdb
 from sqlglot import exp
 
 from tacit.engines.protocol import ROWS, SCHEMA, UNIT
-from tacit.engines.relations import TYPES, declared
+from tacit.engines.relations import TYPES, declared_value
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
@@ -117,7 +117,7 @@ class World:
         raw = ", ".join(f"CAST(x{index} AS {kind}) AS x{index}" for index, kind in enumerate(types))
         source = f"(SELECT {raw} FROM (VALUES {listed}) AS v({', '.join(f'x{i}' for i in range(len(types)))})) AS w"
         items = [
-            f"{declared(one, exp.column(f'x{index}')).sql('duckdb')} AS {quoted(one.name)}"
+            f"{declared_value(one, exp.column(f'x{index}')).sql('duckdb')} AS {quoted(one.name)}"
             for index, one in enumerate(table.columns)
         ]
         kept = [f"x{index} IS NOT NULL" for index, one in enumerate(table.columns) if not one.nullable]
@@ -211,7 +211,9 @@ def _unique(rows: Sequence[tuple[str, ...]], column: Column, place: int) -> list
     found: dict[Any, tuple[str, ...]] = {}
     for row in rows:
         value = exp.maybe_parse(f"CAST({row[place]} AS {TYPES[column.kind]})", dialect="duckdb")
-        shown = _SCRATCH.execute(f"SELECT CAST({declared(column, value).sql('duckdb')} AS VARCHAR)").fetchall()[0][0]
+        shown = _SCRATCH.execute(f"SELECT CAST({declared_value(column, value).sql('duckdb')} AS VARCHAR)").fetchall()[
+            0
+        ][0]
         if shown is not None or column.nullable:
             found.setdefault(shown, row)
     return list(found.values())

@@ -18,7 +18,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Target, Tariff, compile_
-from tacit.query.learned_bounds import BINS, WEIGHT, learnt
+from tacit.query.learned_bounds import BINS, WEIGHT, learn_range
 from tests.statistical.evidence import Refuted, accept
 
 TABLE = Table(
@@ -33,7 +33,7 @@ CELL, TRIALS = 30, 3_000
 def too_wide(mechanism: ApproximateBounds) -> int:
     """Return how often bounds reach beyond the one bin that holds values."""
     edges, columns = mechanism.edges(CELL), {"cell": [CELL], "w": [1_000 * WEIGHT]}
-    ranges = [learnt(mechanism, columns, SeededSource(seed))[0] for seed in range(TRIALS)]
+    ranges = [learn_range(mechanism, columns, SeededSource(seed))[0] for seed in range(TRIALS)]
     return sum((one.lower, one.upper) != edges for one in ranges)
 
 

@@ -21,7 +21,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
 from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
-from tacit.query.run import release
+from tacit.query.run import add_noise
 from tests.statistical.evidence import FALSE_ALARM, Refuted, accept, binomial_p, chi_square_p
 from tests.statistical.exact_laws import laplace_mass
 
@@ -60,7 +60,7 @@ def drawn(plan: Plan, seed: int) -> NDArray[np.int64]:
     """Return what was added to the numbers of all groups, over several releases."""
     exact = np.arange(GROUPS, dtype=np.int64) * 3 - 1_000
     found: list[dict[str, Any]] = [{"k0": np.arange(1, GROUPS + 1), "m0": exact}]
-    noise = [release(plan, found, SeededSource(seed + one)).measures[0] - exact for one in range(RELEASES)]
+    noise = [add_noise(plan, found, SeededSource(seed + one)).measures[0] - exact for one in range(RELEASES)]
     return np.concatenate(noise)
 
 
@@ -146,7 +146,7 @@ def test_several_aggregates_have_noise_that_is_independent() -> None:
     plan = planned("COUNT(*), SUM(age)", 1, 1, Relation.ADD_REMOVE, Target(epsilon=1.0))
     zeros = np.zeros(GROUPS, dtype=np.int64)
     found: list[dict[str, Any]] = [{"k0": np.arange(1, GROUPS + 1), "m0": zeros, "m1": zeros}]
-    one, other = release(plan, found, SeededSource(400)).measures
+    one, other = add_noise(plan, found, SeededSource(400)).measures
     assert abs(np.corrcoef(one, other)[0, 1]) < stats.norm.isf(FALSE_ALARM) / np.sqrt(GROUPS)
     assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < stats.norm.isf(FALSE_ALARM) / np.sqrt(GROUPS)
 
@@ -165,11 +165,11 @@ def test_groups_are_shown_as_often_as_was_charged(groups: int, delta: float) -> 
         found: list[dict[str, Any]] = [
             {"k0": [str(one) for one in range(GROUPS)], "m0": [count] * GROUPS, "units": [count] * GROUPS}
         ]
-        shown = release(plan, found, SeededSource(500 + count)).groups
+        shown = add_noise(plan, found, SeededSource(500 + count)).groups
         accept(binomial_p(shown, GROUPS, selection.chance(count)))
     wrong = replace(selection, epsilon=float(selection.epsilon) * 2)
     assert wrong.chance(selection.threshold) != selection.chance(selection.threshold)
     found = [{"k0": [str(one) for one in range(GROUPS)], "m0": [3] * GROUPS, "units": [selection.threshold] * GROUPS}]
-    shown = release(replace(plan, price=replace(plan.price, selection=wrong)), found, SeededSource(600)).groups
+    shown = add_noise(replace(plan, price=replace(plan.price, selection=wrong)), found, SeededSource(600)).groups
     with pytest.raises(Refuted):
         accept(binomial_p(shown, GROUPS, selection.chance(selection.threshold)))

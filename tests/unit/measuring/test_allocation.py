@@ -6,16 +6,20 @@ import math
 from fractions import Fraction
 
 import pytest
+from sqlglot import exp
 
 import tacit
 from tacit.ledger.accounts import Measured, SumAccount
 from tacit.measuring.allocation import Allocation, narrower, noises
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.events import Composed
+from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
-from tacit.query.allocation import Choice, Items, Target, Tariff, priced
+from tacit.query.allocation import ReleaseItems, Target, Tariff, allocate
 from tacit.query.contribution import Bounding
+from tacit.query.expressions import Expression
 from tacit.query.measures import How, Measure
+from tacit.query.private_choices import Candidates, PrivateChoice
 
 BUDGET = tacit.Budget(epsilon=100.0, delta=1e-6)
 WEIGHTS = ((1.0,), (0.5, 1.0), (0.8, 0.9, 1.0), (0.1,) * 7, (1 / 3, 0.7, 1e-9, 123.0))
@@ -79,15 +83,17 @@ def test_measurements_that_share_a_part_pay_for_it_once() -> None:
 def test_private_sql_and_statistics_get_the_same_noise(count: int, epsilon: float) -> None:
     delta = SumAccount.of(BUDGET.cap).slice
     measures = tuple(Measure(How.ROWS, f"rows {index}") for index in range(count))
-    items = Items(measures, (1.0,) * count, (), selects_keys=False, bounding=Bounding(1, 1))
-    price = priced(items, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), lambda _: 0.0)
+    items = ReleaseItems(measures, (1.0,) * count, (), selects_keys=False, bounding=Bounding(1, 1))
+    price = allocate(items, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), lambda _: 0.0)
     assert [noise.event for noise in price.noises] == [
         noise.event for noise in Allocation.of(BUDGET, epsilon).noises([1] * count)
     ]
 
 
 def test_a_choice_in_each_of_several_groups_takes_its_part_in_all_of_them() -> None:
-    items = Items((), (), (Choice("median", 1),), selects_keys=False, bounding=Bounding(3, 1))
-    price = priced(items, Target(rho=0.3), Tariff(), lambda _: 0.0)
+    cells = Candidates(Fraction(0), Fraction(1), 10, Kind.INTEGER)
+    choice = PrivateChoice("quantile", Expression(exp.column("x"), Kind.INTEGER), None, Fraction(1, 2), cells, "median")
+    items = ReleaseItems((), (), (choice,), selects_keys=False, bounding=Bounding(3, 1))
+    price = allocate(items, Target(rho=0.3), Tariff(), lambda _: 0.0)
     assert 3 * Fraction(price.choices[0].epsilon) ** 2 / 8 == pytest.approx(0.3, rel=1e-9)
     assert 3 * Fraction(price.choices[0].epsilon) ** 2 / 8 <= Fraction(0.3)

@@ -27,7 +27,7 @@ from tacit.privacy.tables import Limits, Schema
 from tacit.privacy.units import Relation
 from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.explain import explain
-from tacit.query.outer_select import Outer
+from tacit.query.outer_select import OuterSelect
 from tacit.query.question import Question
 
 FOLDER: Final = Path(__file__).parents[2] / "fixtures" / "query"
@@ -150,7 +150,7 @@ def _answer(question: Question) -> str:
     return (tree.offset(question.offset) if question.offset else tree).sql(dialect="duckdb")
 
 
-def _steps(question: Question) -> list[tuple[Outer, list[str]]]:
+def _steps(question: Question) -> list[tuple[OuterSelect, list[str]]]:
     """Return the SELECTs over the answer, each with the names of the columns that it reads."""
     names = [
         [output.name for output in question.outputs],
@@ -159,7 +159,7 @@ def _steps(question: Question) -> list[tuple[Outer, list[str]]]:
     return list(zip(question.after, names[:-1], strict=True))
 
 
-def _after(step: Outer, names: list[str]) -> str:
+def _after(step: OuterSelect, names: list[str]) -> str:
     """Return a SELECT over the answer, with the names of the answer instead of o0, o1, ..."""
     tree = step.tree.copy().from_("answer")
     for column in list(tree.find_all(exp.Column)):

@@ -18,7 +18,7 @@ from tacit.privacy.errors import InvalidInput, MixesUnits, NotAllowed, NotBounde
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
 from tacit.query import Noisy, Plan, PlanSettings, Target, Tariff, compile_, run
-from tacit.query.estimates import finished
+from tacit.query.estimates import answer_rows
 from tacit.query.run import exact
 from tests.support.memory_engine import MemoryEngine
 
@@ -116,7 +116,7 @@ def test_values_without_bounds_are_answered_whatever_they_hold(sql: str) -> None
     for rows in ([], bad, [person(unit, i=0, r=0.0) for unit in range(9)], [person(1, i=None, r=None)]):
         for seed in range(5):
             noisy = released(plan, engine(*rows), seed)
-            assert len(finished(plan.ranged(noisy.ranges) if noisy.ranges else plan, noisy)[0]) == 1
+            assert len(answer_rows(plan.ranged(noisy.ranges) if noisy.ranges else plan, noisy)[0]) == 1
 
 
 def test_the_sum_of_nothing_has_noise_too() -> None:
@@ -217,7 +217,7 @@ def test_whether_a_question_succeeds_does_not_depend_on_the_data(value: str) -> 
     ):
         plan = planned(sql)
         for held in (HARMLESS, POISONED):
-            finished(plan, released(plan, held))
+            answer_rows(plan, released(plan, held))
 
 
 @pytest.mark.parametrize("value", ["s", "i", "r", "d"])
@@ -467,7 +467,7 @@ def test_a_comment_or_a_quote_changes_nothing_about_a_question() -> None:
 @pytest.mark.parametrize("more", ["LIMIT 99999999999999999999", "OFFSET 99999999999999999999", "LIMIT 1 OFFSET 1"])
 def test_a_limit_of_any_size_is_answered(more: str) -> None:
     plan = planned(f"SELECT sex, COUNT(*) FROM people GROUP BY sex {more}")
-    shown = finished(plan, released(plan, engine()))[0]
+    shown = answer_rows(plan, released(plan, engine()))[0]
     assert len(shown) == {"L": 2, "O": 0}[more[0]] - ("OFFSET" in more and more[0] == "L")
 
 

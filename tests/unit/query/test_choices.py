@@ -14,7 +14,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
-from tacit.query.ranked import BEYOND, WEIGHT
+from tacit.query.private_choices import BEYOND, WEIGHT
 
 TABLE = Table(
     "people",

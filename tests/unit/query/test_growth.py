@@ -19,7 +19,7 @@ from tacit.privacy.units import Unit
 from tacit.query import Plan, PlanSettings, Target, Tariff, ask, compile_
 from tacit.query.explain import explain
 from tacit.query.expressions import DERIVED_TEXT_MAX
-from tacit.query.scalars.trees import COLUMN_SIZE, expanded
+from tacit.query.scalars.trees import COLUMN_SIZE, expanded_size
 from tests.support.memory_engine import MemoryEngine
 
 COLUMNS = (
@@ -194,7 +194,7 @@ def test_columns_that_are_handed_on_do_not_count_as_computed() -> None:
         inner = f"SELECT * FROM ({inner}) AS p"
     sql = f"SELECT COUNT(DISTINCT s) FROM ({inner}) AS p"
     assert ran(sql)
-    assert expanded(ask(sql, SCHEMA).aggregates[0].arguments[0].tree) == COLUMN_SIZE
+    assert expanded_size(ask(sql, SCHEMA).aggregates[0].arguments[0].tree) == COLUMN_SIZE
 
 
 def copied_nodes(monkeypatch: pytest.MonkeyPatch, sql: str, keys: dict[str, list[int]] | None = None) -> int:

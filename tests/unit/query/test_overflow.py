@@ -15,7 +15,7 @@ from tacit.query import Noisy, Plan, PlanSettings, Release, Target, Tariff, comp
 from tacit.query.answer_intervals import without_noise
 from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure
-from tacit.query.run import release
+from tacit.query.run import add_noise
 from tacit.query.whole_numbers import HUGE_MAX, SATURATION, axis_sums, group_sums, require_exact
 from tests.support.memory_engine import MemoryEngine, named
 
@@ -98,7 +98,7 @@ def test_totals_of_grouping_sets_and_of_the_rest_do_not_wrap() -> None:
         PlanSettings(other=True),
     )  # fmt: skip
     found = [{"k0": ["a", "b", "c", "d"], "m0": np.full(4, SATURATION), "units": np.array([1, 1, 1, 1])}]
-    assert release(plan, found, SeededSource(3)).measures[0][-1] > 2**61  # type: ignore[arg-type]
+    assert add_noise(plan, found, SeededSource(3)).measures[0][-1] > 2**61  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sql", ["SELECT sex, SUM(wide) FROM rows GROUP BY ROLLUP (sex)", "SELECT SUM(wide) FROM rows"])

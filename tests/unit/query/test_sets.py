@@ -16,7 +16,7 @@ from tacit.privacy.errors import TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Plan, Target, Tariff, answer_intervals, compile_, estimates
-from tacit.query.run import release
+from tacit.query.run import add_noise
 
 SIZE = 8
 PEOPLE = Table(
@@ -75,8 +75,8 @@ def test_groups_stand_one_set_after_another_with_null_for_what_a_set_drops() -> 
         {"k0": [], "k1": [], "m0": []},
         {"k0": [7, 99], "k1": [7, 0], "m0": [20_000, 5]},
     ]
-    noisy = release(plan, found, SeededSource(1))
-    rows, places = estimates.finished(plan, noisy)
+    noisy = add_noise(plan, found, SeededSource(1))
+    rows, places = estimates.answer_rows(plan, noisy)
     assert len(rows) == len(places) == 3 * SIZE**2
     assert rows[SIZE + 2]["c0"] == 1
     assert rows[SIZE + 2]["g"] == 0

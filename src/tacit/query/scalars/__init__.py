@@ -5,9 +5,10 @@ a function of one row, written in one form for every way to ask the same.
 Not here: names of columns and tables (the caller's `bind`), aggregates, and limits on the text and depth of a query.
 """
 
-from tacit.query.scalars.casts import converted
+from tacit.query.scalars.casts import convert
+from tacit.query.scalars.comparisons import is_missing, one_of
 from tacit.query.scalars.dispatch import FUNCTION_NAMES, SCALARS, scalar
-from tacit.query.scalars.facts import Bind, Locate, Rule, clamp, literal, steps
+from tacit.query.scalars.facts import Bind, Locate, Rule, clamp, grid_steps, literal
 from tacit.query.scalars.logic import conjunction, disjunction, negate
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "Rule",
     "clamp",
     "conjunction",
-    "converted",
+    "convert",
     "disjunction",
+    "grid_steps",
+    "is_missing",
     "literal",
     "negate",
+    "one_of",
     "scalar",
-    "steps",
 ]

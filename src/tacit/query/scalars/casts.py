@@ -22,19 +22,19 @@ from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.facts import (
     Bind,
     Rule,
+    as_real,
+    as_time,
+    derive,
     is_known,
     is_null,
     literal,
-    made,
-    moment,
     null,
     one_zero,
-    real,
-    shown,
-    time,
+    parse_moment,
     value_of,
+    with_article,
 )
-from tacit.query.scalars.numbers import DIGITS_MAX, rounded_to_digits
+from tacit.query.scalars.numbers import DIGITS_MAX, round_to_digits
 from tacit.query.scalars.trees import Tree
 
 _Type = exp.DataType.Type
@@ -57,7 +57,7 @@ _EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
 _LATEST: Final = {Kind.DATE: date.max, Kind.TIME: datetime.max}
 
 
-def converted(expression: Expression, kind: Kind) -> Expression:
+def convert(expression: Expression, kind: Kind) -> Expression:
     """Return a value as another kind, NULL where that is not possible."""
     if is_null(expression):
         return null(kind)
@@ -67,39 +67,39 @@ def converted(expression: Expression, kind: Kind) -> Expression:
     if cast is None:
         dates = expression.kind in (Kind.DATE, Kind.TIME) and kind.is_number
         instead = "; EXTRACT, DATE_DIFF and EPOCH make numbers of dates" if dates else ""
-        raise WrongKind(f"CAST cannot turn {shown(expression.kind)} into {shown(kind)}{instead}")
+        raise WrongKind(f"CAST cannot turn {with_article(expression.kind)} into {with_article(kind)}{instead}")
     return cast(expression)
 
 
 def _read(a: Expression, kind: Kind) -> Tree:
     """Return a text read as another kind, each character of it a step."""
-    return trees.weighed(trees.try_cast(a.tree, kind), a.length)
+    return trees.add_work(trees.try_cast(a.tree, kind), a.length)
 
 
 def _text_to_integer(a: Expression) -> Expression:
     if is_known(a) and _WHOLE.fullmatch(str(value_of(a))):
         return literal(int(str(value_of(a))))
-    return made(_read(a, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True, makes_null=True)
+    return derive(_read(a, Kind.INTEGER), Kind.INTEGER, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_real(a: Expression) -> Expression:
-    return made(trees.not_nan(_read(a, Kind.REAL)), Kind.REAL, (a,), nullable=True, makes_null=True)
+    return derive(trees.not_nan(_read(a, Kind.REAL)), Kind.REAL, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_boolean(a: Expression) -> Expression:
-    return made(_read(a, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True, makes_null=True)
+    return derive(_read(a, Kind.BOOLEAN), Kind.BOOLEAN, (a,), nullable=True, makes_null=True)
 
 
 def _text_to_temporal(kind: Kind) -> Callable[[Expression], Expression]:
     def cast(a: Expression) -> Expression:
         if is_known(a):
-            return converted(moment(str(value_of(a))), kind)
+            return convert(parse_moment(str(value_of(a))), kind)
         read = _read(a, kind)
         inside = exp.And(
             this=trees.binary(exp.GTE, read, trees.constant(_EARLIEST[kind])),
             expression=trees.binary(exp.LTE, read, trees.constant(_LATEST[kind])),
         )
-        return made(trees.case((inside, read)), kind, (a,), nullable=True, makes_null=True)
+        return derive(trees.case((inside, read)), kind, (a,), nullable=True, makes_null=True)
 
     return cast
 
@@ -111,14 +111,14 @@ def _real_to_integer(a: Expression) -> Expression:
         return literal(round(value)) if abs(value) <= EXACT_MAX else null(Kind.INTEGER)
     if a.range is not None and a.range.size <= EXACT_MAX:
         range_ = value_ranges.stepwise(a.range, round)
-        return made(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
+        return derive(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
     inner = trees.unguarded(a.tree)  # NaN is not below 2^53
     inside = exp.And(
         this=trees.binary(exp.GTE, inner, trees.constant(float(-EXACT_MAX))),
         expression=trees.binary(exp.LTE, inner, trees.constant(float(EXACT_MAX))),
     )
     tree = trees.case((inside, trees.try_cast(inner, Kind.INTEGER)))
-    return made(tree, Kind.INTEGER, (a,), range=Range.of(-EXACT_MAX, EXACT_MAX), nullable=True, makes_null=True)
+    return derive(tree, Kind.INTEGER, (a,), range=Range.of(-EXACT_MAX, EXACT_MAX), nullable=True, makes_null=True)
 
 
 def _to_boolean(a: Expression) -> Expression:
@@ -128,7 +128,7 @@ def _to_boolean(a: Expression) -> Expression:
 def _boolean_to_integer(a: Expression) -> Expression:
     if is_known(a):
         return literal(int(bool(value_of(a))))
-    return made(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=Range.of(0, 1))
+    return derive(trees.cast(a.tree, Kind.INTEGER), Kind.INTEGER, (a,), range=Range.of(0, 1))
 
 
 def _to_text(a: Expression) -> Expression:
@@ -140,8 +140,8 @@ def _to_text(a: Expression) -> Expression:
         if is_known(a):
             return literal(str(value_of(a)))
     steps, held = (REAL_SHOWN_STEPS, one_zero(a)) if a.kind is Kind.REAL else (LENGTHS[a.kind], a.tree)
-    tree = trees.weighed(trees.cast(held, Kind.TEXT), steps)
-    return made(tree, Kind.TEXT, (a,), domain=domain, length=LENGTHS[a.kind])
+    tree = trees.add_work(trees.cast(held, Kind.TEXT), steps)
+    return derive(tree, Kind.TEXT, (a,), domain=domain, length=LENGTHS[a.kind])
 
 
 def _time_to_date(a: Expression) -> Expression:
@@ -150,7 +150,7 @@ def _time_to_date(a: Expression) -> Expression:
     ends = a.range
     days = None if ends is None else Range(*(Fraction(one // value_ranges.DAY) for one in (ends.lower, ends.upper)))
     domain = None if a.domain is None else tuple(dict.fromkeys(_day(value) for value in a.domain))
-    return made(trees.cast(a.tree, Kind.DATE), Kind.DATE, (a,), range=days, domain=domain)
+    return derive(trees.cast(a.tree, Kind.DATE), Kind.DATE, (a,), range=days, domain=domain)
 
 
 def _day(value: Constant) -> date:
@@ -165,12 +165,12 @@ _CASTS: Final[dict[tuple[Kind, Kind], Callable[[Expression], Expression]]] = {
     (Kind.TEXT, Kind.DATE): _text_to_temporal(Kind.DATE),
     (Kind.TEXT, Kind.TIME): _text_to_temporal(Kind.TIME),
     (Kind.REAL, Kind.INTEGER): _real_to_integer,
-    (Kind.INTEGER, Kind.REAL): real,
+    (Kind.INTEGER, Kind.REAL): as_real,
     (Kind.INTEGER, Kind.BOOLEAN): _to_boolean,
     (Kind.REAL, Kind.BOOLEAN): _to_boolean,
     (Kind.BOOLEAN, Kind.INTEGER): _boolean_to_integer,
-    (Kind.BOOLEAN, Kind.REAL): lambda a: real(_boolean_to_integer(a)),
-    (Kind.DATE, Kind.TIME): time,
+    (Kind.BOOLEAN, Kind.REAL): lambda a: as_real(_boolean_to_integer(a)),
+    (Kind.DATE, Kind.TIME): as_time,
     (Kind.TIME, Kind.DATE): _time_to_date,
 } | {(kind, Kind.TEXT): _to_text for kind in Kind if kind is not Kind.TEXT}
 
@@ -179,7 +179,7 @@ def _decimal(operand: Expression, type_: exp.DataType) -> Expression:
     """Return a number as DECIMAL(p, s): a real, rounded to s digits after the point."""
     parameters = [int(one.this.name) for one in type_.expressions]
     digits = parameters[1] if len(parameters) > 1 else 0
-    return real(rounded_to_digits(converted(operand, Kind.REAL), min(digits, DIGITS_MAX)))
+    return as_real(round_to_digits(convert(operand, Kind.REAL), min(digits, DIGITS_MAX)))
 
 
 def _cast(node: Tree, bind: Bind) -> Expression:
@@ -189,11 +189,11 @@ def _cast(node: Tree, bind: Bind) -> Expression:
     if kind is None or (node.args["to"].expressions and kind is not Kind.TEXT):
         accepted = "cast to BOOLEAN, BIGINT, DOUBLE, DECIMAL, VARCHAR, DATE or TIMESTAMP"
         raise NotAllowed(f"CAST to {node.args['to'].sql(dialect='duckdb')} has no meaning here", accepted=accepted)
-    return converted(bind(node.this), kind)
+    return convert(bind(node.this), kind)
 
 
 def _date(node: Tree, bind: Bind) -> Expression:
-    return converted(bind(node.this), Kind.DATE)
+    return convert(bind(node.this), Kind.DATE)
 
 
 RULES: Final[dict[type[exp.Expression], Rule]] = {

@@ -20,17 +20,17 @@ from tacit.query.scalars import trees
 from tacit.query.scalars.facts import (
     Bind,
     Rule,
-    common,
+    derive,
     is_known,
     is_null,
     literal,
-    made,
     null,
-    of_kind,
-    shown,
+    require_kind,
+    to_common_kind,
     value_of,
+    with_article,
 )
-from tacit.query.scalars.logic import compared, conjunction, disjunction, equal_to_one, negate
+from tacit.query.scalars.logic import comparison, conjunction, disjunction, in_constants, negate
 from tacit.query.scalars.trees import Tree
 
 _FLIPPED: Final[dict[type[Tree], type[Tree]]] = {
@@ -80,19 +80,19 @@ def compare(kind: type[Tree], a: Expression, b: Expression) -> Expression:
             kind = exp.EQ if kind in (exp.EQ, exp.LTE, exp.GTE) else exp.NEQ
     if a.kind is Kind.BOOLEAN and is_known(b) and kind in (exp.EQ, exp.NEQ):
         return a if value_of(b) == (kind is exp.EQ) else negate(a)
-    return made(compared(kind, a.tree, b.tree), Kind.BOOLEAN, (a, b))
+    return derive(comparison(kind, a.tree, b.tree), Kind.BOOLEAN, (a, b))
 
 
-def same(a: Expression, b: Expression) -> Expression:
+def not_distinct(a: Expression, b: Expression) -> Expression:
     """Return whether two values are equal or both NULL; it is never NULL."""
     if is_null(a) or is_null(b):
         return is_missing(b if is_null(a) else a)
-    a, b = common((a, b), "IS DISTINCT FROM")
+    a, b = to_common_kind((a, b), "IS DISTINCT FROM")
     if (is_known(a), a.text) > (is_known(b), b.text):
         a, b = b, a
     if is_known(a):
         return literal(value_of(a) == value_of(b))
-    return made(trees.binary(exp.NullSafeEQ, a.tree, b.tree), Kind.BOOLEAN, (a, b), nullable=False)
+    return derive(trees.binary(exp.NullSafeEQ, a.tree, b.tree), Kind.BOOLEAN, (a, b), nullable=False)
 
 
 def is_missing(expression: Expression) -> Expression:
@@ -118,8 +118,8 @@ def one_of(expression: Expression, values: list[Expression]) -> Expression:
         else:
             others.append(compare(exp.EQ, expression, value))
     if listed:
-        tree = equal_to_one(expression.tree, [value.tree for value in listed])
-        others.append(made(tree, Kind.BOOLEAN, (expression, *listed)))
+        tree = in_constants(expression.tree, [value.tree for value in listed])
+        others.append(derive(tree, Kind.BOOLEAN, (expression, *listed)))
     return disjunction(others)
 
 
@@ -137,8 +137,8 @@ def _comparable(kind: type[Tree], a: Expression, b: Expression) -> tuple[Express
     dated = other.kind in (Kind.DATE, Kind.TIME) and is_known(text)
     if Kind.TEXT in (a.kind, b.kind) and a.kind is not b.kind and not dated and not is_null(a) and not is_null(b):
         name = _NAMES.get(kind, "a comparison")
-        raise WrongKind(f"{name} takes values of one kind and got a text and {shown(other.kind)}; use CAST")
-    left, right = common((a, b), _NAMES.get(kind, "a comparison"))
+        raise WrongKind(f"{name} takes values of one kind and got a text and {with_article(other.kind)}; use CAST")
+    left, right = to_common_kind((a, b), _NAMES.get(kind, "a comparison"))
     return left, right
 
 
@@ -157,23 +157,23 @@ def _in(node: Tree, bind: Bind) -> Expression:
 
 
 def _is(node: Tree, bind: Bind) -> Expression:
-    value, other = bind(node.this), trees.bare(node.expression)
+    value, other = bind(node.this), trees.without_parentheses(node.expression)
     if isinstance(other, exp.Null):
         return is_missing(value)
     if not isinstance(other, exp.Boolean):
         raise WrongKind("IS takes NULL, TRUE or FALSE on its right; use = to compare values")
-    value = of_kind(value, Kind.BOOLEAN, "IS")
+    value = require_kind(value, Kind.BOOLEAN, "IS")
     value = value if other.this else negate(value)
     if not value.nullable:
         return value
     if is_null(value):
         return literal(False)
     never = exp.Coalesce(this=value.tree.copy(), expressions=[exp.Boolean(this=False)])
-    return made(never, Kind.BOOLEAN, (value,), nullable=False)
+    return derive(never, Kind.BOOLEAN, (value,), nullable=False)
 
 
 def _same(node: Tree, bind: Bind) -> Expression:
-    return same(bind(node.this), bind(node.expression))
+    return not_distinct(bind(node.this), bind(node.expression))
 
 
 def _distinct(node: Tree, bind: Bind) -> Expression:

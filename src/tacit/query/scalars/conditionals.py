@@ -15,15 +15,15 @@ from tacit.query.scalars.comparisons import compare
 from tacit.query.scalars.facts import (
     Bind,
     Rule,
-    common,
+    derive,
     is_known,
     is_null,
     literal,
-    longest,
-    made,
+    longest_text,
     null,
-    of_kind,
-    union,
+    require_kind,
+    to_common_kind,
+    union_facts,
     value_of,
 )
 from tacit.query.scalars.trees import Tree
@@ -31,12 +31,12 @@ from tacit.query.scalars.trees import Tree
 Branch = tuple[Expression, Expression]
 
 
-def choice(branches: Sequence[Branch], otherwise: Expression | None) -> Expression:
+def case_expression(branches: Sequence[Branch], otherwise: Expression | None) -> Expression:
     """Return CASE WHEN ... THEN ... ELSE ... END; branches that are never or always taken are resolved."""
     left: list[Branch] = []
     otherwise = literal(None) if otherwise is None else otherwise
-    conditions = [of_kind(condition, Kind.BOOLEAN, "WHEN") for condition, _ in branches]
-    values = common([*(value for _, value in branches), otherwise], "CASE")
+    conditions = [require_kind(condition, Kind.BOOLEAN, "WHEN") for condition, _ in branches]
+    values = to_common_kind([*(value for _, value in branches), otherwise], "CASE")
     otherwise = values.pop()
     for condition, value in zip(conditions, values, strict=True):
         if is_known(condition) and value_of(condition):
@@ -47,7 +47,7 @@ def choice(branches: Sequence[Branch], otherwise: Expression | None) -> Expressi
     if not left:
         return otherwise
     results = [*(value for _, value in left), otherwise]
-    range_, domain = union(results)
+    range_, domain = union_facts(results)
     kind = otherwise.kind
     tree = trees.case(
         *((condition.tree, _branch(value)) for condition, value in left),
@@ -57,34 +57,34 @@ def choice(branches: Sequence[Branch], otherwise: Expression | None) -> Expressi
     nullable = any(value.nullable for value in results)
     if kind is Kind.BOOLEAN:
         domain = None
-    return made(
+    return derive(
         _wide(tree, results),
         kind,
         inputs,
         range=range_,
         domain=domain,
         nullable=nullable,
-        length=longest(results),
+        length=longest_text(results),
         makes_null=any(value.makes_null for value in results),
     )
 
 
-def first_present(values: Sequence[Expression]) -> Expression:
+def coalesce(values: Sequence[Expression]) -> Expression:
     """Return COALESCE of several values; what cannot be reached is left out."""
     kept: list[Expression] = []
-    for value in common(values, "COALESCE"):
+    for value in to_common_kind(values, "COALESCE"):
         if not is_null(value):
             kept.append(value)
         if not value.nullable:
             break
     if len(kept) <= 1:
         return kept[0] if kept else values[0]
-    range_, domain = union(kept)
+    range_, domain = union_facts(kept)
     kind = kept[0].kind
     tree = exp.Coalesce(this=kept[0].tree.copy(), expressions=[one.tree.copy() for one in kept[1:]])
     nullable = all(value.nullable for value in kept)
     domain = None if kind is Kind.BOOLEAN else domain
-    return made(tree, kind, kept, range=range_, domain=domain, nullable=nullable, length=longest(kept))
+    return derive(tree, kind, kept, range=range_, domain=domain, nullable=nullable, length=longest_text(kept))
 
 
 def _branch(value: Expression) -> Tree:
@@ -106,21 +106,21 @@ def _case(node: Tree, bind: Bind) -> Expression:
             condition = compare(exp.EQ, subject, condition)
         branches.append((condition, bind(one.args["true"])))
     default = node.args.get("default")
-    return choice(branches, None if default is None else bind(default))
+    return case_expression(branches, None if default is None else bind(default))
 
 
 def _if(node: Tree, bind: Bind) -> Expression:
     otherwise = node.args.get("false")
-    return choice([(bind(node.this), bind(node.args["true"]))], None if otherwise is None else bind(otherwise))
+    return case_expression([(bind(node.this), bind(node.args["true"]))], None if otherwise is None else bind(otherwise))
 
 
 def _coalesce(node: Tree, bind: Bind) -> Expression:
-    return first_present([bind(node.this), *(bind(one) for one in node.expressions)])
+    return coalesce([bind(node.this), *(bind(one) for one in node.expressions)])
 
 
 def _nullif(node: Tree, bind: Bind) -> Expression:
     value, other = bind(node.this), bind(node.expression)
-    return choice([(compare(exp.EQ, value, other), null(value.kind))], value)
+    return case_expression([(compare(exp.EQ, value, other), null(value.kind))], value)
 
 
 def _bare_null(node: Tree, bind: Bind) -> Expression:

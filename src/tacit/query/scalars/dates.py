@@ -23,13 +23,13 @@ from tacit.query.scalars import trees, value_ranges
 from tacit.query.scalars.facts import (
     Bind,
     Rule,
+    as_temporal,
+    as_time,
+    derive,
     is_known,
     is_null,
     literal,
-    made,
     null,
-    temporal,
-    time,
     value_of,
     whole_literal,
 )
@@ -59,7 +59,7 @@ _BEGINNINGS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE
 
 def part(name: str, operand: Expression) -> Expression:
     """Return a part of a date or time as a number."""
-    operand = temporal(operand, name)
+    operand = as_temporal(operand, name)
     name = _OTHER_NAMES.get(name, name)
     if name != "YEAR" and name != "EPOCH" and name not in PARTS:
         names = ", ".join(sorted(("YEAR", "EPOCH", *PARTS))).lower()
@@ -69,15 +69,15 @@ def part(name: str, operand: Expression) -> Expression:
     if is_null(operand):
         return null(Kind.REAL if name == "EPOCH" else Kind.INTEGER)
     if name == "EPOCH":
-        return _epoch(time(operand))
+        return _epoch(as_time(operand))
     tree = exp.Extract(this=exp.Var(this=name), expression=operand.tree.copy())
     range_ = _years(operand) if name == "YEAR" else Range.of(*PARTS[name])
-    return made(tree, Kind.INTEGER, (operand,), range=range_)
+    return derive(tree, Kind.INTEGER, (operand,), range=range_)
 
 
 def extract(node: Tree, bind: Bind) -> Expression:
     """EXTRACT(part FROM date)."""
-    return part(unit_named(node.this), bind(node.expression))
+    return part(time_unit(node.this), bind(node.expression))
 
 
 def date_part(node: Tree, bind: Bind) -> Expression:
@@ -85,17 +85,17 @@ def date_part(node: Tree, bind: Bind) -> Expression:
     if len(node.expressions) != 2:
         raise WrongKind("DATE_PART takes the name of a part, and a date")
     name, operand = node.expressions
-    return part(unit_named(name), bind(operand))
+    return part(time_unit(name), bind(operand))
 
 
-def _named(name: str, *called: str) -> Rule:
+def _part_rule(name: str, *called: str) -> Rule:
     return Rule(lambda node, bind: part(name, bind(node.this)), called or (name,), ("this",))
 
 
 def truncate(node: Tree, bind: Bind) -> Expression:
     """DATE_TRUNC('unit', date): where the unit begins; a date stays a date."""
-    unit = unit_named(node.args.get("unit"))
-    operand = temporal(bind(node.this), "DATE_TRUNC")
+    unit = time_unit(node.args.get("unit"))
+    operand = as_temporal(bind(node.this), "DATE_TRUNC")
     allowed = _BEGINNINGS[:5] if operand.kind is Kind.DATE else _BEGINNINGS
     if unit not in allowed:
         names = ", ".join(allowed).lower()
@@ -105,23 +105,23 @@ def truncate(node: Tree, bind: Bind) -> Expression:
     tree = exp.TimestampTrunc(this=operand.tree.copy(), unit=exp.Var(this=unit))
     range_, domain = None, None
     if operand.range is not None:
-        lower, upper = (_begin(unit, one, operand.kind) for one in (operand.range.lower, operand.range.upper))
+        lower, upper = (_unit_start(unit, one, operand.kind) for one in (operand.range.lower, operand.range.upper))
         range_ = Range.of(lower, upper)
-        domain = _listed(unit, lower, upper)
-    return made(trees.cast(tree, operand.kind), operand.kind, (operand,), range=range_, domain=domain)
+        domain = _unit_starts(unit, lower, upper)
+    return derive(trees.cast(tree, operand.kind), operand.kind, (operand,), range=range_, domain=domain)
 
 
 def last_day(node: Tree, bind: Bind) -> Expression:
     """LAST_DAY(date): the last day of the month."""
-    operand = temporal(bind(node.this), "LAST_DAY")
+    operand = as_temporal(bind(node.this), "LAST_DAY")
     if is_null(operand):
         return null(Kind.DATE)
     range_ = None
     if operand.range is not None:
-        ends = [_begin("MONTH", one, operand.kind) for one in (operand.range.lower, operand.range.upper)]
+        ends = [_unit_start("MONTH", one, operand.kind) for one in (operand.range.lower, operand.range.upper)]
         range_ = Range.of(_month_end(ends[0]), _month_end(ends[1]))
     tree = trees.cast(exp.LastDay(this=operand.tree.copy()), Kind.DATE)
-    return made(tree, Kind.DATE, (operand,), range=range_)
+    return derive(tree, Kind.DATE, (operand,), range=range_)
 
 
 def _month_end(begin: date) -> date:
@@ -133,7 +133,7 @@ def _epoch(operand: Expression) -> Expression:
     if operand.range is not None:
         range_ = value_ranges.slack(operand.range.lower / 10**6, operand.range.upper / 10**6)
     tree = trees.cast(exp.Extract(this=exp.Var(this="EPOCH"), expression=operand.tree.copy()), Kind.REAL)
-    return made(tree, Kind.REAL, (operand,), range=range_)
+    return derive(tree, Kind.REAL, (operand,), range=range_)
 
 
 def _years(operand: Expression) -> Range | None:
@@ -143,7 +143,7 @@ def _years(operand: Expression) -> Range | None:
     return Range.of(at(operand.range.lower).year, at(operand.range.upper).year)
 
 
-def _begin(unit: str, place: Fraction, kind: Kind) -> date:
+def _unit_start(unit: str, place: Fraction, kind: Kind) -> date:
     """Return where the unit of time around a place begins."""
     value = moment_at(place if kind is Kind.TIME else place * value_ranges.DAY)
     day = datetime(value.year, value.month, value.day)
@@ -165,10 +165,10 @@ def _begin(unit: str, place: Fraction, kind: Kind) -> date:
     return day if kind is Kind.TIME else day.date()
 
 
-def _listed(unit: str, lower: date, upper: date) -> tuple[Constant, ...] | None:
+def _unit_starts(unit: str, lower: date, upper: date) -> tuple[Constant, ...] | None:
     """Return every beginning of a unit between two of them, if there are not too many."""
     listed: list[Constant] = []
-    for value in _from(unit, lower):
+    for value in _starts_from(unit, lower):
         if position(value) > position(upper):
             break
         listed.append(value)
@@ -177,7 +177,7 @@ def _listed(unit: str, lower: date, upper: date) -> tuple[Constant, ...] | None:
     return tuple(listed)
 
 
-def _from(unit: str, value: date) -> Iterator[date]:
+def _starts_from(unit: str, value: date) -> Iterator[date]:
     months = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}.get(unit)
     step = timedelta(weeks=unit == "WEEK", days=unit == "DAY", hours=unit == "HOUR", minutes=unit == "MINUTE")
     yield value
@@ -208,22 +208,22 @@ _SHORT: Final = {"YR": "YEAR", "MON": "MONTH", "HR": "HOUR", "MIN": "MINUTE", "S
 DIFFERENCES: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
-def unit_named(node: Tree | None) -> str:
+def time_unit(node: Tree | None) -> str:
     """Return the unit of time that a node names, in capitals and without the plural's s."""
     name = "" if node is None else node.name.upper()
     name = name.removesuffix("S") if len(name) > 1 else name
     return _SHORT.get(name, name)
 
 
-def shifted(operand: Expression, interval: exp.Interval, *, sign: int) -> Expression:
+def shift_by_interval(operand: Expression, interval: exp.Interval, *, sign: int) -> Expression:
     """Return a date or time later or earlier by a duration that is written in the query."""
-    operand = time(temporal(operand, "a duration"))
+    operand = as_time(as_temporal(operand, "a duration"))
     amount, unit = _amount(interval)
     amount *= sign
     if unit in _MONTHS:
-        return _moved_by_months(operand, amount * _MONTHS[unit])
+        return _shift_by_months(operand, amount * _MONTHS[unit])
     step = timedelta(days=1) if unit in _DAYS else timedelta(seconds=1)
-    return _moved(operand, amount * (_DAYS | _SECONDS)[unit], "DAY" if unit in _DAYS else "SECOND", step)
+    return _shift_by_steps(operand, amount * (_DAYS | _SECONDS)[unit], "DAY" if unit in _DAYS else "SECOND", step)
 
 
 def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
@@ -236,18 +236,18 @@ def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
     count = sign * whole_literal(amount, "the number of days is not written in the query", -limit, limit)
     step = Fraction(count)
     if is_known(day):
-        return _known_days_later(day, timedelta(days=count))
+        return _shift_constant(day, timedelta(days=count))
     lower, upper = position(FIRST.date()) - min(step, _ZERO), position(LAST.date()) - max(step, _ZERO)
     operator = exp.Add if count >= 0 else exp.Sub
-    held, range_ = _within(day, lower, upper)
+    held, range_ = _null_outside(day, lower, upper)
     moved = None if range_ is None else Range(range_.lower + step, range_.upper + step)
     tree = trees.binary(operator, held.tree, trees.constant(abs(count)))
-    return made(tree, Kind.DATE, (held,), range=moved)
+    return derive(tree, Kind.DATE, (held,), range=moved)
 
 
 def days_between(a: Expression, b: Expression) -> Expression:
     """Return a - b in days."""
-    a, b = temporal(a, "-"), temporal(b, "-")
+    a, b = as_temporal(a, "-"), as_temporal(b, "-")
     if Kind.TIME in (a.kind, b.kind):
         raise WrongKind("- takes two dates; the time between two times is DATE_DIFF('second', start, end)")
     return difference("DAY", b, a)
@@ -255,21 +255,21 @@ def days_between(a: Expression, b: Expression) -> Expression:
 
 def difference(unit: str, start: Expression, end: Expression) -> Expression:
     """Return how many borders of a unit of time lie between two dates or times, as a whole number."""
-    start, end = temporal(start, "DATE_DIFF"), temporal(end, "DATE_DIFF")
+    start, end = as_temporal(start, "DATE_DIFF"), as_temporal(end, "DATE_DIFF")
     if is_null(start) or is_null(end):
         return null(Kind.INTEGER)
     if unit not in DIFFERENCES:
         names = ", ".join(one.lower() for one in DIFFERENCES)
         raise NotAllowed(f"DATE_DIFF counts no {unit.lower() or 'such unit'}", accepted=f"it counts {names}")
     if unit in _SECONDS or Kind.TIME in (start.kind, end.kind):
-        start, end = time(start), time(end)
+        start, end = as_time(start), as_time(end)
     range_ = None
     if start.range is not None and end.range is not None:
         borders = [_borders(unit, one, start.kind) for one in (start.range, end.range)]
         slack = 1 if unit in _SECONDS else 0  # engines may cut off towards 1970
         lower, upper = borders[1][0] - borders[0][1] - slack, borders[1][1] - borders[0][0] + slack
         range_ = Range(Fraction(lower), Fraction(upper))
-    return made(_difference(unit, start.tree, end.tree), Kind.INTEGER, (start, end), range=range_)
+    return derive(_difference(unit, start.tree, end.tree), Kind.INTEGER, (start, end), range=range_)
 
 
 def _difference(unit: str, start: Tree, end: Tree) -> Tree:
@@ -281,15 +281,15 @@ def _difference(unit: str, start: Tree, end: Tree) -> Tree:
 
 def date_diff(node: Tree, bind: Bind) -> Expression:
     """DATE_DIFF(unit, start, end)."""
-    return difference(unit_named(node.args.get("unit")), bind(node.expression), bind(node.this))
+    return difference(time_unit(node.args.get("unit")), bind(node.expression), bind(node.this))
 
 
 def date_add(node: Tree, bind: Bind) -> Expression:
     """DATE_ADD(date, INTERVAL n unit)."""
-    interval = trees.bare(node.expression)
+    interval = trees.without_parentheses(node.expression)
     if not isinstance(interval, exp.Interval):
         raise NotAllowed("DATE_ADD takes a duration that is written in the query", accepted="write INTERVAL '1' DAY")
-    return shifted(bind(node.this), interval, sign=1)
+    return shift_by_interval(bind(node.this), interval, sign=1)
 
 
 def moment_at(place: Fraction) -> datetime:
@@ -303,7 +303,7 @@ def day_at(place: Fraction) -> date:
 
 
 def _amount(interval: exp.Interval) -> tuple[int, str]:
-    unit = unit_named(interval.args.get("unit"))
+    unit = time_unit(interval.args.get("unit"))
     text = interval.this.name if isinstance(interval.this, exp.Literal) else ""
     known = unit in _MONTHS or unit in _DAYS or unit in _SECONDS
     try:
@@ -317,22 +317,22 @@ def _amount(interval: exp.Interval) -> tuple[int, str]:
     return amount, unit
 
 
-def _moved(operand: Expression, amount: int, unit: str, step: timedelta) -> Expression:
+def _shift_by_steps(operand: Expression, amount: int, unit: str, step: timedelta) -> Expression:
     """Return a time moved by a number of steps of the same length."""
     if is_null(operand):
         return operand
     micros = Fraction(amount * (step // timedelta(microseconds=1)))
     if is_known(operand):
-        return _known_days_later(operand, amount * step)
+        return _shift_constant(operand, amount * step)
     lower, upper = position(FIRST) - min(micros, _ZERO), position(LAST) - max(micros, _ZERO)
     if lower > upper:
         return null(Kind.TIME)
-    held, range_ = _within(operand, lower, upper)
+    held, range_ = _null_outside(operand, lower, upper)
     moved = None if range_ is None else Range(range_.lower + micros, range_.upper + micros)
-    return made(_shift(held.tree, amount, unit), Kind.TIME, (held,), range=moved)
+    return derive(_shift_tree(held.tree, amount, unit), Kind.TIME, (held,), range=moved)
 
 
-def _moved_by_months(operand: Expression, months: int) -> Expression:
+def _shift_by_months(operand: Expression, months: int) -> Expression:
     if is_null(operand):
         return operand
     if is_known(operand):
@@ -343,12 +343,12 @@ def _moved_by_months(operand: Expression, months: int) -> Expression:
     if first > last:
         return null(Kind.TIME)
     ends = datetime(first // 12, first % 12 + 1, 1), _end_of_month(last // 12, last % 12 + 1)
-    held, range_ = _within(operand, position(ends[0]), position(ends[1]))
+    held, range_ = _null_outside(operand, position(ends[0]), position(ends[1]))
     moved = None
     if range_ is not None:
         moved_ends = [months_later(moment_at(one), months) for one in (range_.lower, range_.upper)]
         moved = Range.of(moved_ends[0] or FIRST, moved_ends[1] or LAST)
-    return made(_shift(held.tree, months, "MONTH"), Kind.TIME, (held,), range=moved)
+    return derive(_shift_tree(held.tree, months, "MONTH"), Kind.TIME, (held,), range=moved)
 
 
 def months_later(value: datetime, months: int) -> datetime | None:
@@ -360,7 +360,7 @@ def months_later(value: datetime, months: int) -> datetime | None:
     return value.replace(year=year, month=month, day=min(value.day, calendar.monthrange(year, month)[1]))
 
 
-def _within(operand: Expression, lower: Fraction, upper: Fraction) -> tuple[Expression, Range | None]:
+def _null_outside(operand: Expression, lower: Fraction, upper: Fraction) -> tuple[Expression, Range | None]:
     """Return the operand with NULL outside of an interval, unless its range lies inside, and the range that is left."""
     range_ = operand.range
     if range_ is not None and lower <= range_.lower and range_.upper <= upper:
@@ -374,16 +374,16 @@ def _within(operand: Expression, lower: Fraction, upper: Fraction) -> tuple[Expr
     if range_ is not None:
         left = Range(min(max(range_.lower, lower), upper), max(min(range_.upper, upper), lower))
     tree = trees.case((inside, operand.tree))
-    return made(tree, operand.kind, (operand,), nullable=True, makes_null=True), left
+    return derive(tree, operand.kind, (operand,), nullable=True, makes_null=True), left
 
 
-def _shift(tree: Tree, amount: int, unit: str) -> Tree:
+def _shift_tree(tree: Tree, amount: int, unit: str) -> Tree:
     interval = exp.Interval(this=exp.Literal.string(str(abs(amount))), unit=exp.Var(this=unit))
     kind = exp.Add if amount >= 0 else exp.Sub
     return kind(this=trees.operand(tree), expression=interval)
 
 
-def _known_days_later(operand: Expression, step: timedelta) -> Expression:
+def _shift_constant(operand: Expression, step: timedelta) -> Expression:
     value = value_of(operand)
     assert isinstance(value, date)
     try:
@@ -419,20 +419,20 @@ def _end_of_month(year: int, month: int) -> datetime:
 
 RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.Extract: Rule(extract, ("EXTRACT",), ("this", "expression")),
-    exp.Year: _named("YEAR"),
-    exp.Quarter: _named("QUARTER"),
-    exp.Month: _named("MONTH"),
-    exp.Week: _named("WEEK"),
-    exp.WeekOfYear: _named("WEEK", "WEEKOFYEAR"),
-    exp.Day: _named("DAY"),
-    exp.DayOfMonth: _named("DAY", "DAYOFMONTH"),
-    exp.DayOfWeek: _named("DOW", "DAYOFWEEK"),
-    exp.DayOfWeekIso: _named("ISODOW"),
-    exp.DayOfYear: _named("DOY", "DAYOFYEAR"),
-    exp.Hour: _named("HOUR"),
-    exp.Minute: _named("MINUTE"),
-    exp.Second: _named("SECOND"),
-    exp.TimeToUnix: _named("EPOCH"),
+    exp.Year: _part_rule("YEAR"),
+    exp.Quarter: _part_rule("QUARTER"),
+    exp.Month: _part_rule("MONTH"),
+    exp.Week: _part_rule("WEEK"),
+    exp.WeekOfYear: _part_rule("WEEK", "WEEKOFYEAR"),
+    exp.Day: _part_rule("DAY"),
+    exp.DayOfMonth: _part_rule("DAY", "DAYOFMONTH"),
+    exp.DayOfWeek: _part_rule("DOW", "DAYOFWEEK"),
+    exp.DayOfWeekIso: _part_rule("ISODOW"),
+    exp.DayOfYear: _part_rule("DOY", "DAYOFYEAR"),
+    exp.Hour: _part_rule("HOUR"),
+    exp.Minute: _part_rule("MINUTE"),
+    exp.Second: _part_rule("SECOND"),
+    exp.TimeToUnix: _part_rule("EPOCH"),
     exp.TimestampTrunc: Rule(truncate, ("DATE_TRUNC",), ("this", "unit")),
     exp.DateTrunc: Rule(truncate, (), ("this", "unit")),
     exp.LastDay: Rule(last_day, ("LAST_DAY",), ("this",)),

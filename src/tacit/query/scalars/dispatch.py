@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, Place, TooWide, WrongKind
 from tacit.query.expressions import Expression
-from tacit.query.parse import called
+from tacit.query.parse import function_name
 from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, dates, logic, numbers, texts, trees
 from tacit.query.scalars.facts import Bind, Locate, Rule
 
@@ -68,9 +68,9 @@ _SIGNS: Final = {
 }
 
 
-def refused(node: exp.Expression, known: Collection[str]) -> NotAllowed:
+def refusal(node: exp.Expression, known: Collection[str]) -> NotAllowed:
     """Return the refusal of a node that no rule names; `known` are the names of functions that have one."""
-    name, other = called(node), node.sql_name() if isinstance(node, exp.Func) else str(node.key).upper()
+    name, other = function_name(node), node.sql_name() if isinstance(node, exp.Func) else str(node.key).upper()
     reason = _REASONS.get(name) or _REASONS.get(other)
     if reason is not None:
         return NotAllowed(f"{_SIGNS.get(name, name)} is not allowed, because {reason[0]}", accepted=reason[1])
@@ -111,7 +111,7 @@ def scalar(node: exp.Expression, bind: Bind, locate: Locate) -> Expression:
         expression = rule.build(node, bind)
     except (WrongKind, NotAllowed, TooWide) as error:
         raise error if error.place is not None else _placed(error, locate(node)) from None
-    if trees.nodes(expression.tree) > NODES_MAX:
+    if trees.node_count(expression.tree) > NODES_MAX:
         raise TooWide("the expression is too large", accepted="write a shorter one", place=locate(node))
     return expression
 
@@ -119,7 +119,7 @@ def scalar(node: exp.Expression, bind: Bind, locate: Locate) -> Expression:
 def _rule(node: exp.Expression) -> Rule:
     rule = NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else SCALARS.get(type(node))
     if rule is None:
-        raise refused(node, FUNCTION_NAMES)
+        raise refusal(node, FUNCTION_NAMES)
     return rule
 
 
@@ -128,7 +128,9 @@ def _check_arguments(node: exp.Expression, rule: Rule) -> None:
         return
     for name, value in node.args.items():
         if value and name not in rule.takes and name not in _HARMLESS:
-            raise NotAllowed(f"{called(node)} does not take {name.replace('_', ' ')} here", accepted="leave it out")
+            raise NotAllowed(
+                f"{function_name(node)} does not take {name.replace('_', ' ')} here", accepted="leave it out"
+            )
 
 
 def _placed(error: WrongKind | NotAllowed | TooWide, place: Place | None) -> WrongKind | NotAllowed | TooWide:

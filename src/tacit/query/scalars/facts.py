@@ -52,7 +52,7 @@ class Rule:
 ARTICLES = {Kind.INTEGER: "an integer"}
 
 
-def made(
+def derive(
     tree: Tree,
     kind: Kind,
     inputs: Sequence[Expression],
@@ -90,37 +90,37 @@ def made(
     )
 
 
-def shown(kind: Kind) -> str:
+def with_article(kind: Kind) -> str:
     """Return a kind as it stands in a sentence."""
     return ARTICLES.get(kind, f"a {kind}")
 
 
-def wrong(function: str, takes: str, got: Expression) -> WrongKind:
+def wrong_kind(function: str, takes: str, got: Expression) -> WrongKind:
     """Return the error that says what a function takes and what it got."""
     hint = "; use CAST to change it" if got.kind in (Kind.TEXT, Kind.BOOLEAN) else ""
-    return WrongKind(f"{function} takes {takes} and got {shown(got.kind)}{hint}")
+    return WrongKind(f"{function} takes {takes} and got {with_article(got.kind)}{hint}")
 
 
-def number(expression: Expression, function: str) -> Expression:
+def require_number(expression: Expression, function: str) -> Expression:
     """Return a number, or refuse."""
     if is_null(expression):
         return null(expression.kind if expression.kind.is_number else Kind.REAL)
     if not expression.kind.is_number:
-        raise wrong(function, "numbers", expression)
+        raise wrong_kind(function, "numbers", expression)
     return expression
 
 
-def of_kind(expression: Expression, kind: Kind, function: str) -> Expression:
+def require_kind(expression: Expression, kind: Kind, function: str) -> Expression:
     """Return an expression of one kind, or refuse."""
     if is_null(expression):
         return null(kind)
     if expression.kind is not kind:
         takes = {Kind.BOOLEAN: "truth values", Kind.TEXT: "texts", Kind.INTEGER: "whole numbers"}
-        raise wrong(function, takes.get(kind, f"{kind}s"), expression)
+        raise wrong_kind(function, takes.get(kind, f"{kind}s"), expression)
     return expression
 
 
-def real(expression: Expression) -> Expression:
+def as_real(expression: Expression) -> Expression:
     """Return a number as a double."""
     if expression.kind is Kind.REAL:
         return expression
@@ -143,21 +143,21 @@ def one_zero(expression: Expression) -> Tree:
     ends = expression.range
     if ends is not None and not ends.lower <= 0 <= ends.upper:
         return expression.tree
-    return trees.through(expression.tree, lambda inner: trees.binary(exp.Add, inner, trees.constant(0.0)))
+    return trees.map_unguarded(expression.tree, lambda inner: trees.binary(exp.Add, inner, trees.constant(0.0)))
 
 
-def temporal(expression: Expression, function: str) -> Expression:
+def as_temporal(expression: Expression, function: str) -> Expression:
     """Return a date or time; a text in the query is read as one."""
     if is_null(expression):
         return null(expression.kind if expression.kind in (Kind.DATE, Kind.TIME) else Kind.DATE)
     if expression.kind is Kind.TEXT and is_known(expression):
-        return moment(str(value_of(expression)))
+        return parse_moment(str(value_of(expression)))
     if expression.kind not in (Kind.DATE, Kind.TIME):
-        raise wrong(function, "dates or times", expression)
+        raise wrong_kind(function, "dates or times", expression)
     return expression
 
 
-def moment(text: str) -> Expression:
+def parse_moment(text: str) -> Expression:
     """Return the date or time that a text of the query stands for."""
     try:
         return literal(date.fromisoformat(text.strip()))
@@ -169,7 +169,7 @@ def moment(text: str) -> Expression:
         raise WrongKind(f"{text[:40]!r} is no date; write one as '2024-01-31' or '2024-01-31 23:59:59'") from None
 
 
-def time(expression: Expression) -> Expression:
+def as_time(expression: Expression) -> Expression:
     """Return a date or time as a time; dates lie within the years 1 to 9999, so that the cast cannot fail."""
     if expression.kind is Kind.TIME:
         return expression
@@ -184,19 +184,19 @@ def time(expression: Expression) -> Expression:
     return replace(expression, tree=tree, kind=Kind.TIME, range=micros, domain=domain)
 
 
-def common(expressions: Sequence[Expression], function: str) -> list[Expression]:
+def to_common_kind(expressions: Sequence[Expression], function: str) -> list[Expression]:
     """Return expressions that can stand for one another, as one kind; dates may be written as texts."""
     kinds = {one.kind for one in expressions if not is_null(one)}
     if kinds & {Kind.DATE, Kind.TIME}:
-        dated = [temporal(one, function) for one in expressions]
+        dated = [as_temporal(one, function) for one in expressions]
         same = all(one.kind is Kind.DATE for one in dated)
-        return dated if same else [time(one) for one in dated]
+        return dated if same else [as_time(one) for one in dated]
     if len(kinds) <= 1:
         kind = next(iter(kinds), Kind.TEXT)
         return [null(kind) if is_null(one) else one for one in expressions]
     if all(kind.is_number for kind in kinds):
-        return [real(number(one, function)) for one in expressions]
-    names = " and ".join(shown(kind) for kind in sorted(kinds))
+        return [as_real(require_number(one, function)) for one in expressions]
+    names = " and ".join(with_article(kind) for kind in sorted(kinds))
     raise WrongKind(f"{function} takes values of one kind and got {names}; use CAST to change one of them")
 
 
@@ -208,7 +208,7 @@ def whole_literal(expression: Expression, what: str, lower: int, upper: int) -> 
     return value
 
 
-def union(expressions: Sequence[Expression]) -> tuple[Range | None, tuple[Constant, ...] | None]:
+def union_facts(expressions: Sequence[Expression]) -> tuple[Range | None, tuple[Constant, ...] | None]:
     """Return the range and the domain of a value that is one of several expressions."""
     some = [one for one in expressions if not is_null(one)]
     ranges = [one.range for one in some]
@@ -220,7 +220,7 @@ def union(expressions: Sequence[Expression]) -> tuple[Range | None, tuple[Consta
     return range_, tuple(dict.fromkeys(value for one in some for value in one.domain or ()))
 
 
-def longest(expressions: Sequence[Expression]) -> int:
+def longest_text(expressions: Sequence[Expression]) -> int:
     """Return how long a text is at most that is one of several."""
     return max((one.length for one in expressions if one.kind is Kind.TEXT), default=0)
 
@@ -245,21 +245,21 @@ def literal(value: Constant) -> Expression:
         case None:
             return Expression(trees.constant(None), Kind.TEXT, domain=(), length=0, makes_null=True)
         case bool():
-            return _known(value, Kind.BOOLEAN)
+            return _known_literal(value, Kind.BOOLEAN)
         case int():
-            return _known(value, Kind.INTEGER) if abs(value) <= EXACT_MAX else literal(_nearest(value))
+            return _known_literal(value, Kind.INTEGER) if abs(value) <= EXACT_MAX else literal(_nearest(value))
         case float():
-            return literal(None) if math.isnan(value) else _known(value + 0.0, Kind.REAL)  # -0.0 becomes 0.0
+            return literal(None) if math.isnan(value) else _known_literal(value + 0.0, Kind.REAL)  # -0.0 becomes 0.0
         case str():
             if len(value) > TEXT_MAX:
                 raise TooWide(f"a text in a query has at most {TEXT_MAX:,} characters, not {len(value):,}")
             if not is_text(value):
                 raise WrongKind("a text has a character that is none: NUL, or half of a pair of surrogates")
-            return _known(value, Kind.TEXT)
+            return _known_literal(value, Kind.TEXT)
         case datetime():
-            return _known(value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value, Kind.TIME)
+            return _known_literal(value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value, Kind.TIME)
         case date():
-            return _known(value, Kind.DATE)
+            return _known_literal(value, Kind.DATE)
 
 
 def null(kind: Kind) -> Expression:
@@ -283,7 +283,7 @@ def value_of(expression: Expression) -> Constant:
     return expression.domain[0] if expression.domain else None
 
 
-def _known(value: str | int | float | date, kind: Kind) -> Expression:
+def _known_literal(value: str | int | float | date, kind: Kind) -> Expression:
     ranged = kind not in (Kind.BOOLEAN, Kind.TEXT) and not (isinstance(value, float) and math.isinf(value))
     range_ = Range.of(value, value) if ranged and not isinstance(value, str) else None
     length = len(value) if isinstance(value, str) else 0
@@ -304,7 +304,7 @@ STEPS_MAX: Final = 2**62
 def clamp(expression: Expression, range: Range) -> Expression:
     """Return a number moved into a range; what lies there already is left as it is."""
     if not expression.kind.is_number:
-        raise wrong("clamping", "numbers", expression)
+        raise wrong_kind("clamping", "numbers", expression)
     own = expression.range
     if is_null(expression) or (own is not None and range.lower <= own.lower and own.upper <= range.upper):
         return expression
@@ -317,7 +317,7 @@ def clamp(expression: Expression, range: Range) -> Expression:
     return replace(expression, tree=tree, range=ends, domain=None)
 
 
-def steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree:
+def grid_steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree:
     """Return the number of whole steps from `centre` to a number that has a range, as an integer of 64 bits.
 
     The result lies between the ends of the range counted in the same way, for Python's `round`, also after the engine
@@ -325,7 +325,7 @@ def steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree:
     """
     ends = expression.range
     if ends is None or not expression.kind.is_number:
-        raise wrong("counting in steps", "numbers that have bounds", expression)
+        raise wrong_kind("counting in steps", "numbers that have bounds", expression)
     least, most = round((ends.lower - centre) / step), round((ends.upper - centre) / step)
     if max(abs(least), abs(most)) > STEPS_MAX:
         raise OutOfRange("the steps are too small to count in 64 bits", name="step", value=step)
@@ -333,7 +333,7 @@ def steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree:
         counted = _whole_steps(expression, int(step), int(centre), least, most)
         if counted is not None:
             return counted
-    tree = real(expression).tree
+    tree = as_real(expression).tree
     if centre:
         tree = trees.binary(exp.Sub, tree, trees.constant(float(centre)))
     if step != 1:

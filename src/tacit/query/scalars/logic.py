@@ -21,20 +21,20 @@ from sqlglot import exp
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import EXACT_MAX, Expression
 from tacit.query.scalars import trees
-from tacit.query.scalars.facts import Bind, Rule, is_known, is_null, literal, made, null, of_kind
+from tacit.query.scalars.facts import Bind, Rule, derive, is_known, is_null, literal, null, require_kind
 from tacit.query.scalars.trees import Tree
 
 
-def compared(kind: type[Tree], left: Tree, right: Tree) -> Tree:
+def comparison(kind: type[Tree], left: Tree, right: Tree) -> Tree:
     """Return a comparison of two trees."""
-    left, right = trees.bare(left), trees.bare(right)
+    left, right = trees.without_parentheses(left), trees.without_parentheses(right)
     if trees.is_constant(right):
-        kind, right = _discrete(kind, right)
-        left = _free(kind, left, right)
+        kind, right = _close_interval(kind, right)
+        left = _drop_clamp(kind, left, right)
     return trees.binary(kind, left, right)
 
 
-def _discrete(kind: type[Tree], right: Tree) -> tuple[type[Tree], Tree]:
+def _close_interval(kind: type[Tree], right: Tree) -> tuple[type[Tree], Tree]:
     """Return x >= 18 for x > 17, and x <= 17 for x < 18; reals are compared with reals, so that this is for others."""
     if kind not in (exp.GT, exp.LT):
         return kind, right
@@ -47,7 +47,7 @@ def _discrete(kind: type[Tree], right: Tree) -> tuple[type[Tree], Tree]:
     return kind, right
 
 
-def _free(kind: type[Tree], left: Tree, right: Tree) -> Tree:
+def _drop_clamp(kind: type[Tree], left: Tree, right: Tree) -> Tree:
     found = trees.unclamped(left)
     if found is None:
         return left
@@ -85,19 +85,19 @@ def negate(expression: Expression) -> Expression:
 
 def conjunction(parts: Sequence[Expression]) -> Expression:
     """Return AND of truth values; TRUE if there is none."""
-    return _joined(exp.And, parts)
+    return _connect(exp.And, parts)
 
 
 def disjunction(parts: Sequence[Expression]) -> Expression:
     """Return OR of truth values; FALSE if there is none."""
-    return _joined(exp.Or, parts)
+    return _connect(exp.Or, parts)
 
 
-def flattened(kind: type[Tree], tree: Tree) -> list[Tree]:
+def chain_terms(kind: type[Tree], tree: Tree) -> list[Tree]:
     """Return the terms of a chain of AND or of OR, through parentheses, from left to right."""
     terms, waiting = [], [tree]
     while waiting:
-        bare = trees.bare(waiting.pop())
+        bare = trees.without_parentheses(waiting.pop())
         if type(bare) is kind:
             waiting += (bare.expression, bare.this)
         else:
@@ -105,9 +105,9 @@ def flattened(kind: type[Tree], tree: Tree) -> list[Tree]:
     return terms
 
 
-def _joined(kind: type[Tree], parts: Sequence[Expression]) -> Expression:
+def _connect(kind: type[Tree], parts: Sequence[Expression]) -> Expression:
     name, neutral = ("AND", True) if kind is exp.And else ("OR", False)
-    checked = [of_kind(part, Kind.BOOLEAN, name) for part in parts]
+    checked = [require_kind(part, Kind.BOOLEAN, name) for part in parts]
     constants = [trees.value(part.tree) for part in checked if is_known(part)]
     if (not neutral) in constants:
         return literal(not neutral)
@@ -116,17 +116,17 @@ def _joined(kind: type[Tree], parts: Sequence[Expression]) -> Expression:
         return literal(neutral)
     if len(left) == 1 or all(is_null(part) for part in left):
         return left[0]
-    terms = [term for part in left for term in flattened(kind, part.tree)]
-    return made(_chained(kind, terms), Kind.BOOLEAN, left)
+    terms = [term for part in left for term in chain_terms(kind, part.tree)]
+    return derive(_canonical_chain(kind, terms), Kind.BOOLEAN, left)
 
 
-def _chained(kind: type[Tree], terms: Iterable[Tree]) -> Tree:
+def _canonical_chain(kind: type[Tree], terms: Iterable[Tree]) -> Tree:
     """Return a chain of terms, each once and in order of their texts."""
-    texts = {_text(term): term for term in _listed(kind, list(terms))}
+    texts = {_text(term): term for term in _merge_into_lists(kind, list(terms))}
     return trees.chain(kind, [texts[text] for text in sorted(texts)])
 
 
-def _listed(kind: type[Tree], terms: list[Tree]) -> list[Tree]:
+def _merge_into_lists(kind: type[Tree], terms: list[Tree]) -> list[Tree]:
     """Return terms with x = 1 OR x = 2 as x IN (1, 2), and x <> 1 AND x <> 2 as x NOT IN (1, 2)."""
     lists: dict[Tree, list[Tree]] = {}
     others = []
@@ -152,9 +152,9 @@ def _membership(term: Tree) -> tuple[Tree, list[Tree]] | None:
     return (term.this, [term.expression]) if trees.is_constant(term.expression) else None
 
 
-def equal_to_one(left: Tree, values: Sequence[Tree]) -> Tree:
+def in_constants(left: Tree, values: Sequence[Tree]) -> Tree:
     """Return whether a value equals one of several constants; `compared` says where its clamping is left out."""
-    left = trees.bare(left)
+    left = trees.without_parentheses(left)
     if (free := trees.unclamped(left)) is None:
         return membership(left, values)
     inner, lower, upper = free[0], trees.value(free[1]), trees.value(free[2])
@@ -162,7 +162,7 @@ def equal_to_one(left: Tree, values: Sequence[Tree]) -> Tree:
     for value in values:
         (inside if lower < trees.value(value) < upper else others).append(value)  # type: ignore[operator]
     lists = [(inner, inside), (left, others)]
-    return _chained(exp.Or, [membership(this, some) for this, some in lists if some])
+    return _canonical_chain(exp.Or, [membership(this, some) for this, some in lists if some])
 
 
 def membership(this: Tree, values: Sequence[Tree]) -> Tree:
@@ -170,24 +170,24 @@ def membership(this: Tree, values: Sequence[Tree]) -> Tree:
     distinct = {trees.value(value): value for value in values}
     listed = [distinct[value] for value in sorted(distinct)]
     if len(listed) == 1:
-        return compared(exp.EQ, this, listed[0])
-    return exp.In(this=trees.operand(trees.bare(this)), expressions=[value.copy() for value in listed])
+        return comparison(exp.EQ, this, listed[0])
+    return exp.In(this=trees.operand(trees.without_parentheses(this)), expressions=[value.copy() for value in listed])
 
 
 def _opposite(tree: Tree) -> Tree:
-    tree = trees.bare(tree)
+    tree = trees.without_parentheses(tree)
     if isinstance(tree, exp.And | exp.Or):
         other = exp.Or if isinstance(tree, exp.And) else exp.And
-        terms = [_opposite(term) for term in flattened(type(tree), tree)]
-        return _chained(other, [inner for term in terms for inner in flattened(other, term)])
+        terms = [_opposite(term) for term in chain_terms(type(tree), tree)]
+        return _canonical_chain(other, [inner for term in terms for inner in chain_terms(other, term)])
     if isinstance(tree, exp.Not):
-        return trees.bare(tree.this).copy()
+        return trees.without_parentheses(tree.this).copy()
     if type(tree) is exp.Cast and isinstance(tree.this, exp.Null):
         return tree.copy()
     if isinstance(tree, exp.Boolean):
         return exp.Boolean(this=not tree.this)
     if type(tree) in _OPPOSITES:
-        return compared(_OPPOSITES[type(tree)], tree.this, tree.expression)
+        return comparison(_OPPOSITES[type(tree)], tree.this, tree.expression)
     closed = isinstance(tree, exp.In | exp.Is) or not isinstance(tree, exp.Binary)
     return exp.Not(this=tree.copy() if closed else exp.Paren(this=tree.copy()))
 
@@ -201,19 +201,19 @@ def _text(tree: Tree) -> str:
 
 
 def _and(node: Tree, bind: Bind) -> Expression:
-    return conjunction([bind(term) for term in flattened(exp.And, node)])
+    return conjunction([bind(term) for term in chain_terms(exp.And, node)])
 
 
 def _or(node: Tree, bind: Bind) -> Expression:
-    return disjunction([bind(term) for term in flattened(exp.Or, node)])
+    return disjunction([bind(term) for term in chain_terms(exp.Or, node)])
 
 
 def _not(node: Tree, bind: Bind) -> Expression:
-    return negate(of_kind(bind(node.this), Kind.BOOLEAN, "NOT"))
+    return negate(require_kind(bind(node.this), Kind.BOOLEAN, "NOT"))
 
 
 def _paren(node: Tree, bind: Bind) -> Expression:
-    return bind(trees.bare(node))
+    return bind(trees.without_parentheses(node))
 
 
 RULES: Final[dict[type[exp.Expression], Rule]] = {

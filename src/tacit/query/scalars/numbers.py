@@ -21,19 +21,19 @@ from tacit.query.scalars import trees, value_ranges
 from tacit.query.scalars.facts import (
     Bind,
     Rule,
+    as_real,
     clamp,
-    common,
+    derive,
     is_exact,
     is_known,
     is_null,
     literal,
-    longest,
-    made,
+    longest_text,
     null,
-    number,
     one_zero,
-    real,
-    union,
+    require_number,
+    to_common_kind,
+    union_facts,
     value_of,
     whole_literal,
 )
@@ -52,19 +52,19 @@ def _float(expression: Expression) -> float:
 
 def absolute(node: Tree, bind: Bind) -> Expression:
     """ABS(x)."""
-    a = number(bind(node.this), "ABS")
+    a = require_number(bind(node.this), "ABS")
     if is_null(a):
         return a
     if is_known(a):
         return literal(abs(value_of(a)))  # type: ignore[arg-type]
-    a = a if a.kind is Kind.INTEGER and is_exact(a.range) else real(a)
+    a = a if a.kind is Kind.INTEGER and is_exact(a.range) else as_real(a)
     range_ = None if a.range is None else value_ranges.absolute(a.range)
-    return made(trees.through(a.tree, lambda tree: trees.call(exp.Abs, tree)), a.kind, (a,), range=range_)
+    return derive(trees.map_unguarded(a.tree, lambda tree: trees.call(exp.Abs, tree)), a.kind, (a,), range=range_)
 
 
 def sign(node: Tree, bind: Bind) -> Expression:
     """SIGN(x): -1, 0 or 1."""
-    a = number(bind(node.this), "SIGN")
+    a = require_number(bind(node.this), "SIGN")
     if is_null(a):
         return null(Kind.INTEGER)
     if is_known(a):
@@ -72,77 +72,77 @@ def sign(node: Tree, bind: Bind) -> Expression:
     range_ = Range.of(-1, 1)
     if a.range is not None:
         range_ = value_ranges.stepwise(a.range, lambda end: (end > 0) - (end < 0))
-    return made(trees.cast(trees.call(exp.Sign, a.tree), Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
+    return derive(trees.cast(trees.call(exp.Sign, a.tree), Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
 
 
-def _to_whole(kind: type[Tree], name: str, rounding: Callable[[Fraction], int]) -> Rule:
+def _rounding_rule(kind: type[Tree], name: str, rounding: Callable[[Fraction], int]) -> Rule:
     def build(node: Tree, bind: Bind) -> Expression:
-        return rounded(kind, number(bind(node.this), name), rounding)
+        return round_to_whole(kind, require_number(bind(node.this), name), rounding)
 
     return Rule(build, (name,), ("this",))
 
 
-def rounded(kind: type[Tree], a: Expression, rounding: Callable[[Fraction], int]) -> Expression:
+def round_to_whole(kind: type[Tree], a: Expression, rounding: Callable[[Fraction], int]) -> Expression:
     """Return a number rounded to a whole one by a monotone function; integers are whole already."""
     if a.kind is Kind.INTEGER or is_null(a):
         return a
     if is_known(a) and a.range is not None:
         return literal(rounding(a.range.lower) if is_exact(a.range) else _float(a))
-    tree = trees.through(a.tree, lambda inner: trees.call(kind, inner))
+    tree = trees.map_unguarded(a.tree, lambda inner: trees.call(kind, inner))
     if a.range is None:
-        return made(tree, Kind.REAL, (a,))
+        return derive(tree, Kind.REAL, (a,))
     range_ = value_ranges.stepwise(a.range, rounding)
     if is_exact(range_):
-        return made(trees.cast(tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
-    return made(tree, Kind.REAL, (a,), range=value_ranges.outward(range_.lower, range_.upper))
+        return derive(trees.cast(tree, Kind.INTEGER), Kind.INTEGER, (a,), range=range_)
+    return derive(tree, Kind.REAL, (a,), range=value_ranges.outward(range_.lower, range_.upper))
 
 
 def round_(node: Tree, bind: Bind) -> Expression:
     """ROUND(x) or ROUND(x, digits), halves away from zero."""
-    a = number(bind(node.this), "ROUND")
+    a = require_number(bind(node.this), "ROUND")
     decimals = node.args.get("decimals")
     digits = 0
     if decimals is not None:
         digits = whole_literal(bind(decimals), "ROUND takes a known number of digits", -DIGITS_MAX, DIGITS_MAX)
-    return rounded_to_digits(a, digits)
+    return round_to_digits(a, digits)
 
 
-def rounded_to_digits(a: Expression, digits: int) -> Expression:
+def round_to_digits(a: Expression, digits: int) -> Expression:
     """Return a number rounded to so many digits after the point, halves away from zero."""
     if is_null(a) or (a.kind is Kind.INTEGER and digits >= 0):
         return a
     if digits == 0:
-        return rounded(exp.Round, a, value_ranges.half_away)
-    a = real(a)
-    range_ = None if a.range is None else value_ranges.rounded_to(a.range, digits)
+        return round_to_whole(exp.Round, a, value_ranges.half_away)
+    a = as_real(a)
+    range_ = None if a.range is None else value_ranges.round_to_digits(a.range, digits)
     if a.range is not None and range_ is None:  # scaling may lose whole numbers, but moves nothing by more than half
         half = Fraction(10) ** -digits
         range_ = value_ranges.slack(a.range.lower - half, a.range.upper + half)
-    tree = trees.through(a.tree, lambda inner: trees.call(exp.Round, inner, decimals=trees.constant(digits)))
+    tree = trees.map_unguarded(a.tree, lambda inner: trees.call(exp.Round, inner, decimals=trees.constant(digits)))
     if a.range is not None:
-        return made(tree, Kind.REAL, (a,), range=range_)
-    return made(trees.not_nan(tree), Kind.REAL, (a,), nullable=True)
+        return derive(tree, Kind.REAL, (a,), range=range_)
+    return derive(trees.not_nan(tree), Kind.REAL, (a,), nullable=True)
 
 
 def sqrt(node: Tree, bind: Bind) -> Expression:
     """SQRT(x), NULL below zero."""
-    a = real(number(bind(node.this), "SQRT"))
+    a = as_real(require_number(bind(node.this), "SQRT"))
     if is_null(a):
         return a
     if is_known(a):
         return literal(math.sqrt(_float(a))) if _float(a) >= 0 else null(Kind.REAL)
     range_ = None if a.range is None else value_ranges.root(a.range)
     inside = a.range is not None and a.range.lower >= 0
-    return _defined(exp.Sqrt, a, range_, exp.GTE, inside)
+    return _where_defined(exp.Sqrt, a, range_, exp.GTE, inside)
 
 
 def exponential(node: Tree, bind: Bind) -> Expression:
     """EXP(x)."""
-    a = real(number(bind(node.this), "EXP"))
+    a = as_real(require_number(bind(node.this), "EXP"))
     if is_null(a):
         return a
     range_ = None if a.range is None else value_ranges.exponential(a.range)
-    return made(trees.through(a.tree, lambda tree: trees.call(exp.Exp, tree)), Kind.REAL, (a,), range=range_)
+    return derive(trees.map_unguarded(a.tree, lambda tree: trees.call(exp.Exp, tree)), Kind.REAL, (a,), range=range_)
 
 
 def ln(node: Tree, bind: Bind) -> Expression:
@@ -166,17 +166,17 @@ def log(node: Tree, bind: Bind) -> Expression:
 def _logarithm(
     kind: type[Tree], operand: Expression, function: Callable[[float], float], base: int | None
 ) -> Expression:
-    checked = number(operand, "LN" if base is None else "LOG")
-    a = real(checked)
+    checked = require_number(operand, "LN" if base is None else "LOG")
+    a = as_real(checked)
     if is_null(a):
         return a
     least = Fraction(1) if checked.kind is Kind.INTEGER else Fraction(1, 2**1074)
     range_ = None if a.range is None else value_ranges.logarithm(a.range, function, least=least)
     inside = a.range is not None and a.range.lower > 0
-    return _defined(kind, a, range_, exp.GT, inside, base)
+    return _where_defined(kind, a, range_, exp.GT, inside, base)
 
 
-def _defined(
+def _where_defined(
     kind: type[Tree],
     a: Expression,
     range_: Range | None,
@@ -196,30 +196,30 @@ def _defined(
             return function(inner)
         return function(trees.case((trees.binary(condition, inner, trees.constant(0.0)), inner)))
 
-    tree = trees.through(a.tree, build)
-    return made(tree, Kind.REAL, (a,), range=range_, nullable=a.nullable or not inside)
+    tree = trees.map_unguarded(a.tree, build)
+    return derive(tree, Kind.REAL, (a,), range=range_, nullable=a.nullable or not inside)
 
 
 def power(node: Tree, bind: Bind) -> Expression:
     """POWER(x, y) as a real, NULL where it is not defined."""
-    a, b = (real(number(bind(one), "POWER")) for one in (node.this, node.expression))
+    a, b = (as_real(require_number(bind(one), "POWER")) for one in (node.this, node.expression))
     if is_null(a) or is_null(b):
         return null(Kind.REAL)
     exponent = value_of(b) if is_known(b) else None
     range_ = None
     if isinstance(exponent, float) and exponent.is_integer() and exponent >= 0 and a.range is not None:
-        range_ = value_ranges.powered(a.range, int(exponent))
+        range_ = value_ranges.power(a.range, int(exponent))
     above = isinstance(exponent, float) and exponent >= 0  # below zero, one zero gives inf and the other -inf
     base = a.tree if above else one_zero(a)
-    tree = trees.weighed(exp.Pow(this=base.copy(), expression=b.tree.copy()), POWER_STEPS)
+    tree = trees.add_work(exp.Pow(this=base.copy(), expression=b.tree.copy()), POWER_STEPS)
     if range_ is None:
-        return made(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
-    return made(tree, Kind.REAL, (a, b), range=range_)
+        return derive(trees.not_nan(tree), Kind.REAL, (a, b), nullable=True)
+    return derive(tree, Kind.REAL, (a, b), range=range_)
 
 
 def _extreme(kind: type[Tree], name: str, *, greatest: bool) -> Rule:
     def build(node: Tree, bind: Bind) -> Expression:
-        values = common([bind(one) for one in (node.this, *node.expressions)], name)
+        values = to_common_kind([bind(one) for one in (node.this, *node.expressions)], name)
         return extreme(kind, values, greatest=greatest)
 
     return Rule(build, (name,))
@@ -234,11 +234,11 @@ def extreme(kind: type[Tree], values: list[Expression], *, greatest: bool) -> Ex
     kept = [*(others[text] for text in sorted(others)), *folded]
     if len(kept) <= 1:
         return kept[0] if kept else values[0]
-    _, domain = union(kept)
+    _, domain = union_facts(kept)
     range_ = _extreme_range(kept, greatest=greatest)
     tree = kind(this=kept[0].tree.copy(), expressions=[one.tree.copy() for one in kept[1:]], ignore_nulls=True)
     nullable = all(one.nullable for one in kept)
-    return made(tree, kept[0].kind, kept, range=range_, domain=domain, nullable=nullable, length=longest(kept))
+    return derive(tree, kept[0].kind, kept, range=range_, domain=domain, nullable=nullable, length=longest_text(kept))
 
 
 def _extreme_range(values: list[Expression], *, greatest: bool) -> Range | None:
@@ -270,8 +270,8 @@ def _ends(value: Expression) -> tuple[Fraction | None, Fraction | None]:
 
 def width_bucket(node: Tree, bind: Bind) -> Expression:
     """WIDTH_BUCKET(x, lower, upper, n): 0 below, 1 to n within, n + 1 from the upper end on."""
-    a = real(number(bind(node.this), "WIDTH_BUCKET"))
-    ends = [real(number(bind(node.args[name]), "WIDTH_BUCKET")) for name in ("min_value", "max_value")]
+    a = as_real(require_number(bind(node.this), "WIDTH_BUCKET"))
+    ends = [as_real(require_number(bind(node.args[name]), "WIDTH_BUCKET")) for name in ("min_value", "max_value")]
     count = whole_literal(bind(node.args["num_buckets"]), "WIDTH_BUCKET takes a number of buckets", 1, BUCKETS_MAX)
     if not all(is_known(one) and one.range is not None for one in ends) or not _float(ends[0]) < _float(ends[1]):
         accepted = "write two numbers there, the lower one first"
@@ -292,7 +292,7 @@ def width_bucket(node: Tree, bind: Bind) -> Expression:
         (trees.binary(exp.LT, inner, trees.constant(upper)), bucket),
         (trees.binary(exp.NEQ, inner, trees.not_a_number()), trees.constant(count + 1)),
     )
-    return made(tree, Kind.INTEGER, (a,), range=Range.of(0, count + 1))
+    return derive(tree, Kind.INTEGER, (a,), range=Range.of(0, count + 1))
 
 
 def pi(node: Tree, bind: Bind) -> Expression:
@@ -304,9 +304,9 @@ RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.Abs: Rule(absolute, ("ABS",), ("this",)),
     exp.Sign: Rule(sign, ("SIGN",), ("this",)),
     exp.Round: Rule(round_, ("ROUND",), ("this", "decimals")),
-    exp.Floor: _to_whole(exp.Floor, "FLOOR", math.floor),
-    exp.Ceil: _to_whole(exp.Ceil, "CEIL", math.ceil),
-    exp.Trunc: _to_whole(exp.Trunc, "TRUNC", math.trunc),
+    exp.Floor: _rounding_rule(exp.Floor, "FLOOR", math.floor),
+    exp.Ceil: _rounding_rule(exp.Ceil, "CEIL", math.ceil),
+    exp.Trunc: _rounding_rule(exp.Trunc, "TRUNC", math.trunc),
     exp.Sqrt: Rule(sqrt, ("SQRT",), ("this",)),
     exp.Exp: Rule(exponential, ("EXP",), ("this",)),
     exp.Ln: Rule(ln, ("LN",), ("this",)),

@@ -20,17 +20,17 @@ from tacit.privacy.tables import Kind
 from tacit.query.expressions import Constant, Expression, Range
 from tacit.query.scalars import trees
 from tacit.query.scalars.comparisons import compare
-from tacit.query.scalars.conditionals import first_present
+from tacit.query.scalars.conditionals import coalesce
 from tacit.query.scalars.facts import (
     TEXT_MAX,
     Bind,
     Rule,
+    derive,
     is_known,
     is_null,
     literal,
-    made,
     null,
-    of_kind,
+    require_kind,
     value_of,
     whole_literal,
 )
@@ -43,7 +43,7 @@ PART_COMPARED: Final = 16
 _DOMAIN_MAX: Final = 10_000
 
 
-def _mapped(
+def _map_text(
     a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree], steps: int, most: int | None = None
 ) -> Expression:
     """Return a function of one text, folded and listed where that is certain; `most` limits its length further."""
@@ -53,7 +53,7 @@ def _mapped(
     if is_known(a) and domain is not None:
         return literal(domain[0])
     length = a.length if most is None else min(a.length, most)
-    return made(trees.weighed(build(a.tree), steps), Kind.TEXT, (a,), domain=domain, length=length)
+    return derive(trees.add_work(build(a.tree), steps), Kind.TEXT, (a,), domain=domain, length=length)
 
 
 def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str]) -> tuple[Constant, ...] | None:
@@ -64,8 +64,8 @@ def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str])
 
 def _simple(kind: type[Tree], name: str, function: Callable[[str], str]) -> Rule:
     def build(node: Tree, bind: Bind) -> Expression:
-        a = of_kind(bind(node.this), Kind.TEXT, name)
-        return _mapped(a, function, lambda tree: trees.call(kind, tree), a.length)
+        a = require_kind(bind(node.this), Kind.TEXT, name)
+        return _map_text(a, function, lambda tree: trees.call(kind, tree), a.length)
 
     return Rule(build, (name,), ("this",))
 
@@ -76,20 +76,20 @@ def trim(node: Tree, bind: Bind) -> Expression:
         spaces = bind(node.expression)
         if not is_known(spaces) or value_of(spaces) != " ":
             raise NotAllowed("TRIM takes spaces off, and nothing else", accepted="leave the characters out")
-    a = of_kind(bind(node.this), Kind.TEXT, "TRIM")
+    a = require_kind(bind(node.this), Kind.TEXT, "TRIM")
     side = str(node.args.get("position") or "").upper()
     strip: dict[str, Callable[[str], str]] = {"LEADING": lambda t: t.lstrip(" "), "TRAILING": lambda t: t.rstrip(" ")}
     options = {"position": side} if side in strip else {}
     function = strip.get(side, lambda t: t.strip(" "))
-    return _mapped(a, function, lambda tree: trees.call(exp.Trim, tree, **options), a.length)
+    return _map_text(a, function, lambda tree: trees.call(exp.Trim, tree, **options), a.length)
 
 
 def substring(node: Tree, bind: Bind) -> Expression:
     """SUBSTRING(text, start, length), both known, counted from 1."""
-    a = of_kind(bind(node.this), Kind.TEXT, "SUBSTRING")
+    a = require_kind(bind(node.this), Kind.TEXT, "SUBSTRING")
     start = whole_literal(bind(node.args["start"]), "SUBSTRING starts at a known place", 1, TEXT_MAX)
     if node.args.get("length") is None:
-        return _mapped(
+        return _map_text(
             a,
             lambda text: text[start - 1 :],
             lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start)),
@@ -97,7 +97,7 @@ def substring(node: Tree, bind: Bind) -> Expression:
             max(a.length - start + 1, 0),
         )
     length = whole_literal(bind(node.args["length"]), "SUBSTRING has a known length", 0, TEXT_MAX)
-    return _mapped(
+    return _map_text(
         a,
         lambda text: text[start - 1 : start - 1 + length],
         lambda tree: trees.call(exp.Substring, tree, start=trees.constant(start), length=trees.constant(length)),
@@ -108,9 +108,9 @@ def substring(node: Tree, bind: Bind) -> Expression:
 
 def left(node: Tree, bind: Bind) -> Expression:
     """LEFT(text, n), which is SUBSTRING(text, 1, n)."""
-    a = of_kind(bind(node.this), Kind.TEXT, "LEFT")
+    a = require_kind(bind(node.this), Kind.TEXT, "LEFT")
     count = whole_literal(bind(node.expression), "LEFT takes a known number of characters", 0, TEXT_MAX)
-    return _mapped(
+    return _map_text(
         a,
         lambda text: text[:count],
         lambda tree: trees.call(exp.Substring, tree, start=trees.constant(1), length=trees.constant(count)),
@@ -121,9 +121,9 @@ def left(node: Tree, bind: Bind) -> Expression:
 
 def right(node: Tree, bind: Bind) -> Expression:
     """RIGHT(text, n)."""
-    a = of_kind(bind(node.this), Kind.TEXT, "RIGHT")
+    a = require_kind(bind(node.this), Kind.TEXT, "RIGHT")
     count = whole_literal(bind(node.expression), "RIGHT takes a known number of characters", 0, TEXT_MAX)
-    return _mapped(
+    return _map_text(
         a,
         lambda text: text[len(text) - min(count, len(text)) :],
         lambda tree: trees.call(exp.Right, tree, expression=trees.constant(count)),
@@ -134,27 +134,30 @@ def right(node: Tree, bind: Bind) -> Expression:
 
 def length(node: Tree, bind: Bind) -> Expression:
     """LENGTH(text) in characters."""
-    a = of_kind(bind(node.this), Kind.TEXT, "LENGTH")
+    a = require_kind(bind(node.this), Kind.TEXT, "LENGTH")
     if is_null(a):
         return null(Kind.INTEGER)
     lengths = [len(str(text)) for text in _images(a.domain, lambda text: text) or ()]
     if is_known(a) and lengths:
         return literal(lengths[0])
     range_ = Range.of(min(lengths), max(lengths)) if lengths else Range.of(0, a.length)
-    counted = trees.weighed(trees.call(exp.Length, a.tree), a.length // CHARACTERS_COPIED)
-    return made(counted, Kind.INTEGER, (a,), range=range_)
+    counted = trees.add_work(trees.call(exp.Length, a.tree), a.length // CHARACTERS_COPIED)
+    return derive(counted, Kind.INTEGER, (a,), range=range_)
 
 
 def position(node: Tree, bind: Bind) -> Expression:
     """STRPOS(text, part): where a part begins, counted from 1, or 0."""
-    a, b = of_kind(bind(node.this), Kind.TEXT, "STRPOS"), of_kind(bind(node.args["substr"]), Kind.TEXT, "STRPOS")
+    a, b = (
+        require_kind(bind(node.this), Kind.TEXT, "STRPOS"),
+        require_kind(bind(node.args["substr"]), Kind.TEXT, "STRPOS"),
+    )
     if is_null(a) or is_null(b):
         return null(Kind.INTEGER)
-    tree = trees.weighed(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), a.length)
-    return made(tree, Kind.INTEGER, (a, b), range=Range.of(0, max(a.length, 1)))  # '' begins at 1 in any text
+    tree = trees.add_work(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), a.length)
+    return derive(tree, Kind.INTEGER, (a, b), range=Range.of(0, max(a.length, 1)))  # '' begins at 1 in any text
 
 
-def joined(a: Expression, b: Expression) -> Expression:
+def concatenate(a: Expression, b: Expression) -> Expression:
     """Return a || b, NULL where one of them is."""
     if is_null(a) or is_null(b):
         return null(Kind.TEXT)
@@ -164,7 +167,7 @@ def joined(a: Expression, b: Expression) -> Expression:
     if a.domain is not None and b.domain is not None and len(a.domain) * len(b.domain) <= _DOMAIN_MAX:
         domain = tuple(dict.fromkeys(f"{x}{y}" for x in a.domain for y in b.domain))
     tree = exp.DPipe(this=_piece(a.tree), expression=trees.operand(b.tree), safe=True)
-    return made(trees.weighed(tree, (a.length + b.length) // CHARACTERS_COPIED), Kind.TEXT, (a, b), domain=domain)
+    return derive(trees.add_work(tree, (a.length + b.length) // CHARACTERS_COPIED), Kind.TEXT, (a, b), domain=domain)
 
 
 def _piece(tree: Tree) -> Tree:
@@ -173,15 +176,17 @@ def _piece(tree: Tree) -> Tree:
 
 def pipes(node: Tree, bind: Bind) -> Expression:
     """a || b."""
-    return joined(of_kind(bind(node.this), Kind.TEXT, "||"), of_kind(bind(node.expression), Kind.TEXT, "||"))
+    return concatenate(
+        require_kind(bind(node.this), Kind.TEXT, "||"), require_kind(bind(node.expression), Kind.TEXT, "||")
+    )
 
 
 def concat(node: Tree, bind: Bind) -> Expression:
     """CONCAT(a, b, ...), in which NULL counts as an empty text."""
     result = literal("")
     for one in node.expressions:
-        present = first_present([of_kind(bind(one), Kind.TEXT, "CONCAT"), literal("")])
-        result = present if is_known(result) and value_of(result) == "" else joined(result, present)
+        present = coalesce([require_kind(bind(one), Kind.TEXT, "CONCAT"), literal("")])
+        result = present if is_known(result) and value_of(result) == "" else concatenate(result, present)
     return result
 
 
@@ -189,7 +194,7 @@ def like(node: Tree, bind: Bind) -> Expression:
     """LIKE and ILIKE with a known pattern."""
     kind = type(node)
     name = "ILIKE" if kind is exp.ILike else "LIKE"
-    a, known = of_kind(bind(node.this), Kind.TEXT, name), bind(node.expression)
+    a, known = require_kind(bind(node.this), Kind.TEXT, name), bind(node.expression)
     pattern = value_of(known) if is_known(known) else None
     if not isinstance(pattern, str) or "\\" in pattern:
         raise NotAllowed(f"{name} takes a known pattern without escapes", accepted="write it as 'abc%'")
@@ -207,7 +212,7 @@ def like(node: Tree, bind: Bind) -> Expression:
     else:
         tree = kind(this=trees.operand(a.tree), expression=trees.constant(pattern))
         each = max(map(_part_steps, searched), default=1) + (kind is exp.ILike)
-        matches = made(trees.weighed(tree, a.length * each), Kind.BOOLEAN, (a,))
+        matches = derive(trees.add_work(tree, a.length * each), Kind.BOOLEAN, (a,))
     return negate(matches) if node.args.get("negate") else matches
 
 
@@ -223,7 +228,7 @@ def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
         arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
         if len(arguments) != 2:
             raise WrongKind(f"{name} takes two texts")
-        a, b = (of_kind(bind(one), Kind.TEXT, name) for one in arguments)
+        a, b = (require_kind(bind(one), Kind.TEXT, name) for one in arguments)
         if is_null(a) or is_null(b):
             return null(Kind.BOOLEAN)
         part = str(value_of(b)) if is_known(b) else None
@@ -231,7 +236,7 @@ def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
             searched = trees.call(kind, a.tree, expression=b.tree.copy())
         else:
             searched = exp.Like(this=trees.operand(a.tree), expression=trees.constant(f"{before}{part}{after}"))
-        return made(trees.weighed(searched, a.length), Kind.BOOLEAN, (a, b))
+        return derive(trees.add_work(searched, a.length), Kind.BOOLEAN, (a, b))
 
     return Rule(build, (name,))
 

@@ -133,24 +133,24 @@ def not_a_number() -> Tree:
     return cast(exp.Literal.string("NaN"), Kind.REAL)
 
 
-def through(tree: Tree, build: Callable[[Tree], Tree]) -> Tree:
+def map_unguarded(tree: Tree, build: Callable[[Tree], Tree]) -> Tree:
     """Return a function that gives NaN for NaN of a tree, with the guard outside of it: guards do not pile up."""
     inner = unguarded(tree)
     return build(inner) if inner is tree else not_nan(build(inner))
 
 
-def between(kind: type[Tree], left: Tree, right: Tree, *, finite: bool, away_from_zero: bool = True) -> Tree:
+def guarded_binary(kind: type[Tree], left: Tree, right: Tree, *, finite: bool, away_from_zero: bool = True) -> Tree:
     """Return an operator that gives NaN for NaN; its guard is outside, and left out where no operand could be NaN.
 
     `finite` says that both operands are finite or NULL; unless the right one is away from zero, zero becomes NULL.
     """
     inner = [unguarded(tree) for tree in (left, right)]
     guarded = inner[0] is not left or inner[1] is not right
-    tree = binary(kind, inner[0], inner[1] if away_from_zero else without_zero(inner[1]))
+    tree = binary(kind, inner[0], inner[1] if away_from_zero else null_if_zero(inner[1]))
     return not_nan(tree) if guarded or not finite else tree
 
 
-def without_zero(tree: Tree) -> Tree:
+def null_if_zero(tree: Tree) -> Tree:
     """Return a number with NULL in the place of zero, to divide by."""
     return exp.Case(ifs=[exp.If(this=binary(exp.NEQ, tree, constant(0)), true=tree.copy())])
 
@@ -208,7 +208,7 @@ def value(tree: Tree) -> str | int | float | bool | date:
     return int(tree.this) if tree.this.isdecimal() else float(tree.this)
 
 
-def nodes(tree: Tree) -> int:
+def node_count(tree: Tree) -> int:
     """Return how many nodes a tree has with the columns of subqueries written out.
 
     A list of constants counts as one, for it is written once and looked up.
@@ -224,7 +224,7 @@ def nodes(tree: Tree) -> int:
     return count
 
 
-def expanded(tree: exp.Expr) -> int:
+def expanded_size(tree: exp.Expr) -> int:
     """Return how many nodes a query or value has with the columns of subqueries written out, lists included."""
     return sum(map(_size, tree.walk()))
 
@@ -263,7 +263,7 @@ SORT_STEPS: Final = 20
 """How many times a row is compared when it is sorted among the rows of a unit, of which there are at most 2^20."""
 
 
-def weighed(tree: Tree, steps: int) -> Tree:
+def add_work(tree: Tree, steps: int) -> Tree:
     """Return a tree whose outermost node takes so many steps besides its own; copies keep the number."""
     tree.meta[_WORK] = 1 + steps
     return tree
@@ -281,15 +281,15 @@ COLUMN_SIZE: Final = 3
 """How many nodes a plain column of a table has: itself, its name, and the name of its table."""
 
 
-def standing_for(column: exp.Column, value: Tree) -> exp.Column:
+def column_for(column: exp.Column, value: Tree) -> exp.Column:
     """Return a column of a subquery with the size and the work of the value that it stands for; copies keep them."""
     beside = COLUMN_SIZE - 1  # its name and that of its table are counted by themselves
-    column.meta[_SIZE] = max(expanded(value), COLUMN_SIZE) - beside
+    column.meta[_SIZE] = max(expanded_size(value), COLUMN_SIZE) - beside
     column.meta[_WORK] = max(work(value), COLUMN_SIZE) - beside
     return column
 
 
-def bare(node: Tree) -> Tree:
+def without_parentheses(node: Tree) -> Tree:
     """Return an analyst's node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this

@@ -35,33 +35,33 @@ def union(ranges: Sequence[Range]) -> Range:
     return Range(min(one.lower for one in ranges), max(one.upper for one in ranges))
 
 
-def added(a: Range, b: Range) -> Range:
+def add(a: Range, b: Range) -> Range:
     """Return where a + b lies, exactly."""
     return Range(a.lower + b.lower, a.upper + b.upper)
 
 
-def negated(a: Range) -> Range:
+def negate(a: Range) -> Range:
     """Return where -a lies, exactly."""
     return Range(-a.upper, -a.lower)
 
 
-def multiplied(a: Range, b: Range) -> Range:
+def multiply(a: Range, b: Range) -> Range:
     """Return where a * b lies, exactly."""
     corners = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
     return Range(min(corners), max(corners))
 
 
-def divided(a: Range, b: Range) -> Range | None:
+def divide(a: Range, b: Range) -> Range | None:
     """Return where a / b lies, exactly, if b keeps away from zero."""
     if b.lower <= 0 <= b.upper:
         return None
-    return multiplied(a, Range(1 / b.upper, 1 / b.lower))
+    return multiply(a, Range(1 / b.upper, 1 / b.lower))
 
 
 def truncated_quotient(a: Range, b: Range) -> Range:
     """Return where the whole part of a / b lies, for whole a and b, where b is not zero."""
     divisors = [Range(b.lower, min(b.upper, Fraction(-1))), Range(max(b.lower, Fraction(1)), b.upper)]
-    quotients = [divided(a, part) for part in divisors if part.lower <= part.upper]
+    quotients = [divide(a, part) for part in divisors if part.lower <= part.upper]
     known = [part for part in quotients if part is not None] or [Range(Fraction(0), Fraction(0))]
     whole = union(known)
     return Range(Fraction(math.trunc(whole.lower)), Fraction(math.trunc(whole.upper)))
@@ -96,7 +96,7 @@ def half_away(value: Fraction) -> int:
     return math.floor(abs(value) + Fraction(1, 2)) * (1 if value >= 0 else -1)
 
 
-def rounded_to(a: Range, digits: int) -> Range | None:
+def round_to_digits(a: Range, digits: int) -> Range | None:
     """Return where ROUND(a, digits) lies; None where scaling by 10^digits loses whole numbers."""
     scale = Fraction(10) ** digits
     lower, upper = math.floor(a.lower * scale), math.ceil(a.upper * scale)
@@ -105,7 +105,7 @@ def rounded_to(a: Range, digits: int) -> Range | None:
     return outward(lower / scale, upper / scale)
 
 
-def powered(a: Range, exponent: int) -> Range | None:
+def power(a: Range, exponent: int) -> Range | None:
     """Return where a ** exponent lies, for a whole exponent that is not negative."""
     if exponent > _EXPONENT_MAX:
         return None

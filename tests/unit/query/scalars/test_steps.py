@@ -12,7 +12,7 @@ from sqlglot import exp
 from tacit.privacy.errors import OutOfRange, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Expression
-from tacit.query.scalars import steps
+from tacit.query.scalars import grid_steps
 from tests.unit.query.scalars.clinic import of
 
 TYPES = {Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE", Kind.TIME: "TIMESTAMP"}
@@ -40,7 +40,7 @@ STEPS = [
 def test_whole_numbers_are_counted_to_the_nearest_step(name: str, step: Fraction, centre: Fraction) -> None:
     raw = [*range(-5, 130), None]
     counted = values(
-        steps(of(name), step, centre), name, Kind.INTEGER, ["NULL" if one is None else str(one) for one in raw]
+        grid_steps(of(name), step, centre), name, Kind.INTEGER, ["NULL" if one is None else str(one) for one in raw]
     )
     assert counted.pop() is None
     least, most = round((0 - centre) / step), round((120 - centre) / step)
@@ -51,17 +51,17 @@ def test_whole_numbers_are_counted_to_the_nearest_step(name: str, step: Fraction
 
 
 def test_whole_steps_use_no_doubles() -> None:
-    assert "DOUBLE" not in steps(of("age"), Fraction(7), Fraction(3)).sql(dialect="duckdb")
-    assert steps(of("age"), Fraction(1), Fraction(0)).sql(dialect="duckdb") == of("age").text
+    assert "DOUBLE" not in grid_steps(of("age"), Fraction(7), Fraction(3)).sql(dialect="duckdb")
+    assert grid_steps(of("age"), Fraction(1), Fraction(0)).sql(dialect="duckdb") == of("age").text
 
 
 def test_steps_of_reals_are_rounded_and_clamped() -> None:
-    tree = steps(of("kg"), Fraction(1, 10), Fraction(1, 2))
+    tree = grid_steps(of("kg"), Fraction(1, 10), Fraction(1, 2))
     assert values(tree, "kg", Kind.REAL, ["0.5", "0.56", "1e9", "-1e9", "'nan'", "NULL"]) == [0, 1, 2995, 0, None, None]
 
 
 def test_steps_need_a_range_and_fit_in_64_bits() -> None:
     with pytest.raises(WrongKind, match="have bounds"):
-        steps(of("n"), Fraction(1), Fraction(0))
+        grid_steps(of("n"), Fraction(1), Fraction(0))
     with pytest.raises(OutOfRange, match="64 bits"):
-        steps(of("age"), Fraction(1, 2**62), Fraction(0))
+        grid_steps(of("age"), Fraction(1, 2**62), Fraction(0))

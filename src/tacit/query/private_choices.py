@@ -39,10 +39,9 @@ from tacit.mechanisms.randomness import Source
 from tacit.privacy.errors import NotBounded
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import Aggregate
-from tacit.query.expressions import Constant, Expression
+from tacit.query.expressions import Constant, Expression, require_range
 from tacit.query.keys import public_values
-from tacit.query.measures import require_range
-from tacit.query.scalars import steps
+from tacit.query.scalars import grid_steps
 
 CELLS_MAX: Final = 1024
 WEIGHT: Final = 2**10
@@ -94,7 +93,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class PrivateChoice:
     """One private choice: what is ranked, over which rows, among which cells."""
 
     function: str
@@ -144,7 +143,7 @@ class Ranked:
         if self.cells.values:
             return self.value.tree.copy()
         centre = self.cells.lower + (self.cells.width / 2 if self.cells.width != 1 else 0)
-        number = steps(_numeric(self.value), self.cells.width, centre)
+        number = grid_steps(_as_number(self.value), self.cells.width, centre)
         last = exp.Literal.number(self.cells.count - 1)
         clamp = exp.Case().when(exp.LT(this=number.copy(), expression=exp.Literal.number(0)), exp.Literal.number(0))
         return clamp.when(exp.GT(this=number.copy(), expression=last.copy()), last).else_(number)
@@ -168,19 +167,19 @@ class Ranked:
         upto = np.cumsum(counts)
         below, total = upto - counts, upto[-1]
         if self.function == "quantile":
-            return _missed(SHARE_STEPS * below, SHARE_STEPS * upto, self._numerator * total)
+            return _rank_scores(SHARE_STEPS * below, SHARE_STEPS * upto, self._numerator * total)
         rank = min(round(self._margin(mechanism, self.cells.count)), MARGIN_MAX)
         if self.function == "min":
-            return _missed(below, upto, rank)
-        return _missed(total - upto, total - below, rank)
+            return _rank_scores(below, upto, rank)
+        return _rank_scores(total - upto, total - below, rank)
 
 
-def _missed(first: NDArray[np.int64], last: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
+def _rank_scores(first: NDArray[np.int64], last: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
     """Return minus the distance of a rank to the ranks from `first` to `last` of each cell's own rows."""
     return np.asarray(-np.maximum(np.maximum(rank - last, first - rank), 0))
 
 
-def ranked(aggregate: Aggregate) -> Ranked:
+def private_choice(aggregate: Aggregate) -> PrivateChoice:
     """Return the private choice that an aggregate asks for."""
     value = aggregate.arguments[0]
     if aggregate.function == "mode":
@@ -200,10 +199,10 @@ def ranked(aggregate: Aggregate) -> Ranked:
             width = Fraction(float((range_.upper - range_.lower) / CELLS_MAX)) or Fraction(1, 2**20)
             cells = Candidates(range_.lower, width, CELLS_MAX, value.kind)
     share = aggregate.share if aggregate.share is not None else Fraction(0)
-    return Ranked(aggregate.function, value, aggregate.condition, share, cells, aggregate.label)
+    return PrivateChoice(aggregate.function, value, aggregate.condition, share, cells, aggregate.label)
 
 
-def _numeric(value: Expression) -> Expression:
+def _as_number(value: Expression) -> Expression:
     """Return dates as days and times as microseconds since 1970, numbers as they are."""
     if value.kind.is_number:
         return value
