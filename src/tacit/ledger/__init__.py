@@ -3,7 +3,7 @@
 In memory, for use as a plain library:
 
     budget = Budget(epsilon=1.0, delta=1e-6)            # the filter follows from delta, or is named: filter="gdp"
-    permit = budget.charge(events.Laplace(0.1))         # or BudgetExceeded: what is left, and what would fit
+    permit = budget.charge(events.Laplace(0.1))         # or BudgetExceeded, which says what would fit
     budget.spent(), budget.remaining(), budget.report()
 
 Durable, in a folder (SQLite) or in PostgreSQL:
@@ -15,10 +15,19 @@ Durable, in a folder (SQLite) or in PostgreSQL:
     ledger.commit(permit, answer, plan=plan, data_version=version)
     ledger.budget("visits", analyst="ana")              # the same methods as a budget in memory
 
-The modules, from the inside out: `caps`, `accounts` (exact amounts, one measure each), `filters` (the OR of them, with
-its proof), `budget`; `journal` (chained records, and the head noted outside), `rows` and `replay` (what records do),
-`stores` (SQLite, PostgreSQL), `transactions`, `verification`, `transfer` (export, import, restored backups),
-`admission`, `permits`, `administration`, `ledger`.
+The modules, from the inside out:
+
+    caps, amounts, accounts     a cap; exact amounts; one account for each measure of privacy loss
+    filters, budget             the OR of accounts, with its proof; a budget in memory, and reports
+    journal, anchor             chained records; the latest head, noted outside the database
+    rows, replay                the cached rows; what each kind of record does to them
+    stores                      SQLite and PostgreSQL
+    transactions, group_commit  one transaction; changes of several threads in one
+    verification, restoration   journal against tables and noted head; going back to a backup
+    transfer                    export and import
+    admission, administration   reserve and commit; budgets, caps, epochs, requests
+    stored_journal, ledger      a journal in a store, and the ledger on top of it
+    ledger_budget               one scope of a ledger with the methods of a budget
 """
 
 from tacit.ledger.administration import Request

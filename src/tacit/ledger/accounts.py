@@ -51,20 +51,20 @@ WIDENING: Final = Fraction(1, 2**44)
 DELTA_SHARE: Final = Fraction(1, 10)
 CONVERSION_LOSS: Final = 1 - Fraction(1, 2**40)
 SLICES: Final = 1024
-"""Into how many slices the delta share of `sum` is cut; an event that has only a rho takes one."""
+"""How many parts the delta share of `sum` has; an event that has only a rho takes one."""
 
 RHO_MAX: Final = 2.0**40
-"""More than any cap can hold; beyond it conversions lose their footing."""
+"""Above any cap; beyond it conversions are not accurate."""
 FAILURES: Final = (ArithmeticError, ValueError, TacitError)
-"""What arithmetic raises where it fails, as it may for parameters of absurd size."""
+"""Errors of arithmetic that fails for parameters of extreme size."""
 
 
 class Measured:
-    """What the accountants say of one event; each answer is kept.
+    """The measures of one event, each computed once.
 
-    Where an accountant fails, or says what no cost can be, no bound is known: infinity. There is no lock: prices are
-    asked for while a store's write lock is held, and a forked child would inherit it locked (before Python 3.12
-    `functools.cached_property` has one, shared by all objects). Two threads may compute the same answer.
+    Where an accountant fails, or returns a number that is no cost, the measure is infinite. There is no lock: prices
+    are computed while a store's write lock is held, and a forked child would inherit it locked (before Python 3.12
+    `functools.cached_property` has one, shared by all objects). Two threads may compute the same measure.
     """
 
     def __init__(self, event: Event) -> None:
@@ -74,14 +74,14 @@ class Measured:
     @property
     def pure(self) -> float:
         """Pure epsilon, or infinity."""
-        return self._once("pure", lambda: _asked(lambda event: (pure_epsilon(event),), self.event)[0])
+        return self._once("pure", lambda: _measure(lambda event: (pure_epsilon(event),), self.event)[0])
 
     @property
     def concentrated(self) -> tuple[float, float]:
         """(rho, delta) of approximate zero-concentrated privacy, or (infinity, 0)."""
 
         def compute() -> tuple[float, float]:
-            rho, *delta = _asked(approximate_zcdp, self.event)
+            rho, *delta = _measure(approximate_zcdp, self.event)
             return (rho, delta[0]) if rho <= RHO_MAX else (math.inf, 0.0)
 
         return self._once("concentrated", compute)
@@ -89,11 +89,11 @@ class Measured:
     @property
     def mu(self) -> float:
         """Mu of Gaussian privacy, or infinity."""
-        return self._once("mu", lambda: _quietly(lambda event: (gaussian_mu(event),), self.event)[0])
+        return self._once("mu", lambda: _measure_quietly(lambda event: (gaussian_mu(event),), self.event)[0])
 
     def renyi(self, order: float) -> float:
         """Rényi divergence at an order, or infinity."""
-        return self._once(order, lambda: _quietly(lambda event: (renyi(event, order),), self.event)[0])
+        return self._once(order, lambda: _measure_quietly(lambda event: (renyi(event, order),), self.event)[0])
 
     def _once(self, name: object, compute: Callable[[], Computed]) -> Computed:
         if name not in self._known:
@@ -102,10 +102,10 @@ class Measured:
         return known
 
 
-def _asked(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
-    """Return what an accountant says of an event, or infinity if it fails or says what no cost can be.
+def _measure(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
+    """Return a measure of an event, or infinity if it fails or is no cost.
 
-    It is asked about every part as well: a sum may hide that one of its terms is negative.
+    It is computed for every part as well: a sum may hide that one of its terms is negative.
     """
     try:
         said = [measure(one) for one in _with_parts(event)]
@@ -114,14 +114,14 @@ def _asked(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple
     return said[0] if all(number >= 0 for numbers in said for number in numbers) else (math.inf,)
 
 
-def _quietly(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
-    """Return the same without warnings: what overflows is infinite or NaN."""
+def _measure_quietly(measure: Callable[[Event], tuple[float, ...]], event: Event) -> tuple[float, ...]:
+    """Return the same without numpy's warnings: an overflow is infinite or NaN."""
     with np.errstate(all="ignore"):
-        return _asked(measure, event)
+        return _measure(measure, event)
 
 
 def _with_parts(event: Event) -> Sequence[Event]:
-    """Return an event and everything that it is made from, each once."""
+    """Return an event and all of its parts, each once."""
     if not isinstance(event, CompoundEvent):
         return (event,)
     found: dict[Event, None] = {event: None}
@@ -134,10 +134,10 @@ def _with_parts(event: Event) -> Sequence[Event]:
 
 
 def least_units(event: Event) -> int:
-    """Return how many units an event is charged at least: one for each noise in it that is not free by its parameters.
+    """Return the least number of units that an event is charged: one for each noise in it that is not free.
 
-    So nothing is had for a cost that was rounded to 0, however often it is repeated. Free is what has an epsilon, delta
-    and rho of exactly 0.
+    So no release is free because its cost was rounded to 0, however often it is repeated. Noise is free if its epsilon,
+    delta and rho are exactly 0.
     """
     if not isinstance(event, CompoundEvent):
         numbers = [getattr(event, name) for name in ("epsilon", "delta", "rho") if hasattr(event, name)]
@@ -153,18 +153,18 @@ def least_units(event: Event) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Account(ABC):
-    """One measure that is added up, with the cap that its total must keep."""
+    """The sum of one measure of privacy loss, with the caps on its total."""
 
     name: ClassVar[str]
     caps: tuple[int, ...]
 
     @abstractmethod
     def price(self, measured: Measured) -> Amount:
-        """Return what the event costs here, or None where no bound is known."""
+        """Return the cost of an event in this account, or None where no bound is known."""
 
     @abstractmethod
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
-        """Return the (epsilon, delta) that a total comes to, if nothing more is asked."""
+        """Return the (epsilon, delta) of a total."""
 
     def holds(self, total: Amount) -> bool:
         """Whether a total is within the cap."""
@@ -173,7 +173,7 @@ class Account(ABC):
 
 @dataclass(frozen=True, slots=True)
 class SumAccount(Account):
-    """Epsilons and deltas, each added up; what has only a rho or a divergence is converted at the delta `slice`."""
+    """Sums of epsilon and of delta; an event that has only a rho or a divergence is converted at the delta `slice`."""
 
     name = "sum"
     slice: float
@@ -181,7 +181,7 @@ class SumAccount(Account):
 
     @classmethod
     def of(cls, cap: Cap) -> SumAccount:
-        """Return the account that every cap has."""
+        """Return the account of any cap."""
         share = DELTA_SHARE * Fraction(cap.delta)
         caps = (floor_units(Fraction(cap.epsilon) * (1 + WIDENING)), floor_units(share * (1 + WIDENING)))
         return cls(caps, slice=rounded_down(share / SLICES), order=cap.order)
@@ -194,15 +194,15 @@ class SumAccount(Account):
     def approximate(self, measured: Measured) -> tuple[float, float]:
         """Return the (epsilon, delta) that an event is charged, epsilon possibly infinite.
 
-        Of several true prices the least epsilon counts: that of the whole, or the sum over its parts (basic
-        composition), those with an epsilon of their own taken as they are and all others converted together.
+        The least of several valid prices: that of the whole, or the sum over its parts (basic composition), where parts
+        with an epsilon of their own are added as they are and all others are converted together.
         """
         if math.isfinite(measured.pure):
             return measured.pure, 0.0
         if isinstance(measured.event, Approximate):
             return measured.event.epsilon, measured.event.delta
         is_simple = not isinstance(measured.event, CompoundEvent)
-        own, rest = ((0.0, 0.0), measured.event) if is_simple else _apart(measured.event)
+        own, rest = ((0.0, 0.0), measured.event) if is_simple else _split_parts(measured.event)
         if rest is None:
             return own
         if not self.slice:
@@ -215,7 +215,7 @@ class SumAccount(Account):
         return min(whole, summed)
 
     def _converted(self, measured: Measured) -> tuple[float, float]:
-        """Return the (epsilon, delta) of what has only a rho or a divergence, at the delta `slice`."""
+        """Return the (epsilon, delta) of a rho or a divergence, at the delta `slice`."""
         rho, delta = measured.concentrated
         converted = (epsilon_of_rho(rho, self.slice), math.nextafter(delta + self.slice, 1.0))
         if self.order is None:
@@ -228,8 +228,8 @@ class SumAccount(Account):
         return ceil_float(epsilon), min(ceil_float(delta), 1.0)
 
 
-def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
-    """Return the summed (epsilon, delta) of the parts that have one of their own, and the other parts."""
+def _split_parts(event: Event) -> tuple[tuple[float, float], Event | None]:
+    """Return the total (epsilon, delta) of the parts that have one of their own, and the other parts as one event."""
     epsilon, delta, others = Fraction(0), Fraction(0), []
     try:
         for part, count in parts(event).items():
@@ -247,7 +247,7 @@ def _apart(event: Event) -> tuple[tuple[float, float], Event | None]:
 
 @dataclass(frozen=True, slots=True)
 class NamedAccount(Account):
-    """An account that a cap is named after; it turns its total into epsilon once, at `delta`."""
+    """The account of a cap's filter; its total is converted to epsilon once, at `delta`."""
 
     delta: float = field(kw_only=True)
 
@@ -290,9 +290,9 @@ class RenyiAccount(NamedAccount):
         divergence_max = renyi_for(order, cap.epsilon, delta)
         if divergence_max <= 0:
             enough = 1 - math.log(delta) / cap.epsilon
-            way_out = f"nor at any order up to {ORDER_MAX:g}: take a larger epsilon or delta"
+            way_out = f"nor at any order up to {ORDER_MAX:g}: use a larger epsilon or delta"
             if enough <= ORDER_MAX:
-                way_out = f"an order of {math.ceil(enough)} or more does it"
+                way_out = f"use an order of {math.ceil(enough)} or more"
             raise OutOfRange(
                 f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
             )

@@ -1,20 +1,16 @@
-"""Administration: budgets of data sets, caps, epochs, and requests for more budget.
+"""Administration: budgets of data sets, caps of analysts and groups, epochs, and requests for more budget.
 
-What is set up once: a data set's budget, caps of analysts and groups on it, and epochs.
-
-A budget is never raised once anything was charged to it: what it promised it promised to the units. The same definition
-again changes nothing; another one replaces a budget, or an analyst's cap, to which nothing was charged, and is refused
+A budget is never raised once anything was charged to it: its cap is the promise to the units. The same definition again
+changes nothing; another one replaces a budget, or an analyst's cap, to which nothing was charged, and is refused
 otherwise.
 
-Epochs. A data set may be cut by time, and a release names the epochs that it touches and is charged to each. With
-`per_epoch` the data set's cap holds for each epoch instead of for all time together: new data brings its own budget,
-spent stays spent, and nothing is refreshed by the calendar. What is then promised to a unit is the cap for what it
-contributed to any one epoch; a unit that returns in every epoch is told the sum, which stays counted.
+Epochs. A data set may be divided by time, and a release names the epochs that it touches and is charged to each. With
+`per_epoch` the data set's cap holds for each epoch instead of for all time together: new data has a budget of its own,
+and old budgets are never refilled. What is then promised to a unit is the cap for what it contributed to any one epoch;
+for a unit in several epochs the losses add up, and the data set's total counts the sum.
 
-Requests for more budget: an analyst asks, somebody decides, and both are kept.
-
-A granted request raises the analyst's cap by what was asked, never above the data set's. Caps of analysts are a policy
-among people: what is promised to the units, whatever is granted to whom, is the cap of the data set.
+Requests. A granted request raises the analyst's cap by what was asked, never above the data set's. Caps of analysts are
+a policy: the promise to the units, whatever is granted to whom, is the cap of the data set.
 """
 
 from __future__ import annotations
@@ -52,7 +48,7 @@ from tacit.privacy.numbers import exact, rounded_down
 def create_budget(
     transaction: LedgerTransaction, dataset: str, cap: Cap, *, per_epoch: bool, epsilon_min: float
 ) -> None:
-    """Give a data set its cap, and its releases the least epsilon that each costs."""
+    """Set the cap of a data set and the smallest price of its releases."""
     scope = Scope(dataset)
     known = transaction.rows.scope(scope)
     facts = {"cap": cap.to_dict(), "epsilon_min": epsilon_min, "per_epoch": per_epoch, "scope": scope.key}
@@ -67,7 +63,7 @@ def create_budget(
 
 
 def create_cap(transaction: LedgerTransaction, dataset: str, analyst: str, cap: Cap) -> None:
-    """Give an analyst or a group a cap on a data set, within the data set's."""
+    """Set the cap of an analyst or a group on a data set, within the data set's."""
     _require_within(cap, transaction.dataset(dataset).cap, dataset)
     scope = Scope(dataset, "analyst", analyst)
     known = transaction.rows.scope(scope)
@@ -81,31 +77,31 @@ def create_cap(transaction: LedgerTransaction, dataset: str, analyst: str, cap: 
 def add_epoch(
     transaction: LedgerTransaction, dataset: str, name: str, cap: Cap, starts: str | None, ends: str | None
 ) -> None:
-    """Add a stretch of time with a cap within the data set's."""
+    """Add an epoch with a cap within the data set's."""
     _require_within(cap, transaction.dataset(dataset).cap, dataset)
     scope = Scope(dataset, "epoch", name)
     if (known := transaction.rows.scope(scope)) is not None:
         if not _is_same(known, cap, starts=starts, ends=ends):
-            raise _promised(known)
+            raise _not_replaceable(known)
         return
     if starts is not None and ends is not None:
-        _require_apart(transaction, dataset, name, starts, ends)
+        _require_no_overlap(transaction, dataset, name, starts, ends)
     transaction.write("epoch-added", {"cap": cap.to_dict(), "ends": ends, "scope": scope.key, "starts": starts})
 
 
 def epoch_bounds(starts: object, ends: object) -> tuple[str | None, str | None]:
-    """Return the two ends of an epoch in their written form; the first is in it, the last is not."""
+    """Return the start (inclusive) and the end (exclusive) of an epoch in the stored form."""
     if (starts is None) != (ends is None):
-        raise InvalidInput("an epoch has both ends or none", name="starts", value=starts)
+        raise InvalidInput("an epoch needs both starts and ends, or neither", name="starts", value=starts)
     if starts is None:
         return None, None
-    first, last = _moment("starts", starts), _moment("ends", ends)
+    first, last = _utc_text("starts", starts), _utc_text("ends", ends)
     if not first < last:
         raise OutOfRange(f"an epoch must start before it ends, and {first} is not before {last}", name="starts")
     return first, last
 
 
-def _moment(name: str, value: object) -> str:
+def _utc_text(name: str, value: object) -> str:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise WrongType(f"{name} must be a date, or a time with its time zone", name=name, value=value)
@@ -115,11 +111,11 @@ def _moment(name: str, value: object) -> str:
     raise WrongType(f"{name} must be a date or a time, not {type(value).__name__}", name=name, value=value)
 
 
-def _require_apart(transaction: LedgerTransaction, dataset: str, name: str, starts: str, ends: str) -> None:
+def _require_no_overlap(transaction: LedgerTransaction, dataset: str, name: str, starts: str, ends: str) -> None:
     for row in transaction.rows.scopes(dataset):
         if row.starts is not None and row.ends is not None and starts < row.ends and row.starts < ends:
             raise OutOfRange(
-                f"epoch {name} would overlap {row.scope}; epochs must not share time, or a unit's rows count in both",
+                f"epoch {name} would overlap {row.scope}; epochs must not overlap, or a unit's rows count in both",
                 name="starts",
             )
 
@@ -140,31 +136,31 @@ def _is_same(known: ScopeRow, cap: Cap, **facts: Any) -> bool:
 
 
 def _require_unspent(transaction: LedgerTransaction, known: ScopeRow) -> None:
-    """Raise NameTaken if a budget has made its promise: it was charged, or its time is cut into epochs.
+    """Raise NameTaken if a cap must not be replaced: it was charged, or it has epochs.
 
     Or records were lost in a restoration since it was set, which may have charged it.
     """
     lost = any(record.contents["lost"] for record in transaction.rows.restorations(known.record))
     if lost or not known.is_unspent:
-        raise _promised(known)
+        raise _not_replaceable(known)
 
 
-def _promised(known: ScopeRow) -> NameTaken:
+def _not_replaceable(known: ScopeRow) -> NameTaken:
     return NameTaken(
         f"{known.scope} has epsilon {known.cap.epsilon:g} and delta {known.cap.delta:g} ({known.cap.filter}) since "
-        f"record {known.record}; what was promised is not changed",
+        f"record {known.record}; a cap is not changed once it is charged",
         name="dataset",
         value=str(known.scope),
     )
 
 
 WAITING_MAX: Final = 100
-"""How many requests of one analyst on one data set can wait to be decided."""
+"""How many open requests one analyst can have on one data set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an analyst asked for and what became of it."""
+    """A request for more budget, and the decision about it."""
 
     id: str
     dataset: str
@@ -178,7 +174,7 @@ class Request:
 
 
 def requested(what: object) -> Event | Cost:
-    """Return what a request is for, a cost in floats."""
+    """Check what a request asks for; return an event, or a cost in floats."""
     if isinstance(what, Event):
         return canonical_event(what)
     if not isinstance(what, Cost):
@@ -191,7 +187,7 @@ def _number(name: str, value: object) -> float:
 
 
 def cost_of(what: Event | Cost, cap: Cap) -> Cost:
-    """Return what is asked for, of an event what it would cost under a cap."""
+    """Return the requested cost; for an event, its cost under a cap."""
     if not isinstance(what, Event):
         return what
     measured = Measured(what)
@@ -201,12 +197,12 @@ def cost_of(what: Event | Cost, cap: Cap) -> Cost:
 def file_request(
     transaction: LedgerTransaction, analyst: str, dataset: str, cost: Cost, reason: str, token: Callable[[], str]
 ) -> Request:
-    """Keep what an analyst asks for."""
+    """Record a request of an analyst."""
     cap_row(transaction, analyst, dataset)
     waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in transaction.rows.requests(only_open=True))
     if waiting >= WAITING_MAX:
         raise TooLarge(
-            f"{waiting} requests of {analyst} on {dataset} wait to be decided; no more are taken", name="reason"
+            f"{waiting} requests of {analyst} on {dataset} wait for a decision; no more are accepted", name="reason"
         )
     if not 0 < cost.epsilon < math.inf or not 0 <= cost.delta < 1 or not cost.rho >= 0:
         raise OutOfRange(
@@ -231,14 +227,14 @@ def decide(transaction: LedgerTransaction, request_id: str, granted: bool, by: s
     """Grant or decline a request; granting raises the analyst's cap."""
     row = transaction.rows.request(request_id)
     if row is None:
-        raise UnknownName(f"no request is called {request_id}", name="request", value=request_id)
+        raise UnknownName(f"there is no request {request_id}", name="request", value=request_id)
     if row.state != "filed":
         raise AlreadySettled(f"request {request_id} was {row.state} before", name="request", value=request_id)
     filed = transaction.record(row.record, "request-filed")
     body: dict[str, Any] = {"by": by, "granted": granted, "note": note, "request": request_id}
     if granted:
         capped = cap_row(transaction, row.analyst, row.dataset)
-        cap = _raised(capped, transaction.dataset(row.dataset).cap, request_of(filed).cost)
+        cap = _raise_cap(capped, transaction.dataset(row.dataset).cap, request_of(filed).cost)
         body |= {"cap": cap.to_dict(), "scope": capped.scope.key}
     return request_of(filed, transaction.write("request-decided", body))
 
@@ -255,7 +251,7 @@ def list_requests(transaction: LedgerTransaction, *, only_open: bool) -> list[Re
 
 
 def request_of(filed: Record, decided: Record | None = None) -> Request:
-    """Return the request that a record filed, and what another decided about it."""
+    """Return the request of a record, with the decision of another."""
     body = filed.contents
     request = Request(
         id=body["request"],
@@ -273,7 +269,7 @@ def request_of(filed: Record, decided: Record | None = None) -> Request:
 
 
 def cap_row(transaction: LedgerTransaction, analyst: str, dataset: str) -> ScopeRow:
-    """Return the row of an analyst's cap, or refuse who has none."""
+    """Return the row of an analyst's cap, or raise NotPermitted."""
     transaction.dataset(dataset)
     row = transaction.rows.scope(Scope(dataset, "analyst", analyst))
     if row is None:
@@ -281,12 +277,12 @@ def cap_row(transaction: LedgerTransaction, analyst: str, dataset: str) -> Scope
     return row
 
 
-def _raised(row: ScopeRow, whole: Cap, cost: Cost) -> Cap:
-    """Return the cap with a cost added, as far as the data set's cap allows."""
+def _raise_cap(row: ScopeRow, whole: Cap, cost: Cost) -> Cap:
+    """Return the cap raised by a cost, up to the data set's cap."""
     cap = row.cap
     epsilon, delta = min(cap.epsilon + cost.epsilon, whole.epsilon), min(cap.delta + cost.delta, whole.delta)
     if cap.delta == 0 and cost.delta > 0:
-        raise OutOfRange(f"the cap of {row.scope} has delta 0 and cannot be given any; create another cap", name="cost")
+        raise OutOfRange(f"the cap of {row.scope} has delta 0, which cannot be raised; create another cap", name="cost")
     if (epsilon, delta) == (cap.epsilon, cap.delta):
-        raise OutOfRange(f"the cap of {row.scope} is that of the data set already; it cannot be raised", name="cost")
+        raise OutOfRange(f"the cap of {row.scope} equals the data set's already; it cannot be raised", name="cost")
     return replace(cap, epsilon=epsilon, delta=delta)

@@ -224,7 +224,7 @@ def refund(transaction: LedgerTransaction, permit_id: str, ran: Event, back: Map
 def refund_amounts(permit: Permit, caps: Mapping[Scope, Cap], ran: Event) -> dict[str, Any]:
     """Return what each scope of a plan is refunded, in the written form; `ran` is the part that was run."""
     return {
-        scope.key: amounts_to_json(filter_of(caps[scope]).returned(permit.event, reserved, ran))
+        scope.key: amounts_to_json(filter_of(caps[scope]).refund(permit.event, reserved, ran))
         for scope, reserved in permit.charged.items()
     }
 

@@ -25,22 +25,22 @@ UNIT_BITS: Final = 120
 """Fine enough for a delta of 10^-30; doubles above 2^-67 have no digit that is finer."""
 
 NUMBER_MAX: Final = 2.0**64
-"""What costs more than this is not distinguished from infinity."""
+"""A larger cost is not distinguished from infinity."""
 
 _UNITS: Final = 1 << UNIT_BITS
 _UNITS_MAX: Final = int(NUMBER_MAX) * _UNITS
 
 
 def ceil_units(number: float) -> int | None:
-    """Return the least number of units that is not below `number`; None for infinity and for what is no cost.
+    """Return the least number of units that is not below `number`; None for infinity, negative numbers and NaN.
 
-    A negative number or NaN is a failure of whoever computed it, so nothing is known: it is never taken for 0.
+    A negative cost or NaN is a failed computation, so no bound is known; it is never taken for 0.
     """
     return math.ceil(math.ldexp(number, UNIT_BITS)) if 0 <= number <= NUMBER_MAX else None
 
 
 def ceil_square_units(number: float) -> int | None:
-    """Return the least number of units that is not below the square of `number`, or None as `up` does."""
+    """Return the least number of units that is not below the square of `number`, or None as `ceil_units` does."""
     if not 0 <= number <= math.sqrt(NUMBER_MAX):
         return None
     numerator, denominator = number.as_integer_ratio()
@@ -53,23 +53,23 @@ def floor_units(number: Fraction) -> int:
 
 
 def ceil_float(units: int) -> float:
-    """Return the least float that is not below so many units."""
+    """Return the least float that is not below a number of units."""
     near = math.ldexp(units, -UNIT_BITS)
     return near if math.ldexp(near, UNIT_BITS) == units else rounded_up(Fraction(units, _UNITS))
 
 
 def floor_float(units: int) -> float:
-    """Return the greatest float that is not above so many units."""
+    """Return the greatest float that is not above a number of units."""
     return rounded_down(Fraction(units, _UNITS)) + 0.0  # never -0.0
 
 
 def nearest_float(units: int) -> float:
-    """Return the float that is nearest to so many units."""
+    """Return the float that is nearest to a number of units."""
     return float(Fraction(units, _UNITS))
 
 
 def add_amounts(one: Amounts, other: Amounts) -> Amounts:
-    """Add amounts account by account; infinity stays."""
+    """Return the sum, account by account; infinity stays infinite."""
     return tuple(
         None if left is None or right is None else tuple(map(operator.add, left, right))
         for left, right in zip(one, other, strict=True)
@@ -77,7 +77,7 @@ def add_amounts(one: Amounts, other: Amounts) -> Amounts:
 
 
 def add_charge(totals: Amounts, amounts: Amounts) -> Amounts:
-    """Add a charge to totals, and assert that none of them is lower afterwards."""
+    """Return totals with a charge added; raise LedgerCorrupt if a total would be lower."""
     after = add_amounts(totals, amounts)
     for before, now in zip(totals, after, strict=True):
         if now is not None and before is not None and not all(map(operator.ge, now, before)):
@@ -86,7 +86,7 @@ def add_charge(totals: Amounts, amounts: Amounts) -> Amounts:
 
 
 def subtract_amounts(one: Amounts, other: Amounts) -> Amounts:
-    """Take amounts away account by account; infinity stays, so an account that is lost is never won back."""
+    """Return the difference, account by account; infinity stays infinite, so such an account never admits again."""
     return tuple(
         left if left is None or right is None else tuple(map(operator.sub, left, right))
         for left, right in zip(one, other, strict=True)
@@ -94,7 +94,7 @@ def subtract_amounts(one: Amounts, other: Amounts) -> Amounts:
 
 
 def covers(one: Amounts, other: Amounts) -> bool:
-    """Whether amounts can be taken away from others and leave no number below 0; nothing is taken from infinity."""
+    """Whether `other` can be subtracted from `one` without a negative number."""
     return len(one) == len(other) and all(
         left is None or (right is not None and len(left) == len(right) and all(map(operator.ge, left, right)))
         for left, right in zip(one, other, strict=True)
@@ -102,7 +102,7 @@ def covers(one: Amounts, other: Amounts) -> bool:
 
 
 def multiply_amounts(one: Amounts, count: int) -> Amounts:
-    """Return what `count` equal charges come to; what passes `NUMBER_MAX` is infinite."""
+    """Return the sum of `count` equal charges; above `NUMBER_MAX` it is infinite."""
     return tuple(
         None if amount is None or count * max(amount) > _UNITS_MAX else tuple(count * units for units in amount)
         for amount in one
@@ -110,7 +110,7 @@ def multiply_amounts(one: Amounts, count: int) -> Amounts:
 
 
 def raise_to(amount: Amount, least: int) -> Amount:
-    """Return an amount of at least so many units, counted in its first number if all of them are smaller."""
+    """Return an amount with at least `least` units, set in its first number if all of them are smaller."""
     if amount is None or max(amount) >= least:
         return amount
     return (least, *amount[1:]) if least <= _UNITS_MAX else None
@@ -122,12 +122,12 @@ def is_within(amount: Amount, caps: Sequence[int]) -> bool:
 
 
 def amounts_to_json(amounts: Amounts) -> list[list[str] | None]:
-    """Return the written form: decimal texts, since many readers of JSON keep 53 bits of a number."""
+    """Return the stored form: decimal texts, since many JSON readers keep only 53 bits of a number."""
     return [None if amount is None else [str(units) for units in amount] for amount in amounts]
 
 
 def amounts_from_json(record: object) -> Amounts:
-    """Read the written form; whatever is not exactly one is damage, for nobody else writes it."""
+    """Read the stored form; raise LedgerCorrupt for anything that `amounts_to_json` does not write."""
     if not isinstance(record, list):
         raise _damaged(record)
     return tuple(None if amount is None else _read_amount(amount) for amount in record)

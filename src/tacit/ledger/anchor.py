@@ -36,7 +36,7 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NotedHead:
-    """A head that was noted: which ledger's, since which restoration, its number and hash, and whether that moved.
+    """A noted head: the ledger's id, its last restoration, the head's number and hash, and whether the ledger moved.
 
     `since` is the hash of the last record of the kind restored, or of the first record if there is none.
     """
@@ -49,7 +49,7 @@ class NotedHead:
 
     @property
     def line(self) -> bytes:
-        """The written form."""
+        """The head as a line of the file."""
         moved = " moved" if self.is_moved else ""
         text = f"ledger {self.ledger} since {self.since} record {self.number} hash {self.hash}{moved}"
         return f"{text} sum {_checksum(text)}".ljust(LINE_BYTES - 1).encode("ascii") + b"\n"
@@ -64,11 +64,11 @@ class Anchor:
         self._turn = 0
 
     def exists(self) -> bool:
-        """Whether a ledger was noted here, legibly or not."""
+        """Whether the file is there, readable or not."""
         return os.path.lexists(self.path)
 
     def read(self) -> NotedHead | None:
-        """Return the latest head that was noted, or None if nothing legible is there."""
+        """Return the latest noted head, or None if no line can be read."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
             try:
@@ -81,7 +81,7 @@ class Anchor:
         return max((noted for line in lines if (noted := _read(line))), key=lambda noted: noted.number, default=None)
 
     def require_writable(self) -> None:
-        """Refuse to go on where a head could not be noted."""
+        """Raise LedgerReadOnly if a head could not be noted."""
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -93,17 +93,17 @@ class Anchor:
             os.close(descriptor)
         if not is_writable:
             raise LedgerReadOnly(
-                f"{self.path} cannot be written, where the end of the ledger is noted: nothing was charged; make it "
+                f"{self.path}, which notes the end of the ledger, cannot be written: nothing was charged; make it "
                 "writable for this account"
             )
 
     def note(self, head: NotedHead) -> None:
-        """Note a head that is on disk; if that fails now, the file lags behind until the next time."""
+        """Note a head that is on disk; if that fails, the file lags behind until the next time."""
         with suppress(OSError):
             self._write(head)
 
     def reset(self, head: NotedHead) -> None:
-        """Note a head that may be earlier than the one noted, and wait until it is on disk."""
+        """Replace both lines by a head that may be earlier, and wait until it is on disk."""
         for _ in range(2):
             self._write(head, is_durable=True)
 

@@ -1,21 +1,21 @@
 """A budget in memory, and reports of what it admitted.
 
-What was admitted, and what it comes to: three numbers, each with what it is worth.
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    permit = budget.charge(events.Laplace(0.1), purpose="ages")     # or BudgetExceeded, and nothing is spent
+    budget.spent(), budget.remaining()
+
+Promise: the time of an admission and the size of the object do not grow with the number of charges, prices do not
+depend on their order, and threads may share the object. It ends with the process; budgets that must outlive it belong
+into a `Ledger`, whose budgets have the same methods.
+
+A report has three readings of what was admitted:
 
     guaranteed   the cap: kept by the filter whatever was asked, in whatever order, whenever the run stops
     bound        by loss distributions (PLD), from below and above; valid if parameters did not depend on answers
     meaning      what an attacker gains, under the same condition as the bound
 
-Only the first decides anything. The other two are computed when they are first read, and may take seconds; they are
-None where they cannot be computed.
-
-    budget = Budget(epsilon=1.0, delta=1e-6)
-    permit = budget.charge(events.Laplace(0.1), purpose="ages")     # or BudgetExceeded, and nothing is spent
-    budget.spent(), budget.remaining()
-
-Promise: admission takes the same time after a hundred thousand charges as after one, the price does not depend on
-their order, and threads may share the object. It is gone when the process ends; what must outlive it belongs into a
-`Ledger`, whose budgets have the same methods.
+Only the first decides an admission. The other two are computed when they are first read, may take seconds, and are None
+where they cannot be computed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from tacit.privacy.units import Relation
 Computed = TypeVar("Computed")
 
 DISTINCT_MAX: Final = 1024
-"""How many different events are kept one by one; the rest is kept as its total rho."""
+"""How many distinct events are counted one by one; the rest is kept as its total rho."""
 
 LABELS: Final = {
     "guaranteed": "guaranteed by the filter, whatever was asked and whenever it stops",
@@ -71,7 +71,7 @@ class Tally:
         self._counts: dict[Event, int] = {}
         self._rho_units = 0
         self.unlisted = 0
-        """How many events are in no entry of `events`, because they have no rho to be added up."""
+        """How many events are in no entry of `events`, because they have no rho to add."""
 
     def add(self, measured: Measured, count: int = 1) -> None:
         """Count an event."""
@@ -87,7 +87,7 @@ class Tally:
             self._rho_units += count * units
 
     def copy(self) -> Tally:
-        """Return the same counts, to be read while others go on counting."""
+        """Return a copy, to be read while other threads go on counting."""
         other = Tally(self._relation)
         other._counts, other._rho_units, other.unlisted = dict(self._counts), self._rho_units, self.unlisted
         return other
@@ -102,7 +102,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Report:
-    """What a budget has admitted so far and what that means."""
+    """What a budget has admitted so far, and three readings of it (see the module)."""
 
     scope: str
     cap: Cap
@@ -116,12 +116,12 @@ class Report:
 
     @property
     def guaranteed(self) -> Cost:
-        """What the filter keeps whenever the run stops."""
+        """The cap, which the filter keeps whenever the run stops."""
         return Cost(self.cap.epsilon, self.cap.delta, self.spent.rho)
 
     @property
     def event(self) -> Event | None:
-        """Everything that was admitted as one event, or None where nothing was or not all of it is known."""
+        """All admitted events as one, or None if there are none or some are unlisted."""
         if self.unlisted or not self.events:
             return None
         parts = [Repeated(event, count) if count > 1 else event for event, count in self.events.items()]
@@ -129,7 +129,7 @@ class Report:
 
     @property
     def bound(self) -> Bound | None:
-        """Epsilon at the cap's delta, enclosed; valid if parameters did not depend on answers."""
+        """Lower and upper bound on epsilon at the cap's delta; valid if parameters did not depend on answers."""
         return self._once("bound", lambda whole: epsilon(whole, self.cap.delta))
 
     @property
@@ -140,7 +140,7 @@ class Report:
     def _once(self, name: str, compute: Callable[[Event], Computed]) -> Computed | None:
         if name not in self._computed:
             whole = self.event
-            self._computed[name] = None if whole is None else _attempted(lambda: compute(whole))
+            self._computed[name] = None if whole is None else _or_none(lambda: compute(whole))
         computed: Computed | None = self._computed[name]
         return computed
 
@@ -153,13 +153,13 @@ class Report:
             lower, upper, _ = self.bound
             lines.append(f"epsilon between {lower:.4g} and {upper:.4g} {at_delta}: {LABELS['bound']}")
         known = self.meaning
-        if known is not None and (sentence := _attempted(lambda: known.sentence)) is not None:
+        if known is not None and (sentence := _or_none(lambda: known.sentence)) is not None:
             lines.append(f"{sentence} ({LABELS['meaning']})")
         return "\n".join(lines)
 
 
-def _attempted(compute: Callable[[], Computed]) -> Computed | None:
-    """Return what is computed, or None where arithmetic fails."""
+def _or_none(compute: Callable[[], Computed]) -> Computed | None:
+    """Return the result, or None where arithmetic fails."""
     try:
         with np.errstate(all="ignore"):
             return compute()
@@ -168,7 +168,7 @@ def _attempted(compute: Callable[[], Computed]) -> Computed | None:
 
 
 class Budget:
-    """A cap in (epsilon, delta), its filter named now, and what was charged to it."""
+    """A cap in (epsilon, delta) with its filter, and the total of what was charged to it."""
 
     def __init__(
         self,
@@ -187,12 +187,12 @@ class Budget:
 
     @property
     def cap(self) -> Cap:
-        """How much may be lost, and by which filter it is counted."""
+        """The cap and its filter."""
         return self._read()[0].cap
 
     @property
     def name(self) -> str:
-        """Whose budget this is, for people; empty for one that stands alone."""
+        """The scope of the budget, for messages; empty for one in memory."""
         return ""
 
     @property
@@ -212,11 +212,11 @@ class Budget:
 
     @property
     def events(self) -> Mapping[Event, int]:
-        """What was admitted, equal events counted together."""
-        return self._counted().events
+        """Admitted events, each with its number of admissions."""
+        return self._read_tally().events
 
     def spent(self) -> Cost:
-        """Return what the charges so far come to; never above the cap, which is what is promised."""
+        """Return the total of the charges so far; never above the cap."""
         filter_, totals = self._read()
         return filter_.spent(totals)
 
@@ -252,12 +252,12 @@ class Budget:
 
     @property
     def is_durable(self) -> bool:
-        """Whether what is charged and noted outlives this process."""
+        """Whether charges and notes outlive this process."""
         return False
 
     @property
     def dataset(self) -> str:
-        """The data set that it is the budget of; empty for one that stands alone."""
+        """The data set of the budget; empty for one in memory."""
         return ""
 
     @property
@@ -267,11 +267,11 @@ class Budget:
 
     @property
     def quota(self) -> StorageQuota | None:
-        """Who limits the bytes of stored answers; in memory none are stored."""
+        """The limit on stored answers; in memory none are stored."""
         return None
 
     def released(self, plan: str, data_version: str) -> bytes | None:
-        """Return the answer that was released for a plan on a version of the data; in memory none is kept."""
+        """Return the answer that was released for a plan on a version of the data; in memory none is stored."""
         return None
 
     def reserve(
@@ -283,7 +283,7 @@ class Budget:
         plan: str | None = None,
         data_version: str | None = None,
     ) -> Permit:
-        """Charge an event before it is run; `commit` notes that it was, `annotate` how far it came.
+        """Charge an event before it is run; `commit` records its end, `annotate` its progress.
 
         `key`, `plan` and `data_version` are as for `Ledger.reserve`; a budget in memory keeps no keys.
         """
@@ -295,19 +295,19 @@ class Budget:
         return permit
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
-        """Note how far a reserved release came, if `before` is what was noted last; otherwise AlreadySettled."""
+        """Set the note of a reserved release if `before` is its last note; otherwise raise AlreadySettled."""
         permit_id, kept, last = _permit_id(permit), note("note", text, required=True), note("before", before)
         with self._lock:
-            if self._noted(permit_id) != last:
+            if self._last_note(permit_id) != last:
                 raise AlreadySettled(
                     f"permit {permit_id} has another note meanwhile; read it and try again", name="permit"
                 )
             self._notes[permit_id] = kept
 
     def note(self, permit: Permit | str) -> str:
-        """Return what was noted last of a reserved release, or nothing."""
+        """Return the last note of a reserved release, or an empty text."""
         with self._lock:
-            return self._noted(_permit_id(permit))
+            return self._last_note(_permit_id(permit))
 
     def commit(
         self,
@@ -318,13 +318,13 @@ class Budget:
         *,
         before: str | None = None,
     ) -> None:
-        """Note that a reserved release came to its end; the arguments are as for `Ledger.commit`, which keeps answers.
+        """Record that a reserved release has ended; the arguments are as for `Ledger.commit`, which stores answers.
 
-        In memory a permit of which nothing was noted is forgotten.
+        In memory a permit without a note is forgotten.
         """
         permit_id, last = _permit_id(permit), None if before is None else note("before", before)
         with self._lock:
-            noted = self._noted(permit_id)
+            noted = self._last_note(permit_id)
             if last is not None and noted != last:
                 raise AlreadySettled(
                     f"permit {permit_id} has another note meanwhile; read it and try again", name="permit"
@@ -332,7 +332,7 @@ class Budget:
             if not noted:
                 del self._notes[permit_id]
 
-    def _noted(self, permit_id: str) -> str:
+    def _last_note(self, permit_id: str) -> str:
         found = self._notes.get(permit_id)
         if found is None:
             raise UnknownName(
@@ -341,28 +341,28 @@ class Budget:
         return found
 
     def report(self) -> Report:
-        """Return what was admitted so far and what it means."""
+        """Return a report of what was admitted so far."""
         with self._lock:
             totals, tally = self._totals, self._tally.copy()
         spent, remaining = self._filter.spent(totals), self._filter.remaining(totals)
         return Report(self.name, self.cap, spent, remaining, tally.events, tally.unlisted)
 
     def warnings(self, units: int | None = None) -> tuple[str, ...]:
-        """Return what is doubtful about the cap, given how many units the data hold, if that is public."""
+        """Return warnings about the cap, given the number of units in the data if that is public."""
         found, cap = [], self.cap
         if cap.epsilon > 10:
-            found.append(f"epsilon {cap.epsilon:g} lets an attacker be all but certain about a unit; 1 is usual")
+            found.append(f"epsilon {cap.epsilon:g} lets an attacker be nearly certain about a unit; 1 is usual")
         if units is not None:
             warning = delta_warning(cap.delta, whole("units", units))
             found += [warning] if warning else []
         return tuple(found)
 
     def _read(self) -> tuple[Filter, Amounts]:
-        """Return the filter and the totals as they are now."""
+        """Return the filter and the current totals."""
         return self._filter, self._totals
 
-    def _counted(self) -> Tally:
-        """Return what was admitted, as it is now."""
+    def _read_tally(self) -> Tally:
+        """Return the current counts of admitted events."""
         with self._lock:
             return self._tally.copy()
 
@@ -376,16 +376,16 @@ def _permit_id(permit: Permit | str) -> str:
 
 
 def measure(event: object) -> Measured:
-    """Return an event ready to be priced, or refuse what is none."""
+    """Check an event and return it ready to be priced."""
     if not isinstance(event, Event):
-        raise WrongType(f"what is charged is an event, not {describe_non_event(event)}", name="event", value=event)
+        raise WrongType(f"only an event can be charged, not {describe_non_event(event)}", name="event", value=event)
     return Measured(canonical_event(event))
 
 
 def refusal_for(
     filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: str, to_delta: str = ""
 ) -> BudgetExceeded:
-    """Return the error that says why a filter does not admit an event."""
+    """Return the error for an event that a filter does not admit."""
     asked, remaining = filter.cost(measured, amounts), filter.remaining(totals)
     if all(amount is None for amount in amounts):
         return not_priced(measured.event, asked, remaining, scope, filter.cap.filter, to_delta)

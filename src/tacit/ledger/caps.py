@@ -1,9 +1,7 @@
-"""A cap: how much may be lost, and which filter counts it.
+"""A cap: a limit on the privacy loss, and the name of the filter that keeps it.
 
 A cap is (epsilon, delta) under one neighbouring relation, with the name of its filter, all fixed when it is made: what
 a filter promises it promises from the first charge on. Where delta is 0 only sums of pure epsilons can keep it.
-
-Not here: what the filter does with it (filters).
 """
 
 from __future__ import annotations
@@ -28,15 +26,15 @@ FILTERS: Final[Mapping[FilterName, str]] = {
 
 EPSILON_MAX: Final = 2.0**20
 DELTA_MIN: Final = 1e-300
-"""Of less, too few digits are left when it is shared among accounts; 10^-30 is the least that counts (amounts)."""
+"""A smaller delta has too few digits to be shared among accounts; below 10^-30 it counts as 0 (`amounts`)."""
 ORDER_MAX: Final = 4096.0
 RELEASES_MAX: Final = 10_000
-"""How many releases a budget is cut into at most, unless its owner says otherwise (`smallest_price`)."""
+"""The default number of releases that a budget allows at most (`smallest_price`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """How much may be lost: epsilon at delta, counted by one named filter, under one relation."""
+    """A limit on the privacy loss: epsilon at delta, counted by one filter, under one relation."""
 
     epsilon: float
     delta: float
@@ -54,7 +52,7 @@ class Cap:
         order: object = None,
         relation: object = Relation.ADD_REMOVE,
     ) -> Cap:
-        """Check what a person wrote; the filter follows from delta where none is named."""
+        """Check arguments and return a cap; without `filter`, the filter follows from delta."""
         epsilon_max = rounded_down(positive("epsilon", epsilon))
         delta_max = rounded_down(not_negative("delta", delta)) + 0.0  # never -0.0
         if epsilon_max > EPSILON_MAX:
@@ -73,11 +71,11 @@ class Cap:
 
     @property
     def checked(self) -> Cap:
-        """The same cap, made anew from what stands in it; one that was made by hand may hold anything."""
+        """The same cap with its fields checked: the constructor does not check them."""
         return Cap.of(self.epsilon, self.delta, filter=self.filter, order=self.order, relation=self.relation)
 
     def is_within(self, whole: Cap) -> bool:
-        """Whether it allows nothing that another cap does not allow."""
+        """Whether `whole` allows all that this cap allows."""
         return self.relation is whole.relation and self.epsilon <= whole.epsilon and self.delta <= whole.delta
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +90,7 @@ class Cap:
 
     @classmethod
     def from_dict(cls, record: object) -> Cap:
-        """Read the written form; whatever is not exactly one is damage, for nobody else writes it."""
+        """Read the written form; raise LedgerCorrupt for anything that `to_dict` does not return."""
         try:
             cap = cls.of(**cast("dict[str, Any]", record))
         except (TypeError, TacitError):
@@ -103,7 +101,7 @@ class Cap:
 
 
 def smallest_price(cap: Cap, epsilon_min: object = None) -> float:
-    """Return the least epsilon that a release costs, as its owner says or a ten-thousandth of the cap's."""
+    """Return the least epsilon that a release costs: `epsilon_min`, or a ten-thousandth of the cap's epsilon."""
     if epsilon_min is None:
         return cap.epsilon / RELEASES_MAX
     least = rounded_down(not_negative("epsilon_min", epsilon_min)) + 0.0
@@ -130,11 +128,11 @@ def _filter_named(name: object, delta: float) -> FilterName:
 def _order(value: object, filter_name: FilterName) -> float | None:
     if filter_name != "renyi":
         if value is not None:
-            raise InvalidInput("an order belongs to the filter renyi alone", name="order", value=value)
+            raise InvalidInput("order= is for the filter renyi only", name="order", value=value)
         return None
     if value is None:
         raise InvalidInput("the filter renyi needs its order, for example order=16", name="order")
     order = float(exact("order", value))
     if not 1 < order <= ORDER_MAX:
-        raise OutOfRange(f"the order must lie above 1 and at most at {ORDER_MAX:g}", name="order", value=value)
+        raise OutOfRange(f"order must be above 1 and at most {ORDER_MAX:g}", name="order", value=value)
     return order

@@ -1,4 +1,4 @@
-"""Filters: whether the next event may run, its parameters chosen with all earlier answers in sight.
+"""Privacy filters: whether the next event may run, with parameters that may depend on all earlier answers.
 
 A filter is an OR of accounts. An event is admitted if at least one account keeps its cap after adding it; every
 account then adds it, admitted by it or not. Why an OR: one Laplace answer at epsilon 0.5 has a rho of 0.12, which the
@@ -39,7 +39,7 @@ account to be sound for that too.
               here key selection and propose-test-release. An interactive mechanism of which no more is known than an
               (epsilon, delta) must not be charged to a zcdp budget.
 
-`spent` is a reading for people: what the totals so far come to. What is promised, whenever the run stops, is the cap.
+`spent` is for display: the cost of the totals so far. What is promised, whenever the run stops, is the cap.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _NAMED: Final[Mapping[str, Callable[[Cap], Account]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The accounts of a cap, of which one must hold; the first is always the sum."""
+    """The accounts of a cap, of which at least one must keep its cap; the first is always the sum."""
 
     cap: Cap
     accounts: tuple[Account, ...]
@@ -101,14 +101,14 @@ class Filter:
         return tuple((0,) * len(account.caps) for account in self.accounts)
 
     def counts(self, amounts: Amounts) -> bool:
-        """Whether amounts have the shape that this filter's accounts give them."""
+        """Whether amounts have as many numbers as this filter's accounts."""
         if len(amounts) != len(self.accounts):
             return False
         pairs = zip(self.accounts, amounts, strict=True)
         return all(amount is None or len(amount) == len(account.caps) for account, amount in pairs)
 
     def price(self, measured: Measured, *, as_plan: bool = False) -> Amounts:
-        """Return what an event is charged in each account; as a plan, so that steps can be returned."""
+        """Return the price of an event in each account; with `as_plan`, such that steps can be refunded."""
         relation = measured.event.relation
         if relation is not self.cap.relation:
             raise MixedRelations(
@@ -123,14 +123,14 @@ class Filter:
         return (_lesser(whole[0], stepped[0]), *stepped[1:])
 
     def stepwise(self, event: Event) -> Amounts:
-        """Return the sum of what the steps of an event are charged."""
+        """Return the sum of the prices of an event's steps."""
         total = self.nothing
         for step, count in steps(event).items():
             total = add_amounts(total, multiply_amounts(self.price(Measured(step)), count))
         return total
 
-    def returned(self, plan: Event, reserved: Amounts, ran: Event) -> Amounts:
-        """Return what a plan gets back in each account, `ran` being a part of it: of a whole, nothing."""
+    def refund(self, plan: Event, reserved: Amounts, ran: Event) -> Amounts:
+        """Return the refund of a plan of which `ran` was run: nothing in an account that priced it as a whole."""
         stepped, left = self.stepwise(plan), subtract_amounts(reserved, self.stepwise(ran))
         return tuple(
             more if amount == step else zero
@@ -142,7 +142,7 @@ class Filter:
         return any(map(_holds_with, self.accounts, totals, amounts))
 
     def cost(self, measured: Measured, amounts: Amounts) -> Cost:
-        """Return, for people, what amounts mean: the epsilon and delta of the sum, and the event's rho."""
+        """Return the cost to show for amounts: the epsilon and delta of the sum, and the event's rho."""
         rho, _ = measured.concentrated
         for account, amount in zip(self.accounts, amounts, strict=True):
             if amount is not None:
@@ -150,7 +150,7 @@ class Filter:
         return Cost(math.inf, 0.0, rho)
 
     def spent(self, totals: Amounts) -> Cost:
-        """Return what the totals come to in the account that says least."""
+        """Return the totals as a cost, by the account with the least epsilon."""
         accounts = tuple(zip(self.accounts, totals, strict=True))
         alive = [(account, total) for account, total in accounts if account.holds(total)]
         counted = [account.guarantee(total) for account, total in alive or accounts if total is not None]
@@ -165,13 +165,13 @@ class Filter:
         return Cost(epsilon, self._delta_left(totals), self._rho_left(totals, epsilon))
 
     def _epsilon_left(self, totals: Amounts) -> float:
-        """The sum's own remainder, unless another account admits more.
+        """Return what the sum has left, or more if another account admits it.
 
-        The widening of caps is not counted as left, but it allows to show 1 - 0.1 as 0.9: the nearest float fits.
+        The widening of caps is not counted as left, but it makes the nearest float fit: 1 - 0.1 is shown as 0.9.
         """
         left = 0.0
-        if (summed := totals[0]) is not None and self.accounts[0].holds(summed):
-            left = nearest_float(max(floor_units(Fraction(self.cap.epsilon)) - summed[0], 0))
+        if (total := totals[0]) is not None and self.accounts[0].holds(total):
+            left = nearest_float(max(floor_units(Fraction(self.cap.epsilon)) - total[0], 0))
 
         def others_admit(epsilon: float) -> bool:
             amounts = self.price(Measured(Pure(epsilon, under=self.cap.relation)))
@@ -209,13 +209,13 @@ class Filter:
 
 @lru_cache(maxsize=1024)
 def filter_of(cap: Cap) -> Filter:
-    """Return the filter of a cap; its limits take a few milliseconds to find, so it is kept."""
+    """Return the filter of a cap; cached, because computing its limits takes a few milliseconds."""
     named = _NAMED.get(cap.filter)
     return Filter(cap, (SumAccount.of(cap), named(cap)) if named else (SumAccount.of(cap),))
 
 
 def steps(event: Event) -> Counter[Event]:
-    """Take repetition and composition apart: what is run one after another, and how often."""
+    """Return the events that are run one after another, with how often: repetition and composition are flattened."""
     counts: Counter[Event] = Counter()
     waiting = [(event, 1)]
     while waiting:

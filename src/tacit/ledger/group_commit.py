@@ -30,9 +30,9 @@ from tacit.storage.connections import acquire, reset_in_children, run_in
 BATCH_MAX: Final = 64
 SCOPES_MAX: Final = 1_000
 WAIT_S: Final = 1.0
-"""How long a thread sleeps before it looks again, should nobody wake it up."""
+"""How long a thread sleeps before it looks again without being woken."""
 WAIT_MAX_S: Final = 120.0
-"""How long a thread waits for others to write; a store gives up long before that."""
+"""How long a thread waits for others to write; a store times out long before that."""
 
 Action = Callable[[Transaction], Any]
 
@@ -43,11 +43,11 @@ class Batch:
     def __init__(self) -> None:
         self.changes: Final[list[Change]] = []
         self.is_over = False
-        """Whether nothing more becomes of its changes: each is on disk, or failed."""
+        """Whether the outcome of its changes is final: each is on disk, or failed."""
 
 
 class Change:
-    """What one thread wants to have written, and what became of it."""
+    """A change that one thread requests, and its outcome."""
 
     def __init__(self, action: Action, scopes: Sequence[Scope] = ()) -> None:
         self._action: Final = action
@@ -57,68 +57,68 @@ class Change:
         self._error: TacitError | None = None
         self._batch: Batch | None = None
         self.is_left = False
-        """Whether its thread waits no more: if it was not begun, it is not made."""
+        """Whether its thread has stopped waiting: a change that was not begun is then dropped."""
         self._asleep: Final = Lock()
         self._asleep.acquire()
 
     @property
     def is_begun(self) -> bool:
-        """Whether it is in a batch; no change is in two."""
+        """Whether it is in a batch; no change is ever in two."""
         return self._batch is not None
 
     @property
     def is_done(self) -> bool:
-        """Whether it is known what became of it."""
+        """Whether its outcome is final."""
         return self._batch is not None and self._batch.is_over
 
     def begin(self, batch: Batch) -> None:
-        """Note that it is to be executed; until it is known to be on disk, it was interrupted."""
+        """Add it to a batch; until it is on disk its outcome is "interrupted"."""
         self._error = _interrupted()
         self._batch = batch
         batch.changes.append(self)
 
     def execute(self, rows: Transaction) -> None:
-        """Execute the action; what it wrote before it was refused is undone."""
+        """Execute the action; if it is refused, undo what it wrote."""
         before = rows.savepoint()
         try:
             self._value = self._action(rows)
         except TacitError as error:
             if isinstance(error, LedgerCorrupt | LedgerUnavailable) and not isinstance(error, LedgerMoved):
-                raise  # of the store: whether anything of the transaction is left is not known
+                raise  # an error of the store: the state of the transaction is not known
             rows.undo_to(before)
             self._refusal = error
 
     def succeed(self) -> None:
-        """Note that what was executed is on disk."""
+        """Record that the transaction is on disk."""
         self._error = self._refusal
 
     def fail(self, batch: Batch, error: Exception) -> None:
-        """Note that it was not made, and why; each thread raises an error of its own."""
+        """Record that the change was not made, and why; each thread raises a copy of the error."""
         if isinstance(error, TacitError):
             self._error = copy(error)
         else:
-            self._error = LedgerUnavailable(f"a change failed ({type(error).__name__}): nothing was charged; ask again")
+            self._error = LedgerUnavailable(f"a change failed ({type(error).__name__}): nothing was charged; try again")
         self._error.__cause__ = error
         self._batch = batch
 
     def result(self) -> Any:
-        """Return what the action returned, or raise what became of it instead."""
+        """Return the result of the action, or raise its error."""
         if self._error is not None:
             raise self._error
         return self._value
 
     def sleep(self) -> None:
-        """Wait to be woken up, but not long."""
+        """Wait until `wake` is called, at most `WAIT_S`."""
         self._asleep.acquire(timeout=WAIT_S)
 
     def wake(self) -> None:
-        """Let its thread look again."""
-        with suppress(RuntimeError):  # it is awake
+        """Wake its thread."""
+        with suppress(RuntimeError):  # it is awake already
             self._asleep.release()
 
 
 class Batches:
-    """The changes of one store that wait for the write lock."""
+    """The changes of one store that wait to be written."""
 
     def __init__(
         self,
@@ -126,9 +126,9 @@ class Batches:
         begin: Callable[[Transaction], Any],
         end: Callable[[Transaction, Any], Callable[[], None]],
     ) -> None:
-        """Take the store; `begin` may refuse a transaction, and `end` takes what it returned.
+        """Set the store and two hooks: `begin` may refuse a transaction, and `end` gets what `begin` returned.
 
-        What `end` returns is called when the transaction is on disk.
+        The function that `end` returns is called when the transaction is on disk.
         """
         self._store: Final = store
         self._begin: Final = begin
@@ -137,16 +137,16 @@ class Batches:
         reset_in_children(self)
 
     def reset(self) -> None:
-        """Forget every change; a forked child has neither its parent's threads nor their locks."""
+        """Forget every change: a forked child has neither its parent's threads nor their locks."""
         self._leading = Lock()
-        """Held by the thread that writes."""
+        """Held by the thread that writes (the leader)."""
         self._waiting: deque[Change] = deque()
-        """Changes in their order; the leader alone removes any."""
+        """Changes in the order of their requests; only the leader removes any."""
         self._inside: dict[int, Change] = {}
-        """What each thread asks for."""
+        """The change of each thread that is in `write`."""
 
     def write(self, action: Action, scopes: Sequence[Scope] = ()) -> Any:
-        """Execute an action, which asks for the rows of `scopes`, and return its result when that is on disk."""
+        """Execute an action, which reads the rows of `scopes`, and return its result when that is on disk."""
         thread, inside, mine = get_ident(), self._inside, Change(action, scopes)
         if thread in inside:
             raise PROFILE.reentered()
@@ -158,7 +158,7 @@ class Batches:
                 if self._lead(mine):
                     continue
                 if time.monotonic() > deadline:
-                    raise _interrupted() if mine.is_begun else _stuck()
+                    raise _interrupted() if mine.is_begun else _timed_out()
                 mine.sleep()
         finally:
             mine.is_left = True
@@ -166,12 +166,12 @@ class Batches:
         return mine.result()
 
     def _lead(self, mine: Change) -> bool:
-        """Write what waits, `mine` with it, unless another thread is writing; return whether this one had the lead."""
+        """Write what waits, `mine` included, unless another thread is writing; return whether this thread led."""
         had: list[bool] = []
         leading = self._leading
         try:
             acquire(leading, had, 0)
-            if had and not mine.is_done:  # it may have been written since it was looked at
+            if had and not mine.is_done:  # it may have been written since `is_done` was read
                 self._write_waiting(Batch())
         finally:
             if had:
@@ -180,7 +180,7 @@ class Batches:
         return bool(had)
 
     def _wake_next(self) -> None:
-        """Let the first thread that waits take the lead."""
+        """Wake the first thread that waits, to lead the next batch."""
         for change in self._first_waiting():
             if not change.is_left:
                 change.wake()
@@ -191,14 +191,14 @@ class Batches:
 
         def execute(rows: Transaction) -> Callable[[], None]:
             start = self._begin(rows)
-            for change in self._first_waiting():  # also one that came while the lock was waited for
+            for change in self._first_waiting():  # also those that arrived while this thread waited for the lock
                 if not change.is_begun and not change.is_left:
                     change.begin(batch)
                     change.execute(rows)
             return self._end(rows, start)
 
         try:
-            on_disk = run_in(self._store.transaction(self._scopes_waited_for()), execute)
+            on_disk = run_in(self._store.transaction(self._next_scopes()), execute)
             for change in batch.changes:
                 change.succeed()
             on_disk()
@@ -211,20 +211,20 @@ class Batches:
             self._drop_finished()
 
     def _drop_finished(self) -> None:
-        """Take from the front of the queue what is done, and what nobody waits for."""
+        """Remove changes that are done or abandoned from the front of the queue."""
         while self._waiting and (self._waiting[0].is_done or self._waiting[0].is_left):
             self._waiting.popleft().wake()
 
     def _first_waiting(self, most: int | None = BATCH_MAX) -> Iterator[Change]:
-        """Yield changes from the front of the queue, those that come meanwhile too."""
+        """Yield changes from the front of the queue, also those that arrive meanwhile."""
         for place in islice(count(), most):
             try:
                 yield self._waiting[place]
             except IndexError:
                 return
 
-    def _scopes_waited_for(self) -> tuple[Scope, ...]:
-        """Return scopes that the changes of the next batch ask for, each once; the limit keeps the message small."""
+    def _next_scopes(self) -> tuple[Scope, ...]:
+        """Return the scopes that the next batch reads, each once; the limit keeps the message small."""
         scopes = [scope for change in self._first_waiting() for scope in change.scopes]
         return tuple(islice(dict.fromkeys(scopes), SCOPES_MAX))
 
@@ -235,7 +235,7 @@ def _interrupted() -> LedgerUnavailable:
     )
 
 
-def _stuck() -> LedgerBusy:
+def _timed_out() -> LedgerBusy:
     return LedgerBusy(
-        f"another thread has been writing to the ledger for {WAIT_MAX_S:g} s: nothing was charged; ask again"
+        f"another thread has been writing to the ledger for {WAIT_MAX_S:g} s: nothing was charged; try again"
     )

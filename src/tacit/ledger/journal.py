@@ -23,28 +23,28 @@ from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerTooNew, Ledg
 
 KINDS: Final = frozenset(
     {
-        "budget-created",  # a data set got its cap
-        "cap-created",  # an analyst or a group got one on a data set
+        "budget-created",  # the cap of a data set was set
+        "cap-created",  # the cap of an analyst or a group on a data set was set
         "cap-replaced",  # of a data set, an analyst or a group to which nothing was charged
-        "epoch-added",  # data of a stretch of time came in, with a cap of its own
+        "epoch-added",  # an epoch of a data set, with a cap of its own
         "reserved",  # an event was admitted and charged
-        "committed",  # its run came to its end
-        "annotated",  # somebody said something about a reservation
-        "refunded",  # a plan was stopped early, and the steps that were not run were returned
-        "answer-released",  # an answer was kept, to be given again at cost 0
-        "request-filed",  # an analyst asked for more
-        "request-decided",  # somebody decided about it
-        "checkpoint",  # all totals, so that a ledger is opened without reading its whole past
-        "caches-rebuilt",  # the tables were written anew from the journal
+        "committed",  # its run has ended
+        "annotated",  # a note on a reservation
+        "refunded",  # a plan was stopped early, and the steps that were not run were refunded
+        "answer-released",  # an answer was stored, to be repeated at cost 0
+        "request-filed",  # an analyst asked for more budget
+        "request-decided",  # the request was granted or declined
+        "checkpoint",  # all totals, so that a ledger is opened without reading its whole journal
+        "caches-rebuilt",  # the tables were rebuilt from the journal
         "imported",  # the records up to here came from an export
-        "moved",  # the ledger goes on somewhere else, and nothing comes after this here
+        "moved",  # the ledger is used somewhere else, and no record follows here
         "restored",  # the records up to here came from a backup; some that were noted later may be lost
     }
 )
 """Kinds are never removed and their meaning never changes; a record of an unknown kind is refused."""
 
 AT_US_MAX: Final = 253_402_300_799_999_999
-"""The last microsecond of the year 9999; what lies beyond cannot be shown as a date."""
+"""The last microsecond of the year 9999, the last that `datetime` holds."""
 
 RECORD_BYTES_MAX: Final = 64 * 2**20
 ROOT_HASH: Final = "0" * 64
@@ -65,13 +65,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One thing that happened, in the form in which it is kept."""
+    """One record, as it is stored."""
 
     number: int
     at_us: int
-    """When, in microseconds since 1970; never before the record before it."""
+    """Microseconds since 1970; never below those of the record before."""
     behind_us: int
-    """How far the clock was behind the record before it; above 0 where a clock was set back."""
+    """How far the clock was behind the record before; above 0 if it was set back."""
     kind: str
     body: str
     previous: str
@@ -90,12 +90,12 @@ class Record:
 
     @property
     def head(self) -> Head:
-        """Where the journal ends if this is its last record, as far as the record itself tells."""
+        """The head of a journal that ends with this record; its checkpoint is not known."""
         return Head(self.number, self.hash, self.at_us)
 
 
 def canonical(value: Mapping[str, Any] | list[Any]) -> str:
-    """Return the one written form of plain objects: keys sorted, ASCII, nothing between."""
+    """Return canonical JSON: keys sorted, ASCII, no white space."""
     return _ENCODER.encode(value)
 
 
@@ -103,7 +103,7 @@ def next_record(head: Head, kind: str, contents: Mapping[str, Any], now_us: int)
     """Return the record that follows `head`, at `now_us` or, if the clock was set back, at the time of the last one."""
     if type(now_us) is not int or abs(now_us) > AT_US_MAX:
         raise LedgerUnavailable(
-            f"the clock says {str(now_us)[:40]}, which is no number of microseconds since 1970 up to the year 9999: "
+            f"the clock returned {str(now_us)[:40]}, which is not a time in microseconds up to the year 9999: "
             "nothing was written; set the clock"
         )
     body = canonical(contents)
@@ -116,20 +116,20 @@ def next_record(head: Head, kind: str, contents: Mapping[str, Any], now_us: int)
 
 
 def check_record(record: Record, following: Record | None = None) -> None:
-    """Assert that a record is whole by itself; the one that follows helps to say what was changed."""
+    """Raise unless a record has its hash; the record that follows helps to tell what was changed."""
     digest = _digest(record.number, record.at_us, record.behind_us, record.kind, record.body, record.previous)
     if digest != record.hash:
         if following is not None and following.previous == digest:
-            raise _differs(record.number, "hash", "has another hash than was recorded for it; the hash was changed")
+            raise _differs(record.number, "hash", "has another hash than its successor refers to; the hash was changed")
         raise _differs(record.number, "contents", "does not have the hash that was recorded for it; it was changed")
     if not 0 <= record.at_us <= AT_US_MAX or not 0 <= record.behind_us <= 2 * AT_US_MAX:
-        raise _differs(record.number, "at", "has a time that no clock shows")
+        raise _differs(record.number, "at", "has an impossible time")
     if record.kind not in KINDS:
-        raise LedgerTooNew(f"record {record.number} is of the kind {record.kind!r}, which a newer tacit may know")
+        raise LedgerTooNew(f"record {record.number} is of the unknown kind {record.kind!r}; use a newer tacit")
 
 
 def check_follows(record: Record, head: Head) -> None:
-    """Assert that a record is the one after `head`."""
+    """Raise unless a record is the one after `head`."""
     if record.number != head.number + 1:
         expected = head.number + 1
         what = "is missing" if record.number > expected else "stands in the place of another"
@@ -149,6 +149,6 @@ def _differs(number: int, what: str, how: str) -> LedgerCorrupt:
 
 
 def _digest(number: int, at_us: int, behind_us: int, kind: str, body: str, previous: str) -> str:
-    """Hash the fields a line each; the body comes last, and no other field of a known kind has a line break."""
+    """Return the hash over the fields, one a line; the body comes last, and no other field has a line break."""
     written = f"{number}\n{at_us}\n{behind_us}\n{kind}\n{previous}\n{body}"
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,8 +1,7 @@
 """A scope of a durable ledger, with the methods of a budget in memory.
 
-What is read is what the ledger holds at that moment, whoever wrote it: nothing is remembered here, and the numbers of
-one report are of one moment. `charge` reserves and commits at once, for callers who run the event themselves right
-after.
+Nothing is cached here: every read returns the current state of the ledger, and the numbers of one report come from one
+snapshot. `charge` reserves and commits at once, for callers that run the event right after.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ class LedgerBudget(Budget):
         return str(self.scope)
 
     def remaining(self) -> Cost:
-        """Return what would be admitted now, here and by the data set's own cap."""
+        """Return what would be admitted now, by this cap and by the data set's."""
         _, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
         return _remaining(here, whole)
 
     def report(self) -> Report:
-        """Return what was admitted so far and what it means, all of it as it is at one moment."""
+        """Return a report of what was admitted so far, read in one snapshot."""
         head, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
         records = takewhile(lambda record: record.number <= head.number, self._ledger.history())
         tally = tally_of(records, self.scope, here.cap.relation)
@@ -134,19 +133,19 @@ class LedgerBudget(Budget):
 
     @property
     def is_enforced(self) -> bool:
-        """Whether the cap is asked at admission; that of a data set with a budget for each epoch is not."""
+        """Whether the cap is checked at admission; that of a data set with a budget for each epoch is not."""
         return self._ledger.row_of(self.scope).is_enforced
 
     def _read(self) -> tuple[Filter, Amounts]:
         row = self._ledger.row_of(self.scope)
         return filter_of(row.cap), row.totals
 
-    def _counted(self) -> Tally:
+    def _read_tally(self) -> Tally:
         return tally_of(self._ledger.history(), self.scope, self.cap.relation)
 
 
 def _remaining(here: ScopeRow, whole: ScopeRow) -> Cost:
-    """Return what a scope would still be admitted, and its data set, as they are at one moment."""
+    """Return what is left of a scope's cap, limited by what is left of its data set's."""
     left = filter_of(here.cap).remaining(here.totals)
     if here.scope == whole.scope or not whole.is_enforced:
         return left
@@ -155,7 +154,7 @@ def _remaining(here: ScopeRow, whole: ScopeRow) -> Cost:
 
 
 def tally_of(records: Iterable[Record], scope: Scope, relation: Relation) -> Tally:
-    """Count what a scope was charged for; of a plan that was stopped early, what was run."""
+    """Count the events that a scope was charged for; of a plan that was stopped early, the part that was run."""
     tally, key = Tally(relation), scope.key
     plans: dict[str, Event] = {}
     for record in records:

@@ -27,7 +27,7 @@ _KINDS: Final = ("dataset", "analyst", "epoch")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scope:
-    """What has a cap: a data set, an analyst (or group) on it, or an epoch of it."""
+    """The holder of a cap: a data set, an analyst (or group) on it, or an epoch of it."""
 
     dataset: str
     kind: ScopeKind = "dataset"
@@ -37,18 +37,18 @@ class Scope:
         for part in ("dataset", "kind", "name"):
             text = getattr(self, part)
             if not isinstance(text, str):
-                raise WrongType("a scope is named by texts: its data set, its kind and its name", name="scope")
+                raise WrongType("the data set, kind and name of a scope must be texts", name="scope")
             if type(text) is not str:
                 object.__setattr__(self, part, exact_text(text))
 
     @property
     def key(self) -> str:
-        """The scope as one text that no other scope has."""
+        """The scope as a text, unique among scopes."""
         return _key(self)
 
     @classmethod
     def from_key(cls, key: str) -> Scope:
-        """Read `key` back."""
+        """Return the scope of a `key`."""
         return _scope(key)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def _scope(key: str) -> Scope:
     try:
         dataset, kind, name = strict_json.loads(key)
         scope = Scope(dataset, kind, name)
-        f"{dataset}{name}".encode()  # a lone surrogate is no text
+        f"{dataset}{name}".encode()  # raises for a lone surrogate
     except (InvalidInput, TypeError, ValueError):
         raise LedgerCorrupt(f"{key!r} names no scope", differs="scope") from None
     if kind not in _KINDS or scope.key != key:
@@ -77,7 +77,7 @@ def _scope(key: str) -> Scope:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The right to run one event, already paid for by every scope in `charged`."""
+    """The right to run one event, already charged to every scope in `charged`."""
 
     id: str
     event: Event
@@ -90,25 +90,25 @@ class Permit:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Who was charged."""
+        """The scopes that were charged."""
         return tuple(self.charged)
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A permit that was never committed: its run is under way, or died; it stays charged either way."""
+    """A permit that was not committed: its run is under way or died; it stays charged either way."""
 
     permit: Permit
     note: str
 
 
 def cost_to_dict(cost: Cost) -> dict[str, Any]:
-    """Return a cost as plain objects; infinity, which JSON does not have, is null."""
+    """Return a cost as plain objects; infinity, which JSON does not have, is None."""
     numbers = {"delta": cost.delta, "epsilon": cost.epsilon, "rho": cost.rho}
     return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
 
 
 def cost_from_dict(record: Mapping[str, float | None]) -> Cost:
-    """Read a cost back."""
+    """Return the cost that `cost_to_dict` wrote."""
     numbers = {name: math.inf if number is None else float(number) for name, number in record.items()}
     return Cost(**numbers)

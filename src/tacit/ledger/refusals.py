@@ -1,8 +1,8 @@
-"""Refusals for budget, in one sentence: what was asked, what is left and for whom, and what would fit.
+"""Messages of refusals for budget, in one sentence: what was asked, what is left and for whom, and what would fit.
 
 Numbers are rounded against the reader: what was asked upwards, what is left downwards. So a number that is said to fit
-does, and a refusal never shows two equal numbers. What differs only beyond the fourteenth digit is rounded away first:
-1 - 0.8 is shown as 0.2, and fits, because caps are widened by more than that (accounts).
+does, and a refusal never shows two equal numbers. Differences beyond the fourteenth digit are rounded away first:
+1 - 0.8 is shown as 0.2, and fits, because caps are widened by more than that (`accounts`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tacit.privacy.units import Relation
 
 DIGITS: Final = 6
 DELTA: Final = "1e-7"
-"""The delta that is proposed: of ten million people, less than one is expected to lose the whole promise."""
+"""The delta that is proposed: below one in ten million."""
 
 
 def refusal(asked: Cost, remaining: Cost, scope: str = "", to_delta: str = "") -> BudgetExceeded:
-    """Return the error for an event that no account of a scope's budget admits any more.
+    """Return the error for an event that no account of a scope's budget admits.
 
-    `to_delta` says how a budget without a delta gets one.
+    `to_delta` says how a budget without a delta gets one (`way_to_delta`).
     """
-    unit = _what_is_short(asked, remaining)
+    unit = _scarce_unit(asked, remaining)
     wanted, left = getattr(asked, unit), getattr(remaining, unit)
     at_delta = f" at delta {_up(asked.delta)}" if asked.delta > 0 and unit == "epsilon" else ""
     whose = f" for {scope}" if scope else ""
@@ -48,21 +48,21 @@ def refusal(asked: Cost, remaining: Cost, scope: str = "", to_delta: str = "") -
 
 
 def way_to_delta(row: ScopeRow) -> str:
-    """Say how a budget or a cap without a delta gets one: by being set again, as long as nothing is charged to it."""
+    """Return how a budget or a cap without a delta gets one: the command that replaces it while nothing is charged."""
     scope, cap = row.scope, row.cap
     if not row.is_unspent or scope.kind == "epoch":
-        return f"ask another budget than that of {scope}, whose delta does not change since something is charged to it"
+        return f"use another budget: the delta of {scope} cannot change any more, since something is charged to it"
     names = [scope.dataset] if scope.kind == "dataset" else [scope.name, scope.dataset]
     command = ["tacit", "budget", "set" if scope.kind == "dataset" else "analyst", *map(shlex.quote, names)]
     relation = [] if cap.relation is Relation.ADD_REMOVE else ["--relation", cap.relation.value]
     words = [*command, "--epsilon", f"{cap.epsilon:.15g}", "--delta", DELTA, *(relation * (scope.kind == "dataset"))]
-    return f"give it a delta, for nothing is charged to it yet: {' '.join(words)}"
+    return f"give it a delta, since nothing is charged to it yet: {' '.join(words)}"
 
 
 def not_priced(
     event: Event, asked: Cost, remaining: Cost, scope: str, filter_name: str, to_delta: str = ""
 ) -> NotPriced:
-    """Return the error for an event of which no account of the budget knows the cost."""
+    """Return the error for an event that no account of the budget has a price for."""
     whose = f" of {scope}" if scope else ""
     way_out = (
         f"use noise that is purely private, such as Laplace, or {to_delta or 'a budget with delta above 0'}"
@@ -86,21 +86,19 @@ def no_budget(scope: Scope) -> UnknownName:
         "analyst": f"create one: tacit budget analyst {name} {dataset} --epsilon 1",
         "epoch": "add it with Ledger.add_epoch",
     }
-    return UnknownName(
-        f"no budget was created for {scope}; {how[scope.kind]}", name=scope.kind, value=scope.name or scope.dataset
-    )
+    return UnknownName(f"{scope} has no budget; {how[scope.kind]}", name=scope.kind, value=scope.name or scope.dataset)
 
 
 def too_cheap(dataset: str, epsilon_min: float) -> TooCheap:
-    """Return the error for a release that costs less than its owner lets any cost."""
+    """Return the error for a release below the smallest price of a data set."""
     least = _up(epsilon_min)
     return TooCheap(
         f"a release from {dataset} costs at least epsilon {least}", accepted=f"ask for epsilon={least} or more"
     )
 
 
-def _what_is_short(asked: Cost, remaining: Cost) -> Literal["epsilon", "delta", "rho"]:
-    """Gaussian noise is measured in rho where any is left, everything else in epsilon, unless delta is the trouble."""
+def _scarce_unit(asked: Cost, remaining: Cost) -> Literal["epsilon", "delta", "rho"]:
+    """Return the unit of a refusal: rho for Gaussian noise where any is left, otherwise epsilon or delta."""
     if asked.delta > 0 and remaining.rho > 0 and remaining.rho < asked.rho < math.inf:
         return "rho"
     return "epsilon" if asked.epsilon > remaining.epsilon else "delta"
@@ -115,12 +113,12 @@ def _named(event: Event) -> str:
 
 
 def _up(number: float) -> str:
-    return at_most(_without_noise(number), DIGITS)
+    return at_most(_to_14_digits(number), DIGITS)
 
 
 def _down(number: float) -> str:
-    return at_least(_without_noise(number), DIGITS)
+    return at_least(_to_14_digits(number), DIGITS)
 
 
-def _without_noise(number: float) -> float:
+def _to_14_digits(number: float) -> float:
     return float(f"{number:.14g}")

@@ -1,14 +1,14 @@
-"""What a record does to the cached rows: one function a kind, the same when it happens and when it is replayed.
+"""What each kind of record does to the cached rows, the same when it is written and when it is replayed.
 
-A live change appends a record and applies it to the store's rows; verification applies the same records to rows in
-memory and compares. So the tables cannot say anything that the journal does not.
+A change appends a record and applies it to the store's rows; verification applies the same records to rows in memory
+and compares. So the tables cannot hold anything that the journal does not.
 
-Every effect first checks what must hold for the record to have been written at all: a refund only of a plan that is
-reserved and was not refunded, of no more than was charged for it; one commit a permit; one decision a request; one
-permit for a key. A journal that breaks such a rule is damaged, even if its hashes are right.
+Every effect first checks the preconditions under which its record is written: a refund only of a plan that is reserved
+and was not refunded, of no more than was charged for it; one commit a permit; one decision a request; one permit for a
+key. A journal that breaks such a rule is damaged, even if its hashes are right.
 
-Effects on scopes need nothing but the record and the scopes, so they can be replayed from a checkpoint on; effects on
-permits and requests need the whole past.
+Effects on scopes need only the record and the scopes, so they can be replayed from a checkpoint on; effects on permits
+and requests need the whole journal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Effect: TypeAlias = Callable[[Body, int, CachedRows], None]
 
 @dataclass(slots=True)
 class MemoryRows:
-    """Rows in memory, for replaying a journal."""
+    """Cached rows in memory, for replaying a journal."""
 
     scopes: dict[Scope, ScopeRow] = field(default_factory=dict)
     permits: dict[str, PermitRow] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class MemoryRows:
     keys: set[tuple[str, str]] = field(default_factory=set)
     """Idempotency keys that were used, each with its data set."""
     plans: dict[str, Body] = field(default_factory=dict)
-    """What was reserved as a plan and is not committed, by permit."""
+    """The reservations of plans that are not committed, by permit."""
 
     def scope(self, scope: Scope) -> ScopeRow | None:
         return self.scopes.get(scope)
@@ -92,19 +92,20 @@ class MemoryRows:
 
 
 def apply(record: Record, rows: CachedRows) -> None:
-    """Do to the rows what a record of the journal says; one that cannot have happened is damage."""
+    """Apply a record of the journal to the rows; raise LedgerCorrupt if it contradicts them."""
     _apply(record, record.contents, rows, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
 
 
 def apply_to_scopes(record: Record, rows: CachedRows) -> None:
-    """Do to the scopes alone what a record says."""
+    """Apply a record to the scopes alone."""
     _apply(record, record.contents, rows, _SCOPE_EFFECTS)
 
 
 def apply_new(record: Record, contents: Body, rows: CachedRows) -> None:
-    """Do to the rows what a record says that is being written; `contents` is its body.
+    """Apply a record that is being written; `contents` is its body.
 
-    One that cannot be is a mistake of whoever asked for it, or of this program: it says nothing about what is on disk.
+    One that contradicts the rows is an error of the caller or of this program, and no damage on disk: it raises
+    LedgerUnavailable.
     """
     try:
         _apply(record, contents, rows, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
@@ -135,7 +136,7 @@ def _budget_row(scope: Scope, cap: Cap, body: Body, number: int) -> ScopeRow:
     least = body.get("epsilon_min")
     if least is not None and (type(least) is not float or not 0 <= least <= cap.epsilon):
         raise _impossible(number, f"{least!r} is no epsilon_min of {scope}")
-    each = _flag(body, "per_epoch", number)
+    each = _boolean(body, "per_epoch", number)
     return ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=each, epsilon_min=least)
 
 
@@ -191,7 +192,7 @@ def _change_totals(
 
 
 def _raise_cap(body: Body, number: int, rows: CachedRows) -> None:
-    if not _flag(body, "granted", number):
+    if not _boolean(body, "granted", number):
         return
     row, cap = _known(rows, Scope.from_key(body["scope"]), number), Cap.from_dict(body["cap"])
     if replace(cap, epsilon=row.cap.epsilon, delta=row.cap.delta) != row.cap:
@@ -203,7 +204,7 @@ def _raise_cap(body: Body, number: int, rows: CachedRows) -> None:
 
 
 def _reserve(body: Body, number: int, rows: CachedRows) -> None:
-    _flag(body, "is_plan", number)
+    _boolean(body, "is_plan", number)
     rows.add_permit(PermitRow(body["permit"], body["dataset"], body["key"], number), body)
 
 
@@ -262,7 +263,7 @@ def _decide(body: Body, number: int, rows: CachedRows) -> None:
         raise _impossible(number, f"the request {body['request']} is not known")
     if row.state != "filed":
         raise _impossible(number, f"the request {row.id} was decided before")
-    granted = _flag(body, "granted", number)
+    granted = _boolean(body, "granted", number)
     if granted and body["scope"] != Scope(row.dataset, "analyst", row.analyst).key:
         raise _impossible(number, f"the request {row.id} is about another scope")
     rows.put_request(replace(row, state="granted" if granted else "declined", decision=number))
@@ -278,7 +279,7 @@ def _restore(body: Body, number: int, rows: CachedRows) -> None:
         raise _impossible(number, f"{body['lost']} is not how many records were lost up to record {body['noted']}")
 
 
-def _flag(body: Body, name: str, number: int) -> bool:
+def _boolean(body: Body, name: str, number: int) -> bool:
     value = body[name]
     if not isinstance(value, bool):
         raise _impossible(number, f"{name} is neither true nor false")
@@ -324,7 +325,7 @@ def _reserved(rows: CachedRows, body: Body, number: int) -> PermitRow:
 
 
 def _impossible(number: int, why: str) -> LedgerCorrupt:
-    return LedgerCorrupt(f"record {number} cannot have happened: {why}", record=number, differs="body")
+    return LedgerCorrupt(f"record {number} is impossible: {why}", record=number, differs="body")
 
 
 _SCOPE_EFFECTS: Final[Mapping[str, Effect]] = {

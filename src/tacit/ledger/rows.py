@@ -1,8 +1,8 @@
-"""What the tables beside the journal hold: scopes with their totals, permits, requests, released answers.
+"""The rows of the tables beside the journal: scopes with their totals, permits, requests, released answers.
 
-All of it is a cache of the journal, made by `replay`: scopes are compared with it when a ledger is opened, everything
-when all of it is verified. Every row carries a seal, a hash over all of its columns that is checked whenever the row is
-read, so that what was changed by hand or by a failing disk decides nothing.
+All of them are a cache of the journal, written by `replay`: scopes are compared with it when a ledger is opened, all
+tables when it is verified in full. Every row carries a seal, a hash over all of its columns that is checked whenever
+the row is read, so that a row that was changed by hand or by a failing disk decides nothing.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, LedgerCorrupt, LedgerTooNew
 
 Body: TypeAlias = Mapping[str, Any]
-"""What a record says."""
+"""The contents of a record."""
 Columns: TypeAlias = tuple[Any, ...]
 PermitState: TypeAlias = Literal["reserved", "committed"]
 RequestState: TypeAlias = Literal["filed", "granted", "declined"]
+REBUILD: Final = "the tables are rebuilt from the journal (tacit ledger rebuild --by NAME --reason TEXT)"
+"""The remedy for tables that differ from the journal, for messages."""
 _SEALED: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, check_circular=False, default=repr)
-"""Writes whatever a damaged table may hold."""
+"""Encodes any value that a damaged table may hold."""
 CHECKED_MAX: Final = 10_000
 _checked: Final[dict[str, tuple[Columns, ScopeRow]]] = {}
-"""For each scope key the columns, seal included, that were written or checked last, and the row that they hold."""
+"""For each scope key the columns, seal included, that were written or checked last, and their row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeRow:
-    """A scope with its cap and what was charged to it, as of the record that changed it last."""
+    """A scope with its cap and totals, as of the record that changed it last."""
 
     scope: Scope
     cap: Cap
@@ -52,27 +54,27 @@ class ScopeRow:
 
     @property
     def epsilon_least(self) -> float:
-        """The least epsilon that a release from a data set costs."""
+        """The least epsilon that a release from the data set costs."""
         return smallest_price(self.cap) if self.epsilon_min is None else self.epsilon_min
 
     @property
     def is_unspent(self) -> bool:
-        """Whether nothing was charged, so that another cap may take the place of this one; epochs have promises too."""
+        """Whether the cap can be replaced: nothing was charged, and no epoch was added."""
         return not self.has_epochs and self.totals == filter_of(self.cap).nothing
 
     @property
     def is_enforced(self) -> bool:
-        """Whether the cap is asked at admission."""
+        """Whether the cap is checked at admission."""
         return not self.per_epoch
 
     @property
     def definition(self) -> str:
-        """All but the totals, in its written form."""
+        """All but the totals, as stored."""
         return _definition(self.cap, self.per_epoch, self.has_epochs, self.starts, self.ends, self.epsilon_min)
 
     @property
     def totals_text(self) -> str:
-        """The totals in their written form."""
+        """The totals, as stored."""
         return canonical(amounts_to_json(self.totals))
 
     def changed(self, totals: Amounts, record: int, *, scope: Scope | None = None) -> ScopeRow:
@@ -84,7 +86,7 @@ class ScopeRow:
 
     @property
     def columns(self) -> Columns:
-        """The row as a table holds it."""
+        """The columns of the table, with the seal."""
         scope = self.scope
         columns = sealed("scope", scope.dataset, scope.key, self.definition, self.totals_text, self.record)
         _remember(columns, self)
@@ -92,9 +94,9 @@ class ScopeRow:
 
     @classmethod
     def from_columns(cls, *columns: Any) -> ScopeRow:
-        """Read a row and assert that it is as it was written; exactly the columns of last time need no second check."""
+        """Read a row and check its seal, unless its columns are those that were written or checked last."""
         known, row = _checked.get(columns[1], ((), None))
-        if row is not None and columns == known and type(columns[4]) is int:  # 7.0 and True equal an int, too
+        if row is not None and columns == known and type(columns[4]) is int:  # 7.0 and True equal an int as well
             return row
         dataset, key, definition, totals, record = unsealed("scope", columns)
         row = cls.from_parts(key, definition, totals, record)
@@ -105,7 +107,7 @@ class ScopeRow:
 
     @classmethod
     def from_parts(cls, key: str, definition: str, totals: str, record: int) -> ScopeRow:
-        """Build a row from texts that were checked to be as they were written."""
+        """Build a row from texts whose seal or hash was checked."""
         try:
             facts, amounts = _facts(definition), amounts_from_json(strict_json.loads(totals))
         except InvalidInput as error:
@@ -137,18 +139,18 @@ def _definition(
 
 @lru_cache(maxsize=10_000)
 def _facts(definition: str) -> ScopeRow:
-    """Read what a row says beside its totals; scope, totals and record are still to be filled in."""
+    """Return a row with the fields of a definition; scope, totals and record are to be filled in."""
     facts = strict_json.loads(definition)
     if not isinstance(facts, dict):
-        raise LedgerCorrupt("a scope is defined by something else than an object", differs="row")
+        raise LedgerCorrupt("the definition of a scope is not an object", differs="row")
     if facts.keys() - {"epsilon_min"} != {"cap", "ends", "has_epochs", "per_epoch", "starts"}:
-        raise LedgerTooNew("a scope is defined by facts that are not known here; a newer tacit may know them")
+        raise LedgerTooNew("the definition of a scope has unknown fields; use a newer tacit")
     return ScopeRow(scope=Scope(""), totals=(), record=0, **{**facts, "cap": Cap.from_dict(facts["cap"])})
 
 
 @dataclass(frozen=True, slots=True)
 class PermitRow:
-    """Where a permit stands; what it permits is in its record."""
+    """The state of a permit; its event is in its record."""
 
     id: str
     dataset: str
@@ -161,7 +163,7 @@ class PermitRow:
 
     @property
     def columns(self) -> Columns:
-        """The row as a table holds it."""
+        """The columns of the table, with the seal."""
         return sealed(
             "permit",
             *(self.id, self.dataset, self.key, self.record),
@@ -170,14 +172,14 @@ class PermitRow:
 
     @classmethod
     def from_columns(cls, *columns: Any) -> PermitRow:
-        """Read a row and assert that it is as it was written."""
+        """Read a row and check its seal."""
         permit, dataset, key, record, state, is_refunded, answer_sha256, note = unsealed("permit", columns)
         return cls(permit, dataset, key, record, state, bool(is_refunded), answer_sha256, note)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """Where a request for more budget stands; what is asked is in its record."""
+    """The state of a request for more budget; its cost is in its record."""
 
     id: str
     dataset: str
@@ -188,18 +190,18 @@ class RequestRow:
 
     @property
     def columns(self) -> Columns:
-        """The row as a table holds it."""
+        """The columns of the table, with the seal."""
         return sealed("request", self.id, self.dataset, self.analyst, self.record, self.state, self.decision)
 
     @classmethod
     def from_columns(cls, *columns: Any) -> RequestRow:
-        """Read a row and assert that it is as it was written."""
+        """Read a row and check its seal."""
         return cls(*unsealed("request", columns))
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """Which answer was released first for a plan on a version of the data; its bytes are kept under their digest."""
+    """The answer that was released for a plan on a version of the data; its bytes are stored under their digest."""
 
     plan_sha256: str
     data_version: str
@@ -208,12 +210,12 @@ class AnswerRow:
 
     @property
     def columns(self) -> Columns:
-        """The row as a table holds it."""
+        """The columns of the table, with the seal."""
         return sealed("answer", self.plan_sha256, self.data_version, self.permit, self.sha256)
 
     @classmethod
     def from_columns(cls, *columns: Any) -> AnswerRow:
-        """Read a row and assert that it is as it was written."""
+        """Read a row and check its seal."""
         return cls(*unsealed("answer", columns))
 
 
@@ -230,13 +232,13 @@ class CachedRows(Protocol):
         """Return a permit's row."""
 
     def add_permit(self, row: PermitRow, reservation: Body) -> None:
-        """Write the row of a new permit, which was given by a record with this body; raise if its id or key is used."""
+        """Write the row of a new permit with the body of its record; raise if its id or key is used."""
 
     def put_permit(self, row: PermitRow) -> None:
         """Write the row of a permit that exists."""
 
     def reservation(self, row: PermitRow) -> Body | None:
-        """Return the body of the record that gave a permit; None if it is not known and was for no plan."""
+        """Return the body of a permit's record; rows in memory keep only those of open plans."""
 
     def request(self, request_id: str) -> RequestRow | None:
         """Return a request's row."""
@@ -245,22 +247,22 @@ class CachedRows(Protocol):
         """Write a request's row."""
 
     def answer(self, plan_sha256: str, data_version: str) -> AnswerRow | None:
-        """Return which answer was released for a plan on a version of the data."""
+        """Return the row of the answer to a plan on a version of the data."""
 
     def put_answer(self, row: AnswerRow) -> None:
-        """Write which answer was released."""
+        """Write the row of a released answer."""
 
     def drop_answer(self, plan_sha256: str, data_version: str) -> None:
-        """Forget that an answer was released; asked again, it costs again."""
+        """Remove the row of a released answer; asked again, it is charged again."""
 
 
 def sealed(what: str, *columns: Any) -> Columns:
-    """Return columns with the seal that binds them together."""
+    """Return columns with their seal appended."""
     return (*columns, _seal(what, columns))
 
 
 def unsealed(what: str, columns: Columns) -> Columns:
-    """Return columns without their seal, or raise if they are not as they were written."""
+    """Return columns without their seal, or raise LedgerCorrupt if it does not fit."""
     *bound, seal = columns
     if _seal(what, bound) != seal:
         raise _changed(what, bound[1 if what == "scope" else 0])
@@ -273,7 +275,6 @@ def _seal(what: str, columns: Sequence[Any]) -> str:
 
 def _changed(what: str, name: object) -> LedgerCorrupt:
     return LedgerCorrupt(
-        f"the row of the {what} {str(name)[:200]} was changed outside the ledger; nothing is admitted until the tables "
-        "are rebuilt from the journal (Ledger.rebuild)",
+        f"the row of the {what} {str(name)[:200]} was changed outside the ledger; nothing is admitted until {REBUILD}",
         differs=what,
     )

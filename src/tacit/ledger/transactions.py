@@ -21,11 +21,11 @@ from tacit.privacy.errors import LedgerCorrupt, LedgerMoved, UnknownName
 
 CHECKPOINT_EVERY: Final = 1_000
 CHECKPOINT_SCOPES_MAX: Final = 100_000
-"""A ledger with more scopes than this is opened by reading all of its journal."""
+"""A ledger with more scopes than this has no checkpoints, and is opened by reading all of its journal."""
 
 
 class LedgerTransaction:
-    """A transaction with the end of the journal checked, ready to be written to."""
+    """A transaction whose journal was checked to end at its head."""
 
     def __init__(self, transaction: Transaction, clock: Clock) -> None:
         self.rows: Final = transaction
@@ -34,11 +34,11 @@ class LedgerTransaction:
 
     @property
     def next_number(self) -> int:
-        """The number that the next record will have."""
+        """The number of the next record."""
         return self.rows.head().number + 1
 
     def write(self, kind: str, contents: Mapping[str, Any]) -> Record:
-        """Append a record and do to the tables what it says."""
+        """Append a record and apply it to the tables."""
         record = self._append(kind, contents)
         apply_new(record, contents, self.rows)
         since = record.number - self.rows.head().checkpoint
@@ -47,7 +47,7 @@ class LedgerTransaction:
         return record
 
     def dataset(self, name: str) -> ScopeRow:
-        """Return a data set's row."""
+        """Return the row of a data set, or raise UnknownName."""
         row = self.rows.scope(Scope(name))
         if row is None:
             raise no_budget(Scope(name))
@@ -59,14 +59,14 @@ class LedgerTransaction:
         return [row for scope in scopes if (row := self.rows.scope(scope)) is not None]
 
     def permit(self, permit_id: str) -> tuple[PermitRow, Record]:
-        """Return where a permit stands, and the record that gave it."""
+        """Return the row of a permit and the record of its reservation, or raise UnknownName."""
         row = self.rows.permit(permit_id)
         if row is None:
-            raise UnknownName(f"this ledger gave no permit {permit_id}", name="permit", value=permit_id)
+            raise UnknownName(f"this ledger has no permit {permit_id}", name="permit", value=permit_id)
         return row, self.record(row.record, "reserved")
 
     def record(self, number: int, kind: str) -> Record:
-        """Return one record of a kind, checked."""
+        """Return a record, checked to have its hash and to be of a kind."""
         for record in self.rows.records(number, 1):
             check_record(record)
             if record.number == number and record.kind != kind:
@@ -76,14 +76,14 @@ class LedgerTransaction:
         raise LedgerCorrupt(f"record {number} is missing from the journal", record=number, differs="number")
 
     def require_not_moved(self, way_out: str = "open it there") -> None:
-        """Refuse to change a ledger that goes on somewhere else."""
+        """Raise LedgerMoved if the ledger was moved away."""
         for last in self.rows.end():
             if last.kind == "moved":
                 to, on = last.contents["to"], time_of(last.at_us)
                 raise LedgerMoved(f"this ledger was moved to {to} on {on:%Y-%m-%d}; {way_out}")
 
     def _write_checkpoint(self, since: int) -> None:
-        """Write all totals, unless that would take more room than the records since the last time."""
+        """Append a checkpoint with all totals, unless there are more scopes than records since the last one."""
         scopes = self.rows.scopes()
         if len(scopes) <= min(since, CHECKPOINT_SCOPES_MAX):
             self._append("checkpoint", {"scopes": {row.scope.key: _scope_facts(row) for row in scopes}})
@@ -99,7 +99,7 @@ class LedgerTransaction:
 
 
 def check_end(rows: Transaction) -> Head:
-    """Assert that the journal ends where its head says, with a record that is whole."""
+    """Raise LedgerCorrupt unless the journal ends with the record that its head names."""
     head = rows.head()
     last = rows.end()
     if [record.number for record in last] != ([head.number] if head.number else []):
@@ -122,7 +122,7 @@ def check_end(rows: Transaction) -> Head:
 
 
 def checkpoint_scopes(checkpoint: Record) -> dict[Scope, ScopeRow]:
-    """Return the scopes as a checkpoint has them."""
+    """Return the scopes of a checkpoint."""
     try:
         rows = [
             ScopeRow.from_parts(key, facts["definition"], facts["totals"], facts["record"])
@@ -130,7 +130,7 @@ def checkpoint_scopes(checkpoint: Record) -> dict[Scope, ScopeRow]:
         ]
     except (AttributeError, KeyError, TypeError):
         raise LedgerCorrupt(
-            f"record {checkpoint.number} is not what a checkpoint record holds",
+            f"record {checkpoint.number} does not have the contents of a checkpoint",
             record=checkpoint.number,
             differs="body",
         ) from None

@@ -1,8 +1,8 @@
-"""Does the journal hold together, and do the tables say what it says?
+"""Verification: the journal is intact, the tables follow from it, and it contains the head that was noted outside.
 
 `verify` reads the journal from the last checkpoint, or all of it, and replays it in memory. A damaged record is named
-with what differs; so is a total, a permit, a request or an answer that the journal does not account for. Which records
-came before a checkpoint is taken from the checkpoint unless all is read.
+with what differs; so is a total, a permit, a request or an answer that does not follow from the journal. Unless all is
+read, the state at the checkpoint is taken from the checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tacit.ledger.journal import (
     check_record,
 )
 from tacit.ledger.replay import MemoryRows, apply, apply_to_scopes
-from tacit.ledger.rows import AnswerRow
+from tacit.ledger.rows import REBUILD, AnswerRow
 from tacit.ledger.stores.protocol import Transaction
 from tacit.ledger.transactions import check_end, checkpoint_scopes
 from tacit.privacy.errors import LedgerCorrupt, LedgerRolledBack
@@ -31,14 +31,14 @@ RECORDS_AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found to hold together: records `first` to `head.number`, and the tables."""
+    """The range that was verified: records `first` to `head.number`, and the tables."""
 
     first: int
     head: Head
 
 
 def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | None = None) -> Verified:
-    """Check the journal and the tables; `noted` is a number and a hash that `head` gave earlier."""
+    """Check the journal and the tables; `noted` is the number and the hash of an earlier head."""
     head = check_end(rows)
     if noted is not None:
         _check_noted(rows, noted)
@@ -57,7 +57,7 @@ def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | No
 
 
 def replay_journal(rows: Transaction) -> MemoryRows:
-    """Read the whole journal, check it, and return what it comes to."""
+    """Read and check the whole journal, and return the rows that follow from it."""
     memory = MemoryRows()
     for record in checked_records(read_from(rows, 1), Head()):
         apply(record, memory)
@@ -67,21 +67,21 @@ def replay_journal(rows: Transaction) -> MemoryRows:
 
 
 def read_from(rows: Transaction, first: int) -> Iterator[Record]:
-    """Yield records from a number on, a thousand at a time."""
+    """Yield records from number `first` on, read a thousand at a time."""
     while records := rows.records(first, RECORDS_AT_ONCE):
         yield from records
         first = records[-1].number + 1
 
 
 def checked_records(records: Iterator[Record], head: Head) -> Iterator[Record]:
-    """Yield records, each checked to be whole and to follow the one before."""
+    """Yield records, each checked to have its hash and to follow the one before."""
     for record, following in pairwise(chain(records, (None,))):
         assert record is not None
         check_record(record, following)
         check_follows(record, head)
         if record.kind == "moved" and following is not None:
             raise LedgerCorrupt(
-                f"record {following.number} cannot have happened: the ledger was moved away before",
+                f"record {following.number} is impossible: the ledger was moved away before",
                 record=following.number,
                 differs="kind",
             )
@@ -108,7 +108,7 @@ def _scopes_since_checkpoint(rows: Transaction, head: Head) -> Mapping[Any, Any]
 
 
 def rewrite_caches(rows: Transaction) -> MemoryRows:
-    """Write every cached row anew from the journal, which is checked first, and return what it comes to."""
+    """Check the journal, write every cached row from it, and return the rows."""
     check_end(rows)
     memory = replay_journal(rows)
     rows.clear_caches()
@@ -117,7 +117,7 @@ def rewrite_caches(rows: Transaction) -> MemoryRows:
 
 
 def write_caches(rows: Transaction, memory: MemoryRows) -> None:
-    """Write rows that were replayed in memory to a store."""
+    """Write rows of a replay to a store."""
     for scope in memory.scopes.values():
         rows.put_scope(scope)
     for permit in memory.permits.values():
@@ -129,7 +129,7 @@ def write_caches(rows: Transaction, memory: MemoryRows) -> None:
 
 
 def contains_noted(rows: Transaction, noted: NotedHead) -> bool:
-    """Whether the journal holds the head that was noted beside it; raise unless it does, or says that it was lost."""
+    """Whether the journal contains a noted head; raise LedgerRolledBack unless it does, or declares the head lost."""
     number, head = noted.number, rows.head()
     is_same = [first.hash for first in rows.records(1, 1)] == [noted.ledger]
     found = [record for record in rows.records(number, 1) if (record.number, record.hash) == (number, noted.hash)]
@@ -147,15 +147,15 @@ def contains_noted(rows: Transaction, noted: NotedHead) -> bool:
     else:
         what = f"record {number} is not the one that was noted for this place: it is another ledger's"
     raise LedgerRolledBack(
-        f"the ledger cannot be used: {what}; put the right one back, or {way_out}", record=number, differs="end"
+        f"the ledger cannot be used: {what}; put the right file back, or {way_out}", record=number, differs="end"
     )
 
 
 def declares_lost(rows: Transaction, noted: NotedHead) -> bool:
-    """Whether a restoration says that a noted head was lost.
+    """Whether a record `restored` declares a noted head lost.
 
-    It says so of the heads that were noted since the restoration before it, and of no others: what was noted since a
-    later one, which may be missing here, was not lost by this one.
+    It covers heads that were noted since the restoration before it, and no others: what was noted since a later
+    restoration, which may be missing here, was not lost by this one.
     """
     return any(
         record.number <= noted.number <= record.contents["noted"] and record.contents.get("noted_since") == noted.since
@@ -164,7 +164,7 @@ def declares_lost(rows: Transaction, noted: NotedHead) -> bool:
 
 
 def noted_head(rows: Transaction, known: NotedHead | None = None) -> NotedHead | None:
-    """Return the end of the journal as it is noted outside, or None if it has no record.
+    """Return the end of the journal in the form that is noted outside, or None if it has no record.
 
     `known` is an earlier end that the journal holds: what came before it is not read again.
     """
@@ -182,7 +182,7 @@ def noted_head(rows: Transaction, known: NotedHead | None = None) -> NotedHead |
 
 
 def first_hash(rows: Transaction) -> str:
-    """Return the hash of the first record, which tells a ledger from every other one."""
+    """Return the hash of the first record, which is the id of the ledger."""
     for record in rows.records(1, 1):
         if record.number == 1:
             return record.hash
@@ -190,14 +190,14 @@ def first_hash(rows: Transaction) -> str:
 
 
 def check_continues(rows: Transaction, seen: NotedHead | None) -> None:
-    """Raise unless the journal goes on from an end that was seen."""
+    """Raise LedgerRolledBack unless the journal continues from an end that was seen."""
     head = rows.head()
     if seen is None or (head.number, head.hash) == (seen.number, seen.hash):
         return
     if [record.hash for record in rows.records(seen.number, 1)] != [seen.hash]:
         raise LedgerRolledBack(
-            f"the ledger was put back while it was open: record {seen.number} is not there any more, or is another "
-            "one; close it, and restore it (tacit ledger restore)",
+            f"the ledger was replaced while it was open: record {seen.number} is missing or is another one; close it, "
+            "and restore it (tacit ledger restore)",
             record=seen.number,
             differs="end",
         )
@@ -208,33 +208,33 @@ def _check_noted(rows: Transaction, noted: tuple[int, str]) -> None:
     found = rows.records(number, 1)
     if number and (not found or found[0].number != number or found[0].hash != digest):
         raise LedgerCorrupt(
-            f"the journal was written anew: record {number} is not the one that was noted",
+            f"the journal was rewritten: record {number} is not the one that was noted",
             record=number,
             differs="hash",
         )
 
 
 def has_content(rows: Transaction, answer: AnswerRow) -> bool:
-    """Whether an answer's bytes are there and unchanged."""
+    """Whether the bytes of an answer are stored and unchanged."""
     content = rows.content(answer.sha256)
     return content is not None and hashlib.sha256(content).hexdigest() == answer.sha256
 
 
 def changed_contents(rows: Transaction) -> list[str]:
-    """Return the keys of contents that do not have the digest that they are kept under."""
+    """Return the keys of stored contents that do not match their digest."""
     return [sha256 for sha256, content in rows.contents() if hashlib.sha256(content).hexdigest() != sha256]
 
 
 def _check_contents(rows: Transaction, memory: MemoryRows) -> None:
     for sha256 in changed_contents(rows):
-        raise LedgerCorrupt(f"the answer that is kept as {str(sha256)[:16]} was changed", differs="answer")
+        raise LedgerCorrupt(f"the stored answer {str(sha256)[:16]} was changed", differs="answer")
     for answer in memory.answers.values():
         if not has_content(rows, answer):
             raise LedgerCorrupt(f"the answer that permit {answer.permit} released was changed", differs="answer")
 
 
 def _compare(what: str, journal: Mapping[Any, Any], tables: Mapping[Any, Any], number: int | None = None) -> None:
-    """Name the first row in which tables, or a checkpoint, differ from what the journal comes to."""
+    """Raise LedgerCorrupt for the first row in which the tables, or a checkpoint, differ from the journal."""
     for key in sorted(journal.keys() | tables.keys()):
         ours, theirs = journal.get(key), tables.get(key)
         if ours != theirs:
@@ -242,7 +242,7 @@ def _compare(what: str, journal: Mapping[Any, Any], tables: Mapping[Any, Any], n
             row = ours or theirs
             raise LedgerCorrupt(
                 f"{where} and the journal differ about the {what} {key}: {_difference(ours, theirs)}; "
-                "nothing is admitted until the tables are rebuilt from the journal (Ledger.rebuild)",
+                f"nothing is admitted until {REBUILD}",
                 record=number if number is not None else getattr(row, "record", None),
                 differs=what,
             )

@@ -162,7 +162,7 @@ def test_a_row_that_was_edited_is_noticed_when_it_is_read(store: Store) -> None:
         ((statement, values),) = [one for one in rows.statements() if SCOPE.totals_text in one[1]]  # type: ignore[attr-defined]
         assert forged.totals_text != SCOPE.totals_text
         edited = tuple(forged.totals_text if value == SCOPE.totals_text else value for value in values)
-        rows._charged.clear()  # type: ignore[attr-defined]
+        rows._changed_scopes.clear()  # type: ignore[attr-defined]
         rows._changes["edited"] = (statement, edited)  # type: ignore[attr-defined]
     with pytest.raises(LedgerCorrupt, match="changed outside"), store.snapshot() as rows:
         rows.scope(SCOPE.scope)

@@ -240,7 +240,7 @@ def test_a_database_that_is_put_back_under_an_open_ledger_admits_nothing(
         ledger.create_budget("visits", epsilon=1.0)
         with put_back(postgres_address, schema):
             ledger.reserve("visits", events.Laplace(1.0))
-        with pytest.raises(LedgerRolledBack, match="put back while it was open"):
+        with pytest.raises(LedgerRolledBack, match="replaced while it was open"):
             ledger.reserve("visits", events.Laplace(1.0))
 
 

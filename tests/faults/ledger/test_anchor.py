@@ -242,7 +242,7 @@ def test_a_ledger_that_is_put_back_while_it_is_open_admits_nothing(folder: Path,
         ledger.reserve("visits", TENTH)
         with closing(sqlite3.connect(tmp_path / "backup")) as old, closing(sqlite3.connect(database(folder))) as live:
             old.backup(live)  # the same file, with an older content
-        with pytest.raises(LedgerRolledBack, match="put back while it was open"):
+        with pytest.raises(LedgerRolledBack, match="replaced while it was open"):
             ledger.reserve("visits", TENTH)
         with pytest.raises(LedgerRolledBack):
             ledger.budget("visits").spent()
@@ -492,7 +492,7 @@ def test_a_ledger_that_is_put_back_while_it_is_open_does_not_verify(folder: Path
         with closing(sqlite3.connect(tmp_path / "backup")) as older, closing(sqlite3.connect(database(folder))) as live:
             older.backup(live)
         os.unlink(folder / HEAD_FILE)
-        with pytest.raises(LedgerRolledBack, match="put back while it was open: record 6"):
+        with pytest.raises(LedgerRolledBack, match="replaced while it was open: record 6"):
             ledger.verify()
 
 

@@ -133,7 +133,7 @@ def test_a_journal_rewritten_from_its_beginning_is_found_by_a_head_that_was_note
         forged.create_budget("visits", epsilon=30.0)
         for _ in range(20):
             forged.reserve("visits", events.Laplace(0.1))
-        with pytest.raises(LedgerCorrupt, match="written anew"):
+        with pytest.raises(LedgerCorrupt, match="was rewritten"):
             forged.verify(noted=(noted.number, noted.hash))
 
 

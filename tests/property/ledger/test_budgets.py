@@ -150,7 +150,7 @@ def test_what_a_plan_gets_back_never_exceeds_what_its_unrun_steps_cost(
     filter_ = filter_of(Cap.of(**settings_))
     plan = events.Repeated(step, count)
     reserved = filter_.price(Measured(plan), as_plan=True)
-    left = subtract_amounts(reserved, filter_.returned(plan, reserved, events.Repeated(step, ran)))
+    left = subtract_amounts(reserved, filter_.refund(plan, reserved, events.Repeated(step, ran)))
     for kept, needed, whole in zip(left, filter_.stepwise(events.Repeated(step, ran)), reserved, strict=True):
         assert kept in (needed, whole)
 

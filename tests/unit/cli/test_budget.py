@@ -42,9 +42,9 @@ def test_a_budget_is_set_until_it_is_charged_and_caps_of_analysts_lie_within_it(
     assert budget(folder, "analyst", "bob", "clinic", "--epsilon", "5") == 2
     assert budget(folder, "analyst", "bob", "nowhere", "--epsilon", "1") == 2
     err = capsys.readouterr().err
-    assert "what was promised is not changed" in err
+    assert "a cap is not changed once it is charged" in err
     assert "must lie within its budget" in err
-    assert f"no budget was created for nowhere; create one: tacit budget set --folder {folder} nowhere --epsilon" in err
+    assert f"nowhere has no budget; create one: tacit budget set --folder {folder} nowhere --epsilon" in err
     with Curator(folder) as curator:
         assert curator.budget("clinic", "ana").cap.filter == "gdp"
 

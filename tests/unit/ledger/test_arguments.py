@@ -192,7 +192,7 @@ def test_a_cap_made_by_hand_is_checked_and_closes_nothing(tmp_path: Path, cap: C
 def test_a_record_that_cannot_be_written_closes_nothing(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
-        with pytest.raises(LedgerUnavailable, match=r"nothing was written: record 2 cannot have happened"):
+        with pytest.raises(LedgerUnavailable, match=r"nothing was written: record 2 is impossible"):
             ledger._change(lambda work: work.write("committed", {"permit": "5-x", "answer_sha256": None}))
         with pytest.raises(LedgerUnavailable, match="it is not what a reserved record holds"):
             ledger._change(lambda work: work.write("reserved", {}))

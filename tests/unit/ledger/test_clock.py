@@ -30,7 +30,7 @@ def opened(tmp_path: Path) -> Callable[[Any], Ledger]:
 def test_a_clock_that_says_no_time_is_refused_in_one_sentence(opened: Callable[[Any], Ledger], said: Any) -> None:
     with opened(said) as ledger:
         before = ledger.head()
-        with pytest.raises(LedgerUnavailable, match=r"the clock says .* nothing was written; set the clock"):
+        with pytest.raises(LedgerUnavailable, match=r"the clock returned .* nothing was written; set the clock"):
             ledger.reserve("visits", events.Laplace(0.1))
         assert ledger.head() == before
         assert ledger.budget("visits").remaining().epsilon == 1.0, "reading needs no clock"

@@ -282,7 +282,7 @@ def test_a_plan_of_pure_steps_costs_what_its_steps_cost_and_gets_all_but_those_r
     plan, ran = events.Repeated(step, 30), events.Repeated(step, 12)
     reserved = filter_.price(Measured(plan), as_plan=True)
     assert reserved == filter_.stepwise(plan)
-    back = filter_.returned(plan, reserved, ran)
+    back = filter_.refund(plan, reserved, ran)
     assert add_amounts(back, filter_.stepwise(ran)) == reserved
 
 
@@ -291,7 +291,7 @@ def test_a_plan_that_the_sum_counts_as_a_whole_returns_steps_to_the_other_accoun
     plan = events.Repeated(step, 100)
     reserved = filter_.price(Measured(plan), as_plan=True)
     assert reserved[0] == filter_.price(Measured(plan))[0]
-    summed, concentrated = filter_.returned(plan, reserved, events.Repeated(step, 40))
+    summed, concentrated = filter_.refund(plan, reserved, events.Repeated(step, 40))
     assert summed == (0, 0)
     assert reserved[1] is not None
     assert concentrated is not None

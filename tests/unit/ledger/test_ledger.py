@@ -456,7 +456,7 @@ def test_a_permit_of_another_ledger_is_refused(ledger: Ledger, tmp_path: Path) -
     with Ledger.open(tmp_path / "other") as other:
         other.create_budget("visits", epsilon=1.0)
         permit = other.reserve("visits", TENTH)
-    with pytest.raises(UnknownName, match="gave no permit"):
+    with pytest.raises(UnknownName, match="has no permit"):
         ledger.commit(permit)
 
 

@@ -303,7 +303,7 @@ def test_what_follows_after_a_ledger_was_moved_cannot_have_happened(tmp_path: Pa
         with ledger._store.transaction() as rows:
             for kind, contents in (("moved", {"to": "elsewhere"}), ("annotated", {"note": "", "permit": "p"})):
                 rows.append(next_record(rows.head(), kind, contents, 1))
-        with pytest.raises(LedgerCorrupt, match="record 3 cannot have happened: the ledger was moved"):
+        with pytest.raises(LedgerCorrupt, match="record 3 is impossible: the ledger was moved"):
             ledger.verify(full=True)
 
 

@@ -1,4 +1,4 @@
-"""Where a ledger lies: SQLite in a folder, or PostgreSQL for several servers; both held to one conformance kit.
+"""Stores of a ledger: SQLite in a folder, or PostgreSQL for several servers; both pass one conformance kit.
 
 Not for callers: `Ledger.open` takes a folder or a store.
 """

@@ -1,7 +1,7 @@
 """A ledger in PostgreSQL, for several servers that share it.
 
 Promise: as for SQLite. The one row of the table `head` is locked when a transaction begins, so the journal stays one
-chain whichever server writes; a client that stalls inside a transaction is cut off by the server after
+chain whichever server writes; a client that stalls inside a transaction is disconnected by the server after
 `idle_timeout_s`. Needs the extra `postgres` (psycopg 3), which is imported when a store is opened.
 
 The connection string is read from the environment or from a file that only its owner can read, and appears in no error
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tacit.ledger.permits import Scope
 from tacit.ledger.stores.protocol import Store
-from tacit.ledger.stores.sql import HEAD, LAST, MIGRATIONS, PROFILE, Columns, Fetch, SqlTransaction, scopes_named
+from tacit.ledger.stores.sql import HEAD, LAST, MIGRATIONS, PROFILE, Columns, Fetch, SqlTransaction, select_scopes
 from tacit.privacy.errors import NotPermitted, Unavailable, UnknownName
 from tacit.storage.connections import run_in
 from tacit.storage.postgres import BEGIN, PostgresSchema, placeholders
@@ -69,16 +69,16 @@ class PostgresStore(PostgresSchema, Store):
         except (OSError, UnicodeDecodeError):
             raise UnknownName(f"{file} cannot be read; it holds the connection string", name="path") from None
         if mode & 0o077:
-            raise NotPermitted(f"{file} holds a password and others can read it; run chmod 600 on it")
+            raise NotPermitted(f"{file} holds a password and is readable by other accounts; run chmod 600 on it")
         return cls(text, **settings)
 
     @property
     def place(self) -> str:
-        def found(_: object) -> str:
+        def describe(_: object) -> str:
             server = self._reader.connection.info
             return f"the schema {self._schema} of the database {server.dbname} at {server.host}:{server.port}"
 
-        return run_in(self._begun(self._reader, "BEGIN; SELECT 1", lambda fetch, answers: None), found)
+        return run_in(self._begun(self._reader, "BEGIN; SELECT 1", lambda fetch, answers: None), describe)
 
     def exists(self) -> bool:
         return True
@@ -90,14 +90,14 @@ class PostgresStore(PostgresSchema, Store):
     def transaction(self, scopes: Sequence[Scope] = ()) -> AbstractContextManager[SqlTransaction]:
         begin, keys = f"{BEGIN}; {_LOCK_HEAD}; {LAST}", None
         if scopes:
-            named, keys = scopes_named(scopes)
+            named, keys = select_scopes(scopes)
             begin += f"; {placeholders(named)}"
 
         def rows(fetch: Fetch, answers: list[Columns]) -> SqlTransaction:
             head, last, *found = answers
             transaction = _rows(fetch, [head, last])
             for scope_rows in found:
-                transaction.take_scopes(scopes, scope_rows)
+                transaction.set_scopes(scopes, scope_rows)
             return transaction
 
         return self._begun(self._writer, begin, rows, _changes, keys)
@@ -106,22 +106,24 @@ class PostgresStore(PostgresSchema, Store):
         return self._begun(self._reader, f"{_BEGIN_READING}; {HEAD}; {LAST}", _rows)
 
     def backup(self, path: Path) -> None:
-        raise Unavailable("a ledger in PostgreSQL is backed up by the database's own tools, or with Ledger.export")
+        raise Unavailable(
+            "a ledger in PostgreSQL is backed up by the database's own tools, or with tacit ledger export --postgres"
+        )
 
 
 def _rows(fetch: Fetch, answers: list[Columns]) -> SqlTransaction:
     transaction = SqlTransaction(fetch)
-    transaction.take_end(*answers)
+    transaction.set_end(*answers)
     return transaction
 
 
 def _changes(transaction: SqlTransaction, cursor: Any) -> list[str]:
     groups = groupby(transaction.statements(), key=itemgetter(0))
-    return [_written(cursor, text, [values for _, values in group]) for text, group in groups]
+    return [_filled_in(cursor, text, [values for _, values in group]) for text, group in groups]
 
 
-def _written(cursor: Any, statement: str, rows: Sequence[Sequence[Any]]) -> str:
-    """Return a statement with its values written into it; rows that follow each other are one INSERT."""
+def _filled_in(cursor: Any, statement: str, rows: Sequence[Sequence[Any]]) -> str:
+    """Return a statement with its values filled in; several rows become one INSERT."""
     before, _, after = statement.partition(" VALUES (")
     if len(rows) == 1 or not after:
         return "; ".join(cursor.mogrify(placeholders(statement), values) for values in rows)

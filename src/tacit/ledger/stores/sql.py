@@ -1,7 +1,7 @@
 """Rows in SQL tables, the same statements for every store.
 
-Reads go to the database at once; writes are kept until the transaction ends and then sent together, each row once and
-in the order that foreign keys need. What was written or read before in the transaction is answered from memory.
+Reads go to the database at once; writes are collected until the transaction ends and then sent together, each row once
+and in the order that foreign keys need. Rows that the transaction wrote or read before come from memory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PROFILE: Final = ErrorProfile(
 CONTENTS_AT_ONCE: Final = 8
 
 CACHES_VERSION: Final = 2
-"""For which form of the rows the tables beside the journal were written; other ones are written anew when opened."""
+"""The version of the cached rows; tables of another version are rebuilt from the journal when they are opened."""
 
 _RECORD: Final = "number, at_us, behind_us, kind, body, previous, hash"
 _SCOPE: Final = "dataset, key, definition, totals, record, seal"
@@ -96,7 +96,7 @@ class SqlTransaction(Transaction):
         "SELECT sha256, sha256, bytes FROM contents WHERE sha256 > ? ORDER BY sha256 LIMIT ?",
         "",
     )
-    """Reads contents from a place on, each with its place; and the place before the first."""
+    """A statement that reads contents after a position, each with its position; and the position before the first."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -105,22 +105,22 @@ class SqlTransaction(Transaction):
         self._appended: list[Record] = []
         self._scopes: dict[Scope, ScopeRow | None] = {}
         self._permits: dict[str, PermitRow | None] = {}
-        self._added: dict[tuple[str, str], str] = {}
-        """Permits that are new in this transaction, by data set and key."""
+        self._new_permits: dict[tuple[str, str], str] = {}
+        """Ids of permits that are new in this transaction, by data set and key."""
         self._requests: dict[str, RequestRow | None] = {}
         self._answers: dict[tuple[str, str], AnswerRow | None] = {}
         self._is_cleared = False
-        self._charged: dict[Scope, ScopeRow] = {}
-        """Scopes that were changed; each is written once, as it is at the end."""
+        self._changed_scopes: dict[Scope, ScopeRow] = {}
+        """Changed scopes; each is written once, in its final state."""
         self._changes: dict[object, Statement] = {}
-        """What to write of every other row that was changed; the last change of a row stands."""
+        """The statement for every other changed row; the last change of a row counts."""
 
     def statements(self) -> Iterator[Statement]:
-        """Yield what has to be executed for the changes to be on disk."""
+        """Yield the statements that write the changes."""
         if self._is_cleared:
             yield from ((statement, ()) for statement in _CLEAR)
         yield from ((_APPEND, _record_columns(record)) for record in self._appended)
-        yield from ((_PUT_SCOPE, row.columns) for row in self._charged.values())
+        yield from ((_PUT_SCOPE, row.columns) for row in self._changed_scopes.values())
         yield from self._changes.values()
         if self._appended:
             head = self.head()
@@ -130,7 +130,7 @@ class SqlTransaction(Transaction):
 
     def head(self) -> Head:
         if self._head is None:
-            self.take_end(self._fetch(HEAD, ()), self._fetch(LAST, ()))
+            self.set_end(self._fetch(HEAD, ()), self._fetch(LAST, ()))
         assert self._head is not None
         return self._head
 
@@ -162,7 +162,7 @@ class SqlTransaction(Transaction):
         missing = [scope for scope in scopes if scope not in self._scopes]
         if not missing:
             return
-        self.take_scopes(missing, self._fetch(*scopes_named(missing)))
+        self.set_scopes(missing, self._fetch(*select_scopes(missing)))
 
     def scope(self, scope: Scope) -> ScopeRow | None:
         if scope not in self._scopes:
@@ -177,7 +177,7 @@ class SqlTransaction(Transaction):
         return [row for _, row in sorted((stored | here).items())]
 
     def put_scope(self, row: ScopeRow) -> None:
-        self._scopes[row.scope] = self._charged[row.scope] = row
+        self._scopes[row.scope] = self._changed_scopes[row.scope] = row
 
     def permit(self, permit_id: str) -> PermitRow | None:
         if permit_id not in self._permits:
@@ -185,8 +185,8 @@ class SqlTransaction(Transaction):
         return self._permits[permit_id]
 
     def permit_by_key(self, dataset: str, key: str) -> PermitRow | None:
-        if (dataset, key) in self._added:
-            return self._permits[self._added[dataset, key]]
+        if (dataset, key) in self._new_permits:
+            return self._permits[self._new_permits[dataset, key]]
         row = _only(self._permit_rows("WHERE dataset = ? AND key = ?", dataset, key))
         if row is not None and (row.dataset, row.key) != (dataset, key):
             raise LedgerCorrupt(f"the key of the permit {row.id} is not the one that it is found by", differs="permit")
@@ -200,7 +200,7 @@ class SqlTransaction(Transaction):
 
     def add_permit(self, row: PermitRow, reservation: Body) -> None:
         if row.key is not None:
-            self._added[row.dataset, row.key] = row.id
+            self._new_permits[row.dataset, row.key] = row.id
         self._permits[row.id] = row
         self._changes["permit", row.id] = (_ADD_PERMIT, row.columns)
 
@@ -268,11 +268,11 @@ class SqlTransaction(Transaction):
 
     def clear_caches(self) -> None:
         self._is_cleared = True
-        for name in ("_scopes", "_charged", "_permits", "_added", "_requests", "_answers", "_changes"):
+        for name in ("_scopes", "_changed_scopes", "_permits", "_new_permits", "_requests", "_answers", "_changes"):
             getattr(self, name).clear()
 
     def savepoint(self) -> dict[str, Any]:
-        self.head()  # what was read before is no change to be undone
+        self.head()  # reads it now, so that undoing does not forget it
         return {name: value.copy() if type(value) in (dict, list) else value for name, value in vars(self).items()}
 
     def undo_to(self, savepoint: dict[str, Any]) -> None:
@@ -291,20 +291,20 @@ class SqlTransaction(Transaction):
     def _cached(self, statement: str, values: Sequence[str]) -> Columns:
         return [] if self._is_cleared else self._fetch(statement, values)
 
-    def take_end(self, head: Columns, last: Columns) -> None:
-        """Take what the statements `HEAD` and `LAST` gave."""
+    def set_end(self, head: Columns, last: Columns) -> None:
+        """Set head and last record from the rows of the statements `HEAD` and `LAST`."""
         if len(head) != 1 or tuple(map(type, head[0])) != _HEAD_TYPES:
-            raise LedgerCorrupt("the ledger does not know where its journal ends", differs="head")
+            raise LedgerCorrupt("the row with the end of the journal is missing or damaged", differs="head")
         self._end = [_record(row) for row in last]
         self._head = Head(*head[0])
 
-    def take_scopes(self, scopes: Sequence[Scope], rows: Columns) -> None:
-        """Take the rows that `scopes_named` gave for scopes."""
+    def set_scopes(self, scopes: Sequence[Scope], rows: Columns) -> None:
+        """Set the rows of scopes, as the statement of `select_scopes` returned them."""
         self._scopes.update(dict.fromkeys(scopes))
         self._scopes.update({row.scope: row for row in (ScopeRow.from_columns(*columns) for columns in rows)})
 
 
-def scopes_named(scopes: Sequence[Scope]) -> Statement:
+def select_scopes(scopes: Sequence[Scope]) -> Statement:
     """Return the statement that reads the rows of scopes, one or more."""
     marks = ", ".join("?" * len(scopes))
     return f"SELECT {_SCOPE} FROM scopes WHERE key IN ({marks})", tuple(scope.key for scope in scopes)

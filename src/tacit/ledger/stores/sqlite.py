@@ -1,6 +1,6 @@
 """A ledger in one SQLite file: the embedded default.
 
-Promise: as `storage.sqlite` has it, and the write lock is taken when a transaction begins.
+Promise: as in `storage.sqlite`, and the write lock is taken when a transaction begins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY t
 
 
 class SqliteTransaction(SqlTransaction):
-    """One transaction's view of the tables in a file; `schema` returns how they should be defined."""
+    """One transaction's view of the tables in a file; `schema` returns their expected definitions."""
 
     scan = ("SELECT rowid, sha256, bytes FROM contents NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?", -(2**63))
 
@@ -40,7 +40,7 @@ class SqliteTransaction(SqlTransaction):
         if (found := self._fetch("PRAGMA integrity_check(1)", ())) != [("ok",)]:
             return " ".join(str(found[0][0]).split())
         if self._fetch(_SCHEMA, ()) != self._schema():
-            return "its tables are not defined as they were made"
+            return "the definitions of its tables were changed"
         return "a row refers to one that is missing" if self._fetch("PRAGMA foreign_key_check", ()) else None
 
 
@@ -67,7 +67,7 @@ class SqliteStore(SqliteFile, Store):
             connect=connect,
         )
         self._identity: tuple[int, int] | None = None
-        """Which file was opened: what is written to another one is not kept."""
+        """Device and inode of the file that was opened, to notice that it was replaced."""
 
     @property
     def anchor(self) -> Path:
@@ -82,31 +82,33 @@ class SqliteStore(SqliteFile, Store):
             return self.path.exists()
 
     def open(self) -> None:
-        before = self._found()
+        before = self._file_identity()
         super().open()
         self._require_one_name()
-        self._identity = self._found()
+        self._identity = self._file_identity()
         if before not in (None, self._identity):
             self.close()
             raise LedgerUnavailable(f"{self.path} was replaced while it was opened; open it again")
 
     def _require_one_name(self) -> None:
-        """Refuse a file with a second name: SQLite keeps a log for each name, and neither has what the other holds."""
+        """Raise if the file has a second name: SQLite keeps a log for each, and neither has what the other holds."""
         with self._translated():
             if self.path.stat().st_nlink > 1:
                 for beside in self.path.parent.glob(f".{self.path.name}.*"):
-                    if beside.samefile(self.path):  # whoever made the file has not removed it yet, or crashed
+                    if beside.samefile(
+                        self.path
+                    ):  # the process that created the file has not removed it yet, or crashed
                         beside.unlink(missing_ok=True)
             names = self.path.stat().st_nlink
         if names > 1:
             self.close()
             raise LedgerUnavailable(
-                f"{self.path} has {names} names (hard links), and what is charged by one is not seen by the others; "
+                f"{self.path} has {names} names (hard links), and a charge by one is not seen by the others; "
                 "remove the others, and copy ledgers with `tacit ledger backup`"
             )
 
-    def _found(self) -> tuple[int, int] | None:
-        """Return which file lies at the path now."""
+    def _file_identity(self) -> tuple[int, int] | None:
+        """Return device and inode of the file at the path, or None."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -114,7 +116,7 @@ class SqliteStore(SqliteFile, Store):
         return status.st_dev, status.st_ino
 
     def _schema(self) -> Columns:
-        """Return the definitions of a new file's tables."""
+        """Return the definitions of the tables in a new file."""
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             self._migrate(connection)
             return list(connection.execute(_SCHEMA).fetchall())
@@ -126,7 +128,7 @@ class SqliteStore(SqliteFile, Store):
         return self._begun(self._reader, "BEGIN", self._rows)
 
     def _rows_in_place(self, fetch: Fetch) -> SqlTransaction:
-        if self._found() != self._identity:
+        if self._file_identity() != self._identity:
             raise LedgerUnavailable(
                 f"{self.path} was removed or replaced since it was opened: nothing was charged; open it again"
             )
