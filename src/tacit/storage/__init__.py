@@ -1,5 +1,4 @@
-"""SQLite files and PostgreSQL schemas: connections, transactions, migrations and their failures.
+"""SQLite files and PostgreSQL schemas: connections, transactions, migrations and their errors.
 
-Used by the ledger and by the server's own database, each with tables, migrations and error types of its own. Not here:
-what the tables hold.
+Used by the ledger and by the server's own database, each with its own tables, migrations and error types.
 """

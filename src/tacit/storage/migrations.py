@@ -1,7 +1,7 @@
-"""Numbered migrations: what changes a database's tables from one version to the next.
+"""Numbered migrations, each of which changes a database's tables to the next version.
 
-A migration is a file NNNN_name.sql, applied in one transaction and noted with its checksum in the table `migrations`.
-Files that were applied never change. A database that has more of them than this program knows is refused, unread.
+A migration is a file NNNN_name.sql, applied in one transaction and recorded with its checksum in the table
+`migrations`. Files that were applied never change. A database with more migrations than this program knows is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FILE: Final = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step from a version to the next."""
+    """One step to the next version."""
 
     version: int
     name: str
@@ -34,7 +34,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """What identifies the step's text."""
+        """The SHA-256 of its SQL."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
@@ -52,7 +52,7 @@ def load(folder: Path) -> tuple[Migration, ...]:
 def pending(
     known: tuple[Migration, ...], applied: Mapping[int, str], where: str, profile: ErrorProfile
 ) -> tuple[Migration, ...]:
-    """Return what has yet to be applied; refuse a database that is newer, or whose applied migrations differ."""
+    """Return the migrations to apply; raise if the database is newer, or its applied migrations differ."""
     newest = max(applied, default=0)
     if newest > len(known):
         raise profile.too_new(

@@ -1,10 +1,10 @@
-"""One schema of a PostgreSQL database, with migrations of its own.
+"""A database in one PostgreSQL schema, with its own migrations.
 
-Promise: a client that stalls inside a transaction is cut off by the
-server after `idle_timeout_s`; a connection that was lost is made again when the next transaction begins. Needs the
-extra `postgres` (psycopg 3), which is imported when a schema is opened. Not here: which row a transaction locks first.
+Promise: a client that stalls inside a transaction is disconnected by the server after `idle_timeout_s`; a lost
+connection is made again when the next transaction begins. The connection string appears in no error and in no record.
+Needs the extra `postgres` (psycopg 3), which is imported when a schema is opened.
 
-The connection string appears in no error and in no record.
+Not here: which row a transaction locks first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from tacit.privacy.errors import InvalidInput, StorageFailed
 from tacit.privacy.extras import import_extra
 from tacit.storage import migrations as numbered
-from tacit.storage.connections import ErrorProfile, Slot
+from tacit.storage.connections import ConnectionPair, ErrorProfile, Slot
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Fetch: TypeAlias = Callable[..., Rows]
@@ -33,8 +33,8 @@ _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 _LOCK_MIGRATIONS: Final = "SELECT pg_advisory_xact_lock(499967682932)"
 
 
-class PostgresSchema:
-    """Tables in a schema of their own; `description` is what errors call it."""
+class PostgresSchema(ConnectionPair):
+    """A database in one PostgreSQL schema."""
 
     def __init__(
         self,
@@ -48,28 +48,20 @@ class PostgresSchema:
         idle_timeout_s: float = 30.0,
     ) -> None:
         if not _SCHEMA_NAME.fullmatch(schema):
-            raise InvalidInput("a schema's name has small letters, digits and _, 63 at most", name="schema")
+            raise InvalidInput("a schema name has lower-case letters, digits and _, at most 63", name="schema")
+        super().__init__(description or f"the PostgreSQL schema {schema}", profile, lock_timeout_s, _in_transaction)
         self._connection_string = connection_string
         self._schema = schema
-        self._profile = profile
         self._migrations = migrations
-        self._description = description or f"the PostgreSQL schema {schema}"
         self._lock_timeout_s = lock_timeout_s
         self._idle_timeout_s = idle_timeout_s
-        self._writer = Slot(self._connected, lock_timeout_s, profile, lambda: self._failed("55"), _in_transaction)
-        self._reader = Slot(self._connected, lock_timeout_s, profile, lambda: self._failed("55"), _in_transaction)
-
-    @property
-    def description(self) -> str:
-        """What errors call the schema."""
-        return self._description
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(schema={self._schema!r})"
 
     def open(self) -> None:
-        """Make the schema if it is missing, and bring it to the newest version."""
-        with self._begun(self._writer, f"{BEGIN}; {_LOCK_MIGRATIONS}", lambda fetch, answers: fetch) as fetch:
+        """Create the schema if it is missing, and apply pending migrations."""
+        with self._begin(self._writer, f"{BEGIN}; {_LOCK_MIGRATIONS}", lambda fetch, answers: fetch) as fetch:
             fetch(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             fetch(numbered.TABLE)
             applied: dict[int, str] = dict(fetch(numbered.APPLIED))
@@ -77,13 +69,7 @@ class PostgresSchema:
                 fetch(step.sql, None)
                 fetch(numbered.NOTE, (step.version, step.name, step.checksum, time.time_ns() // 1000))
 
-    def close(self) -> None:
-        """Close what is open; the next use opens it again."""
-        for slot in (self._writer, self._reader):
-            with slot.held():
-                slot.drop()
-
-    def _begun(
+    def _begin(
         self,
         slot: Slot,
         statements: str,
@@ -91,39 +77,39 @@ class PostgresSchema:
         changes: Callable[[Made, Any], Iterable[str]] = lambda made, connection: (),
         values: Sequence[Any] | None = None,
     ) -> AbstractContextManager[Made]:
-        """Begin a transaction and give what `make` makes of it and of what the first statements answered.
+        """Begin a transaction and yield what `make` builds on it and on the results of the first statements.
 
-        In the end its changes are sent, in one message with the commit. Every statement that fails raises an error of
-        the profile, also in the block: nothing else is executed then.
+        At the end its changes are sent, in one message with the commit. A statement that fails raises an error of the
+        profile, also inside the block, and the transaction is rolled back.
         """
 
         def fetch(statement: str, values: Sequence[Any] | None = ()) -> Rows:
-            with self._translated():
+            with self._translate_errors():
                 cursor = slot.connection.execute(statement if values is None else placeholders(statement), values)
                 return list(cursor.fetchall()) if cursor.description else []
 
         def begin() -> Made:
-            with self._translated():
-                answers = self._first_answers(slot, statements, values)
+            with self._translate_errors():
+                answers = self._execute_first(slot, statements, values)
             return make(fetch, answers)
 
         def end(made: Made) -> None:
             if slot.connection.info.transaction_status != psycopg_module().pq.TransactionStatus.INTRANS:
                 raise self._failed("")
-            with self._translated(), psycopg_module().ClientCursor(slot.connection) as cursor:
+            with self._translate_errors(), psycopg_module().ClientCursor(slot.connection) as cursor:
                 cursor.execute("; ".join((*changes(made, cursor), "COMMIT")))
 
         return slot.held(begin, end)
 
-    def _first_answers(
+    def _execute_first(
         self, slot: Slot, statements: str, values: Sequence[Any] | None = None, *, is_prepared: bool = False
     ) -> list[Rows]:
-        """Execute the first statements of a transaction, on a new connection if the old one turns out to be lost.
+        """Execute the first statements of a transaction, on a new connection if the old one was lost.
 
-        One statement alone can be prepared; several go in one message, with the values written into it by psycopg.
+        A single statement can be prepared; several are sent in one message, with the values filled in by psycopg.
         """
         for attempt in range(ATTEMPTS_MAX):
-            connection = slot.connected()
+            connection = slot.connect()
             try:
                 cursor = connection.cursor() if is_prepared else psycopg_module().ClientCursor(connection)
                 cursor.execute(statements, values)
@@ -133,13 +119,13 @@ class PostgresSchema:
                 return answers
             except BaseException as error:
                 is_lost = connection.closed and isinstance(error, psycopg_module().OperationalError)
-                slot.undo()
+                slot.rollback()
                 if not is_lost or attempt == ATTEMPTS_MAX - 1:
                     raise
             time.sleep(RETRY_AFTER_S * 2**attempt)
         raise self._failed("")
 
-    def _connected(self) -> Any:
+    def _new_connection(self) -> Any:
         settings = {
             "client_encoding": "utf8",
             "search_path": self._schema,
@@ -153,8 +139,8 @@ class PostgresSchema:
         return connection
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn what the database says into one sentence, without what it says of the connection."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise errors of the database as errors of the profile, without its message, which may show the connection."""
         psycopg = psycopg_module()
         try:
             yield
@@ -162,21 +148,24 @@ class PostgresSchema:
             state = error.sqlstate or ""
             raise self._failed(state[:2] if state else "") from None
 
+    def _busy(self) -> StorageFailed:
+        return self._failed("55")
+
     def _failed(self, state_class: str) -> StorageFailed:
         """Return the error for the class of an SQLSTATE, its first two characters; "" stands for all others."""
         profile = self._profile
         known: dict[str, tuple[type[StorageFailed], str]] = {
-            "23": (profile.corrupt, "contradicts itself; verify it, or restore a backup"),
+            "23": (profile.corrupt, "violates its own constraints; verify it, or restore a backup"),
             "25": (profile.read_only, f"cannot be written, so {profile.closed}; name the primary server"),
-            "42": (profile.unavailable, "refuses a statement; check that its user owns the schema"),
-            "53": (profile.full, f"has no space or no connection left: {profile.undone}; free some and ask again"),
-            "55": (profile.busy, f"was used by others for longer than the time limit: {profile.undone}; ask again"),
+            "42": (profile.unavailable, "refused a statement; check that its user owns the schema"),
+            "53": (profile.full, f"has no space or no connection left: {profile.undone}; free some and try again"),
+            "55": (profile.busy, f"was used by others for longer than the time limit: {profile.undone}; try again"),
             "57": (profile.unavailable, f"stopped the statement: {profile.doubt}"),
             "XX": (profile.corrupt, f"reports damaged data; {profile.closed} until a backup is restored"),
             "": (profile.unavailable, f"cannot be reached, check its address and that it runs: {profile.doubt}"),
         }
         kind, what = known.get(state_class) or known[""]
-        return kind(f"{self._description} {what}")
+        return kind(f"{self.description} {what}")
 
 
 def psycopg_module() -> Any:
@@ -186,7 +175,7 @@ def psycopg_module() -> Any:
 
 @lru_cache(maxsize=256)
 def placeholders(statement: str) -> str:
-    """Return a statement with the placeholders that psycopg wants."""
+    """Return a statement with psycopg's placeholders instead of `?`."""
     return statement.replace("%", "%%").replace("?", "%s")
 
 

@@ -1,13 +1,12 @@
-"""One SQLite file, with migrations of its own.
+"""A database in one SQLite file, with its own migrations.
 
 Promise: a transaction that has ended is on disk (write-ahead log, synced at every commit); one that has not leaves no
 trace. A new file appears under its name only when it is complete, and only its owner can read it. Readers do not wait
-for writers, nor writers for readers. Not here: what the file holds, and as which errors failures are reported
-(`ErrorProfile`).
+for writers, nor writers for readers.
 
 Nothing but SQLite opens the file, its log or its index of the log: POSIX locks belong to the process, and closing any
-descriptor of a file ends all that the process holds on it (sqlite.org/howtocorrupt.html, section 2.2). What has to be
-known of the file is asked of SQLite, or of its directory entry (`os.stat`).
+descriptor of a file ends all that the process holds on it (sqlite.org/howtocorrupt.html, section 2.2). Everything else
+is read from SQLite, or from the directory entry (`os.stat`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from urllib.parse import quote
 
 from tacit.privacy.errors import StorageBusy, TacitError, Unavailable, UnknownName
 from tacit.storage import migrations as numbered
-from tacit.storage.connections import ErrorProfile, Slot
+from tacit.storage.connections import ConnectionPair, ErrorProfile, Slot
 from tacit.storage.files import sync, touch_private
 
 Connect: TypeAlias = Callable[..., Any]
@@ -35,13 +34,13 @@ Made = TypeVar("Made")
 
 BUSY_TIMEOUT_S: Final = 30.0
 FAILURES: Final = (sqlite3.Error, OSError, UnicodeDecodeError, MemoryError)
-"""What SQLite and the file system raise."""
+"""Errors of SQLite and of the file system."""
 VERSION_MIN: Final = (3, 37, 0)  # STRICT tables
 PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF")
 
 
-class SqliteFile:
-    """A database in one file; `description` is what errors call it."""
+class SqliteFile(ConnectionPair):
+    """A database in one SQLite file."""
 
     def __init__(
         self,
@@ -55,50 +54,35 @@ class SqliteFile:
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         connect: Connect = sqlite3.connect,
     ) -> None:
+        super().__init__(description or str(path), profile, busy_timeout_s, attrgetter("in_transaction"))
         self.path: Final = path
-        self._profile = profile
         self._application_id = application_id
         self._migrations = migrations
-        self._description = description or str(path)
         self._create = create
         self._busy_timeout_s = busy_timeout_s
         self._connect = connect
-        in_transaction = attrgetter("in_transaction")
-        self._writer = Slot(self._connected, busy_timeout_s, profile, self._busy, in_transaction)
-        self._reader = Slot(self._connected, busy_timeout_s, profile, self._busy, in_transaction)
-
-    @property
-    def description(self) -> str:
-        """What errors call the file."""
-        return self._description
 
     def open(self) -> None:
-        """Make the file if it is missing, and bring it to the newest version."""
+        """Create the file if it is missing, and apply pending migrations."""
         if sqlite3.sqlite_version_info < VERSION_MIN:
             raise Unavailable(
                 f"a {self._profile.noun} needs SQLite 3.37 or newer, and Python has {sqlite3.sqlite_version} here"
             )
-        with self._writer.held(), self._translated():
+        with self._writer.held(), self._translate_errors():
             if not self.path.exists():
-                self._make()
-            self._migrate(self._writer.connected())
+                self._create_file()
+            self._migrate(self._writer.connect())
 
-    def close(self) -> None:
-        """Close what is open; the next use opens it again."""
-        for slot in (self._writer, self._reader):
-            with slot.held():
-                slot.drop()
-
-    def _begun(
+    def _begin(
         self,
         slot: Slot,
         statement: str,
         make: Callable[[Fetch], Made],
         changes: Callable[[Made], Statements] = lambda made: (),
     ) -> AbstractContextManager[Made]:
-        """Begin a transaction and give what `make` makes of it; in the end execute its changes and commit them.
+        """Begin a transaction and yield what `make` builds on it; at the end execute its changes and commit.
 
-        Every statement that fails raises an error of the profile, also in the block: nothing else is executed then.
+        A statement that fails raises an error of the profile, also inside the block, and rolls the transaction back.
         """
 
         def fetch(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -108,15 +92,15 @@ class SqliteFile:
                 raise self._translate(error) from error
 
         def begin() -> Made:
-            with self._translated():
-                slot.connected()
+            with self._translate_errors():
+                slot.connect()
             fetch(statement)
             return make(fetch)
 
         def end(made: Made) -> None:
             if not slot.connection.in_transaction:  # some errors of SQLite end a transaction, and the lock with it
                 raise self._profile.unavailable(
-                    f"{self._description} gave up the transaction: {self._profile.undone}; ask again"
+                    f"{self.description} gave up the transaction: {self._profile.undone}; try again"
                 )
             for change, values in changes(made):
                 fetch(change, values)
@@ -124,7 +108,7 @@ class SqliteFile:
 
         return slot.held(begin, end)
 
-    def _connected(self) -> Any:
+    def _new_connection(self) -> Any:
         address = f"file:{quote(os.fsencode(self.path))}?mode=rw"
         connection = self._connect(
             address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
@@ -138,12 +122,12 @@ class SqliteFile:
             raise
         return connection
 
-    def _make(self) -> None:
-        """Make a complete new file beside its place and move it there; whoever comes second uses the first one."""
+    def _create_file(self) -> None:
+        """Create a complete file beside its place and link it there; if two processes do so, both use the first one."""
         if not self._create:
             raise UnknownName(f"there is no {self._profile.noun} at {self.path}", name="folder", value=str(self.path))
         beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        with self._translated():
+        with self._translate_errors():
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 touch_private(beside)
@@ -161,13 +145,13 @@ class SqliteFile:
                 beside.unlink(missing_ok=True)
 
     def _check(self, connection: Any) -> None:
-        """Refuse a file that is something else, before anything is set or written in it."""
+        """Raise if the file is no database of this kind, before anything is set or written in it."""
         if not self.path.stat().st_size:  # to SQLite a new database
-            raise self._profile.foreign(f"{self._description} is empty, so what it held is lost; restore a backup")
+            raise self._profile.foreign(f"{self.description} is empty, so what it held is lost; restore a backup")
         ((application_id,),) = connection.execute("PRAGMA application_id").fetchall()
         if application_id != self._application_id:
             raise self._profile.foreign(
-                f"{self.path} is the database of something else; name the folder of a {self._profile.noun}"
+                f"{self.path} is the database of another program; name the folder of a {self._profile.noun}"
             )
 
     def _migrate(self, connection: Any) -> None:
@@ -178,7 +162,7 @@ class SqliteFile:
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in numbered.pending(known, _applied(connection), self.description, self._profile):
-                for statement in statements(step.sql):
+                for statement in split_statements(step.sql):
                     connection.execute(statement)
                 note = (step.version, step.name, step.checksum, time.time_ns() // 1000)
                 connection.execute(numbered.NOTE, note)
@@ -189,26 +173,26 @@ class SqliteFile:
             raise
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn what SQLite and the file system say into one sentence."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise errors of SQLite and of the file system as errors of the profile."""
         try:
             yield
         except FAILURES as error:
             raise self._translate(error) from error
 
     def _translate(self, error: Exception) -> TacitError:
-        profile, place, said = self._profile, self._description, " ".join(str(error).split())[:200]
+        profile, place, said = self._profile, self.description, " ".join(str(error).split())[:200]
         if isinstance(error, PermissionError):
             return profile.read_only(f"{self._denied() or place} cannot be used: {error.strerror}; check who owns it")
         if isinstance(error, OSError):
             return profile.unavailable(f"{place} cannot be used: {error.strerror}")
-        if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged definition may be no text
+        if isinstance(error, UnicodeDecodeError):  # the message about a damaged definition may be no text
             return profile.corrupt(f"{place} is damaged; {profile.closed} until a backup is restored")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return self._busy()
         if code == sqlite3.SQLITE_FULL:
-            return profile.full(f"no space is left for {place}: {profile.undone}; free some and ask again")
+            return profile.full(f"no space is left for {place}: {profile.undone}; free some and try again")
         if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and self._denied()):
             return profile.read_only(
                 f"{self._denied() or place} cannot be written, so {profile.closed}; make it writable"
@@ -221,11 +205,11 @@ class SqliteFile:
         if code == sqlite3.SQLITE_CORRUPT or "UTF-8" in said:
             return profile.corrupt(f"{place} is damaged ({said}); {profile.closed} until a backup is restored")
         if code == sqlite3.SQLITE_CONSTRAINT:
-            return profile.corrupt(f"{place} contradicts itself ({said}); verify it", differs="rows")
+            return profile.corrupt(f"{place} violates its own constraints ({said}); verify it", differs="rows")
         return profile.unavailable(f"{place} cannot be used now ({said or 'out of memory'}): {profile.doubt}")
 
     def _denied(self) -> str | None:
-        """Return what this account may not read and write: the folder, in which SQLite keeps its log, or the file."""
+        """Return what this account may not use: the folder, in which SQLite keeps its log, or the file."""
         for path, way in ((self.path.parent, os.R_OK | os.W_OK | os.X_OK), (self.path, os.R_OK | os.W_OK)):
             if os.path.exists(path) and not os.access(path, way):
                 return f"the folder {path}" if path == self.path.parent else str(path)
@@ -233,8 +217,8 @@ class SqliteFile:
 
     def _busy(self) -> StorageBusy:
         return self._profile.busy(
-            f"others used {self._description} for longer than {self._busy_timeout_s:g} s: "
-            f"{self._profile.undone}; ask again"
+            f"{self.description} was used by others for longer than {self._busy_timeout_s:g} s: "
+            f"{self._profile.undone}; try again"
         )
 
 
@@ -242,8 +226,8 @@ def _applied(connection: Any) -> dict[int, str]:
     return dict(connection.execute(numbered.APPLIED).fetchall())
 
 
-def statements(script: str) -> Iterator[str]:
-    """Cut a script into statements."""
+def split_statements(script: str) -> Iterator[str]:
+    """Yield the statements of an SQL script."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -91,7 +91,7 @@ def test_whoever_waits_too_long_for_the_lock_is_told(postgres_address: str, sche
     with Ledger.open(PostgresStore(postgres_address, schema=schema, lock_timeout_s=0.2)) as waiting:
         waiting.create_budget("visits", epsilon=1.0)
         holder.open()
-        with holder.transaction(), pytest.raises(LedgerBusy, match="nothing was charged; ask again"):
+        with holder.transaction(), pytest.raises(LedgerBusy, match="nothing was charged; try again"):
             waiting.reserve("visits", events.Laplace(0.1))
         waiting.reserve("visits", events.Laplace(0.1))
     holder.close()

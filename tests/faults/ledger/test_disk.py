@@ -46,7 +46,7 @@ def test_a_full_disk_is_said_and_what_was_recorded_stays(tmp_path: Path) -> None
                 acknowledged += 1
         except LedgerFull as error:
             full = error
-        assert "nothing was charged; free some and ask again" in full.message
+        assert "nothing was charged; free some and try again" in full.message
         assert acknowledged > 0
         assert len(ledger.reservations()) == acknowledged
         ledger.verify(full=True)
@@ -181,7 +181,7 @@ def test_no_error_of_the_store_is_without_a_code(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
         slot = ledger._store._writer  # type: ignore[attr-defined]
-        slot.drop()
+        slot.disconnect()
         slot._open.append(Broken())
         with pytest.raises(TacitError, match="nothing was released") as found:
             ledger.reserve("visits", events.Laplace(0.1))

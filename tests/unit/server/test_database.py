@@ -62,7 +62,7 @@ def test_what_one_handle_writes_another_reads(another: Open) -> None:
 def test_statements_happen_all_or_none(another: Open) -> None:
     database = another()
     database.write((ADD, ("a", 1)))
-    with pytest.raises(StorageCorrupt, match="the server's own database contradicts itself") as found:
+    with pytest.raises(StorageCorrupt, match="the server's own database violates its own constraints") as found:
         database.write((ADD, ("b", 2)), (ADD, ("a", 3)))
     assert found.type is StorageCorrupt, "a ledger's error would say that nothing is admitted"
     assert database.read(COUNT) == [(1, 1)]
@@ -167,7 +167,7 @@ def test_several_that_open_a_new_place_at_once_share_it(tmp_path: Path) -> None:
 def test_failures_speak_of_the_servers_own_database(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     impatient = SqliteDatabase(tmp_path, busy_timeout_s=0.05)
-    others = "others used the server's own database for longer"
+    others = "the server's own database was used by others for longer"
     with database.transaction(), pytest.raises(StorageBusy, match=others) as busy:
         impatient.write((ADD, ("a", 1)))
     with pytest.raises(StorageUnavailable, match="the server's own database cannot be used now") as unavailable:

@@ -78,7 +78,7 @@ class PostgresStore(PostgresSchema, Store):
             server = self._reader.connection.info
             return f"the schema {self._schema} of the database {server.dbname} at {server.host}:{server.port}"
 
-        return run_in(self._begun(self._reader, "BEGIN; SELECT 1", lambda fetch, answers: None), describe)
+        return run_in(self._begin(self._reader, "BEGIN; SELECT 1", lambda fetch, answers: None), describe)
 
     def exists(self) -> bool:
         return True
@@ -100,10 +100,10 @@ class PostgresStore(PostgresSchema, Store):
                 transaction.set_scopes(scopes, scope_rows)
             return transaction
 
-        return self._begun(self._writer, begin, rows, _changes, keys)
+        return self._begin(self._writer, begin, rows, _changes, keys)
 
     def snapshot(self) -> AbstractContextManager[SqlTransaction]:
-        return self._begun(self._reader, f"{_BEGIN_READING}; {HEAD}; {LAST}", _rows)
+        return self._begin(self._reader, f"{_BEGIN_READING}; {HEAD}; {LAST}", _rows)
 
     def backup(self, path: Path) -> None:
         raise Unavailable(

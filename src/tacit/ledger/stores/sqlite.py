@@ -78,7 +78,7 @@ class SqliteStore(SqliteFile, Store):
         return str(self.path.parent.resolve())
 
     def exists(self) -> bool:
-        with self._translated():
+        with self._translate_errors():
             return self.path.exists()
 
     def open(self) -> None:
@@ -92,7 +92,7 @@ class SqliteStore(SqliteFile, Store):
 
     def _require_one_name(self) -> None:
         """Raise if the file has a second name: SQLite keeps a log for each, and neither has what the other holds."""
-        with self._translated():
+        with self._translate_errors():
             if self.path.stat().st_nlink > 1:
                 for beside in self.path.parent.glob(f".{self.path.name}.*"):
                     if beside.samefile(
@@ -122,10 +122,10 @@ class SqliteStore(SqliteFile, Store):
             return list(connection.execute(_SCHEMA).fetchall())
 
     def transaction(self, scopes: Sequence[Scope] = ()) -> AbstractContextManager[SqlTransaction]:
-        return self._begun(self._writer, "BEGIN IMMEDIATE", self._rows_in_place, SqlTransaction.statements)
+        return self._begin(self._writer, "BEGIN IMMEDIATE", self._rows_in_place, SqlTransaction.statements)
 
     def snapshot(self) -> AbstractContextManager[SqlTransaction]:
-        return self._begun(self._reader, "BEGIN", self._rows)
+        return self._begin(self._reader, "BEGIN", self._rows)
 
     def _rows_in_place(self, fetch: Fetch) -> SqlTransaction:
         if self._file_identity() != self._identity:
@@ -139,8 +139,8 @@ class SqliteStore(SqliteFile, Store):
 
     def backup(self, path: Path) -> None:
         def copy(_: object) -> None:
-            with self._translated(), closing(sqlite3.connect(file)) as copied:
-                self._reader.connected().backup(copied)
+            with self._translate_errors(), closing(sqlite3.connect(file)) as copied:
+                self._reader.connect().backup(copied)
                 copied.execute("PRAGMA journal_mode = DELETE")
 
         with new_file(path) as file:

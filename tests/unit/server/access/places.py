@@ -78,7 +78,7 @@ def postgres_place() -> Place:
         made = PostgresDatabase(postgres_server.address(), schema=schema)
         made.open()
         with made._writer.held():
-            made._writer.connected().execute("SET synchronous_commit = off")
+            made._writer.connect().execute("SET synchronous_commit = off")
         return made
 
     open_().close()
