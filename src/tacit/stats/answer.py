@@ -1,8 +1,8 @@
-"""The answer of a statistic: `value`, `interval(0.95)`, `cost`, `card`, `permit`; in notebooks a table, and a plot."""
+"""The answer of a statistic: value, intervals, cost, card and permit; in notebooks a table and a plot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
 from typing import Any, Final, Self
@@ -20,21 +20,21 @@ from tacit.stats.statistic import Noisy, StatisticPlan
 
 ROWS_SHOWN: Final = 50
 NUMBERS: Final = ("value", "low", "high")
-"""The fields of a row that are not parts of its key."""
+"""The fields of a row beside its key."""
 
 
 class Answer:
-    """What was released of a statistic, and what it cost."""
+    """The released numbers of a statistic, and what they cost."""
 
     def __init__(self, plan: StatisticPlan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str) -> None:
         self.plan: Final = plan.known(noisy)
         self.noisy: Final = tuple(np.asarray(one) for one in noisy)
         """The released numbers from which value and interval are computed."""
         self.cost: Final = cost
-        """What was charged; nothing, if the same statistic of the same data had been released before."""
+        """What was charged: nothing if the same statistic of the same data had been released before."""
         self.permit: Final = permit
         self.simulated: Final = any(map(is_simulated, noisy))
-        """Whether the noise can be replayed, so that the answer protects nobody."""
+        """Whether the noise can be replayed, so that nothing is protected."""
         self._protected = protected
 
     @classmethod
@@ -46,7 +46,7 @@ class Answer:
 
     @property
     def label(self) -> str:
-        """What was asked for."""
+        """The statistic in words: "mean of age"."""
         return self.plan.label
 
     @cached_property
@@ -56,19 +56,19 @@ class Answer:
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:
-        """For what the numbers of an array stand; None for a single number."""
+        """The key of each number of an array; None for a single number."""
         return self.plan.keys
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """What the parts of a key are called in `rows`, each differently and none like what is said of a number."""
+        """The names of the parts of a key in `rows`, distinct from one another and from the other fields."""
         return distinct_names(self.plan.key_names)
 
     def interval(self, level: float = DEFAULT_LEVEL) -> Interval | None:
-        """Return where the value without noise lies with probability `level`, each number of an array by itself.
+        """Return the interval that holds the value without noise with probability `level`, number by number.
 
-        It covers the noise, not the chance by which people came to be in the data, nor rows that were left out because
-        a unit had too many. None where no interval is known.
+        It covers the noise, but neither sampling error nor rows that were left out because a unit had too many. None
+        where no interval is known.
         """
         return self.plan.interval(self.noisy, level_of(level))
 
@@ -90,12 +90,12 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the value unreliable, as far as what was released tells; nothing more is spent to find it out."""
+        """Sentences about what makes the value unreliable, from released numbers alone."""
         return self.plan.warnings(self.noisy)
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """Which rows are in no cell or group, and where values beyond the outer edges are counted."""
+        """Which rows are in no cell or group, and in which cells values beyond the outer edges are counted."""
         return self.plan.coverage
 
     @property
@@ -105,12 +105,12 @@ class Answer:
 
     @property
     def learnt_bounds(self) -> dict[str, list[float]]:
-        """The bounds that were learnt along with the answer, by column."""
+        """The bounds that were learnt, by column."""
         return self.plan.learnt_bounds
 
     @property
     def card(self) -> str:
-        """What was released, in plain language."""
+        """The release in plain language: statistic, protected unit, noise, warnings and cost."""
         sentences = [
             f"The {self.label}.",
             self._protected,
@@ -125,7 +125,7 @@ class Answer:
         return " ".join(sentences)
 
     def plot(self) -> Plot:
-        """Return the answer as a plot, which notebooks show and which can be saved as .svg or .png."""
+        """Return the answer as a plot, which notebooks show and `save` writes as .svg or .png."""
         return plot_of(self.label, self.key_names, self.rows, self.card, self.plan.picture)
 
     def __repr__(self) -> str:
@@ -133,26 +133,29 @@ class Answer:
         return f"<{self.label}: {shown} for epsilon {at_most(self.cost.epsilon)}>"
 
     def _repr_html_(self) -> str:
-        """The answer as a table."""
         rows = self.rows
-        names = list(rows[0]) if rows else ["value"]
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>"
-            for row in rows[:ROWS_SHOWN]
-        )
-        more = f"<p>… {len(rows) - ROWS_SHOWN:,} more rows</p>" if len(rows) > ROWS_SHOWN else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p>{escape(self.card)}</p>"
+        return f"{html_table(rows, list(rows[0]) if rows else ['value'])}<p>{escape(self.card)}</p>"
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of key parts, changed where another field of a row has the same; the last one keeps its name."""
+    """Return the names of key parts, with a suffix where another field of a row has the same; the last one is kept."""
     found: list[str] = []
     for name in reversed(names):
         while name in (*NUMBERS, *found):
             name = f"{name} (key)"
         found.insert(0, name)
     return tuple(found)
+
+
+def html_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Return the first rows as an HTML table."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>"
+        for row in rows[:ROWS_SHOWN]
+    )
+    more = f"<p>… {len(rows) - ROWS_SHOWN:,} more rows</p>" if len(rows) > ROWS_SHOWN else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
 def _cell(value: Any) -> str:

@@ -60,7 +60,7 @@ class Learning:
     @classmethod
     def of(cls, column: str, kind: Kind, part: Allocation) -> Learning:
         """Scale the noise to the rows of a unit."""
-        mechanism = ApproximateBounds.learning(part.row_sensitivity, float(part.pure_epsilon), part.relation)
+        mechanism = ApproximateBounds.for_unknown_values(part.row_sensitivity, float(part.pure_epsilon), part.relation)
         return cls(column, kind, mechanism)
 
     @property

@@ -21,7 +21,7 @@ import numpy as np
 from tacit.engines.protocol import Progress
 from tacit.ledger import Budget
 from tacit.measuring.allocation import Allocation
-from tacit.pipeline import Order
+from tacit.pipeline import ReleaseOptions
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, WrongKind, WrongType
 from tacit.privacy.numbers import whole
@@ -129,7 +129,7 @@ class StatisticInputs:
         registered = [one for one in given.values() if isinstance(one, TableColumn)]
         self._options = _require_known(options)
         purpose = options.get("purpose")
-        self._order = Order(
+        self._release_options = ReleaseOptions(
             "" if purpose is None else purpose,
             options.get("key"),
             options.get("timeout_s"),
@@ -331,7 +331,7 @@ class StatisticInputs:
             arrays = BoundArrays(ArrayRows(self._arrays, self._unit, self.per_unit))
             bind, budget, is_by_unit = lambda: arrays, self.budget, self._unit is not None
         protected = _protection(self.budget, self.per_unit, by_unit=is_by_unit)
-        return release_or_prepare(PreparedStatistic(plan, self.per_unit, bind, budget, self._order, protected))
+        return release_or_prepare(PreparedStatistic(plan, self.per_unit, bind, budget, self._release_options, protected))
 
 
 def _missing(column: str) -> EmptyInput:

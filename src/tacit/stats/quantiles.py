@@ -198,7 +198,9 @@ class ChosenQuantiles(Quantiles):
         around = [
             np.add.reduceat(counts, self._edges(places)[:-1]) for counts, places in zip(groups, chosen, strict=True)
         ]
-        return mark_simulated(chosen) if source.simulated else chosen, self.noise.release(np.concatenate(around), source=source)
+        return mark_simulated(chosen) if source.simulated else chosen, self.noise.release(
+            np.concatenate(around), source=source
+        )
 
     def rehearse(self, per_unit: int) -> Noisy:
         chosen, _ = super().rehearse(per_unit)

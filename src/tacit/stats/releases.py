@@ -20,7 +20,7 @@ from typing import Any, Final
 from tacit import pipeline
 from tacit.ledger import Budget
 from tacit.ledger.answer_storage import require_storable
-from tacit.pipeline import CallerData, Data, Order, Quote, Work
+from tacit.pipeline import CallerData, Data, ReleaseOptions, Quote, Work
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.events import Event
 from tacit.stats.answer import Answer
@@ -39,7 +39,7 @@ class BoundRows(ABC):
     data: Data
 
     @abstractmethod
-    def rows(self, per_unit: int, order: Order) -> Rows:
+    def rows(self, per_unit: int, options: ReleaseOptions) -> Rows:
         """Return the rows as a plan adds them up, at most `per_unit` of each unit."""
 
     def work(self, plan: StatisticPlan, per_unit: int) -> Work:
@@ -56,7 +56,7 @@ class BoundArrays(BoundRows):
         self.data = CallerData()
         self._read = read
 
-    def rows(self, per_unit: int, order: Order) -> Rows:
+    def rows(self, per_unit: int, options: ReleaseOptions) -> Rows:
         return self._read
 
 
@@ -105,9 +105,9 @@ class StatisticRelease:
         else:
             require_storable(self.answer_bytes)
 
-    def run(self, order: Order) -> Noisy:
+    def run(self, options: ReleaseOptions) -> Noisy:
         """Add up the rows and add noise."""
-        return self.plan.measure(self.bound.rows(self.per_unit, order), order.source)
+        return self.plan.measure(self.bound.rows(self.per_unit, options), options.source)
 
     def encode(self, answer: Noisy) -> bytes:
         """Return the noisy numbers as JSON."""
@@ -136,7 +136,7 @@ class PreparedStatistic:
     bind: Callable[[], BoundRows]
     """Returns the rows in their present version."""
     budget: Budget
-    order: Order
+    options: ReleaseOptions
     protected: str
     answer_type: type[Answer] = Answer
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class PreparedStatistic:
 
     def release(self) -> Answer:
         """Charge the statistic, compute it and return its answer, or raise."""
-        found = pipeline.release(self.statistic, self.budget, self.order)
+        found = pipeline.release(self.statistic, self.budget, self.options)
         answer = Answer(self.plan, found.answer, found.cost, found.permit, self.protected)
         if self.answer_type is Answer:
             return answer

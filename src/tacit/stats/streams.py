@@ -46,7 +46,7 @@ from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
-from tacit.pipeline import Order, begin
+from tacit.pipeline import ReleaseOptions, begin
 from tacit.pipeline.steps import StepAnchor, digest_after, digest_of
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, TooLarge, WrongType
@@ -144,7 +144,7 @@ class RunningCount:
             raise taken(place)
         label = f"running {self.kind} over {steps} steps"
         plan = _RunningPlan.of(label, Allocation.of(budget, epsilon, rho), steps, in_steps, int(header["per_step"]))
-        permit = begin(plan, budget, Order(purpose, source=source))
+        permit = begin(plan, budget, ReleaseOptions(purpose, source=source))
         full = {**header, **plan.header, "horizon": steps, "steps_per_unit": in_steps, "simulated": source.simulated}
         full |= {"epsilon": permit.cost.epsilon, "delta": permit.cost.delta, "rho": permit.cost.rho}
         full |= {"permit": permit.id, "secret": source.read(SECRET_BYTES).hex()}

@@ -25,9 +25,10 @@ from tacit.privacy.units import Relation
 from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import Cells, Hierarchy, Marginals, Prefixes, Ranges, Workload
-from tacit.stats.workloads.margins import CentredGaussian, centred
+from tacit.stats.workloads.centred_gaussian import CentredGaussian
+from tacit.stats.workloads.interactions import centre
 from tacit.stats.workloads.parts import ColumnPart, Crossed, Part, Tables
-from tacit.stats.workloads.workload_plan import WorkloadPlan, flattened, planned
+from tacit.stats.workloads.workload_plan import WorkloadPlan, flatten, plan_workload
 
 CUTS = {
     "a": Cut("a", edges=tuple(float(edge) for edge in range(25))),
@@ -95,7 +96,7 @@ def check(plan: WorkloadPlan, before: list[tuple[Any, Any]], after: list[tuple[A
     for (noise, one), (_, other) in zip(before, after, strict=True):
         moved = np.asarray(other - one, dtype=float)
         if isinstance(noise, CentredGaussian):
-            left = centred(moved.reshape(noise.shape))
+            left = centre(moved.reshape(noise.shape))
             rho += float((left**2).sum()) / (2 * noise.deviation**2)
         elif isinstance(noise, Laplace):
             epsilon += float(np.abs(moved).sum() / noise.scale)
@@ -111,7 +112,7 @@ def check(plan: WorkloadPlan, before: list[tuple[Any, Any]], after: list[tuple[A
 def plan_of(asked: Workload, delta: float, per_unit: int, relation: Relation) -> WorkloadPlan:
     budget = tacit.Budget(1.0, delta, relation=relation)
     epsilon, rho = (None, 0.01) if delta else (0.5, None)
-    return planned(flattened([asked]), CUTS, Allocation.of(budget, epsilon, rho, per_unit))
+    return plan_workload(flatten([asked]), CUTS, Allocation.of(budget, epsilon, rho, per_unit))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
@@ -148,7 +149,7 @@ def test_the_price_is_not_above_what_the_worst_unit_moves_by_much(asked: Workloa
 
 BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a matrix is taken to be shorter than it is": lambda patch: patch.setattr(
-        "tacit.stats.workloads.families.Matrix.length", lambda self, law: 2**15
+        "tacit.stats.workloads.strategy_matrices.Matrix.length", lambda self, law: 2**15
     ),
     "a unit is taken to have one row": lambda patch: patch.setattr(
         "tacit.measuring.allocation.Allocation.row_sensitivity", 1
@@ -179,6 +180,6 @@ def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_more_of_a_table_than_its_centred_part_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     plan, before, after = worst(Marginals(("b", "c"), (2,)), 1e-6)
     check(plan, before, after)
-    monkeypatch.setitem(globals(), "centred", lambda table: table)
+    monkeypatch.setitem(globals(), "centre", lambda table: table)
     with pytest.raises(AssertionError):
         check(plan, before, after)

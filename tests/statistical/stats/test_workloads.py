@@ -22,9 +22,9 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Cut
 from tacit.stats.workloads import Hierarchy, Marginals, Prefixes, Ranges, Workload
-from tacit.stats.workloads.margins import CentredGaussian
+from tacit.stats.workloads.centred_gaussian import CentredGaussian
 from tacit.stats.workloads.parts import ColumnPart, Tables
-from tacit.stats.workloads.workload_plan import Estimates, WorkloadPlan, flattened, planned
+from tacit.stats.workloads.workload_plan import WorkloadEstimates, WorkloadPlan, flatten, plan_workload
 from tests.statistical.evidence import FALSE_ALARM, Refuted, accept, binomial_p
 
 CELLS = 32
@@ -44,10 +44,10 @@ EPSILON = 0.2
 def plan_of(asked: Workload, delta: float) -> WorkloadPlan:
     budget = tacit.Budget(1.0, delta)
     allocation = Allocation.of(budget, rho=0.002) if delta else Allocation.of(budget, EPSILON)
-    return planned(flattened([asked]), CUTS, allocation)
+    return plan_workload(flatten([asked]), CUTS, allocation)
 
 
-def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[Estimates]:
+def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[WorkloadEstimates]:
     rows = ArrayRows(read_arrays(DATA)[0])
     source = SeededSource(seed)
     exact = {}
@@ -62,7 +62,7 @@ def found(plan: WorkloadPlan, repeats: int = REPEATS, *, seed: int = 1) -> list[
                 exact[by] = rows.sums(terms, by, needs)
             return exact[by]
 
-    return [Estimates(plan, plan.measure(Kept(), source)) for _ in range(repeats)]  # type: ignore[arg-type]
+    return [WorkloadEstimates(plan, plan.measure(Kept(), source)) for _ in range(repeats)]  # type: ignore[arg-type]
 
 
 def counts(name: str) -> Any:
@@ -102,7 +102,7 @@ def errors_of(plan: WorkloadPlan, asked: Workload, seed: int = 1) -> Any:
                 each.append(float(np.mean((tables.estimate(chosen) - true) ** 2)))
             means.append(np.mean(each))
         else:
-            off = np.r_[0.0, np.cumsum(one.lines["x"].estimates - counts("x"))]
+            off = np.r_[0.0, np.cumsum(one.columns["x"].estimates - counts("x"))]
             if isinstance(asked, Prefixes):
                 means.append(np.mean(off[1:] ** 2))
             else:
@@ -138,10 +138,10 @@ def test_intervals_of_ranges_and_tables_hold_the_truth_as_often_as_they_say(delt
     true = counts("x")
     hits, trials = 0, 0
     for low, high in ((0, 32), (3, 4), (5, 17), (16, 32)):
-        counted = found(plan_of(Ranges("x"), delta), 1)[0].lines["x"].counted(low, high)
+        counted = found(plan_of(Ranges("x"), delta), 1)[0].columns["x"].count(low, high)
         width = float(half_widths(counted.variance, counted.kurtosis, level))
         for one in found(plan_of(Ranges("x"), delta), 250):
-            hits += abs(one.lines["x"].estimates[low:high].sum() - true[low:high].sum()) <= width
+            hits += abs(one.columns["x"].estimates[low:high].sum() - true[low:high].sum()) <= width
             trials += 1
     near(hits, trials, level)
     table = np.histogram2d(DATA["a"], DATA["b"], bins=[range(4), range(5)])[0]
@@ -169,7 +169,7 @@ def test_the_interval_that_is_shown_holds_the_truth_at_least_as_often() -> None:
     asked = Hierarchy("a", {0: "few", 1: "few", 2: "many"})
     hits = trials = 0
     for one in found(plan_of(asked, 0.0), 300):
-        table = one.lines["a"].table(one.lines["a"].part.levels[0])
+        table = one.columns["a"].table(one.columns["a"].part.levels[0])
         low, high = table.interval(0.9)
         inside = (low <= [counts("a")[:2].sum(), counts("a")[2]]) & (high >= [counts("a")[:2].sum(), counts("a")[2]])
         hits += int(inside[0])
@@ -185,7 +185,7 @@ def test_intervals_hold_as_often_where_noise_has_few_values(name: str, epsilon: 
     if name == "hierarchy":
         asked = Hierarchy("a", {0: "few", 1: "few", 2: "many"})
     quiet, plan = (
-        planned(flattened([asked]), CUTS, Allocation.of(tacit.Budget(1e5), one)) for one in (10_000.0, epsilon)
+        plan_workload(flatten([asked]), CUTS, Allocation.of(tacit.Budget(1e5), one)) for one in (10_000.0, epsilon)
     )
     true = np.concatenate([table.values.ravel() for _, table in found(quiet, 1)[0].shown])
     held = 0

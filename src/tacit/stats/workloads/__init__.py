@@ -1,16 +1,16 @@
-"""Many counting queries at once: all tables by some columns, all ranges, prefixes, hierarchies.
+"""Many counting queries under one charge: all tables by some columns, all ranges, prefixes, hierarchies.
 
     tacit.stats.marginals({"age": ages, "sex": sexes}, domain={"age": [0, 18, 65, 120], "sex": ["F", "M"]},
                           ways=(1, 2), epsilon=1.0, budget=budget).table("age", "sex")
     tacit.stats.ranges(ages, edges=range(0, 121), epsilon=1.0, budget=budget).range(20, 40)
 
-What is measured is not what is asked for but a strategy from which all of it follows with the least expected error,
-chosen without data (`strategies`, `margins`); least squares makes the estimates agree, and rounding makes them counts
-(`estimation`). Workloads are objects, to be joined with `+` and crossed with `*`: `Ranges`, `Prefixes`, `Cells`,
-`Hierarchy`, `Marginals`.
+The measured sums are not the queries themselves but a strategy with the least expected error, chosen without data
+(`strategies`, `interactions`). Least squares makes the estimates consistent (`estimation`), and `rounding` makes them
+counts. Workloads are objects, joined with `+` and multiplied with `*`: `Ranges`, `Prefixes`, `Cells`, `Hierarchy`,
+`Marginals`.
 """
 
-from tacit.stats.workloads.counts import Counted, CountTable
+from tacit.stats.workloads.counts import CountTable, NoisyCount
 from tacit.stats.workloads.query_sets import (
     Cells,
     Hierarchy,
@@ -27,9 +27,9 @@ from tacit.stats.workloads.release import WorkloadAnswer, hierarchy, marginals, 
 __all__ = [
     "Cells",
     "CountTable",
-    "Counted",
     "Hierarchy",
     "Marginals",
+    "NoisyCount",
     "Prefixes",
     "Product",
     "Ranges",

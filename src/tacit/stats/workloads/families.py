@@ -1,116 +1,35 @@
-"""Families of queries and strategies over the cells of one column, in closed form.
+"""Families of counting queries over the cells of one column, in closed form.
 
-Strategies as matrices of whole numbers, so that what they measure is exact.
-
-A fitted strategy is multiplied by 2^16 and rounded. The rounded matrix is the strategy: its sensitivity is the exact
-length of its longest column, and least squares inverts it, so rounding costs a little error and no privacy.
-
-With W the matrix of a family (a row a query, 0 or 1 for each of n cells), all that choosing a strategy needs is
-V = W'W times a few vectors, and the energy sum over queries q and blocks B of q(B)^2 for blocks of equal size.
+With W the matrix of a family (a row for each query, 0 or 1 for each of n cells), the choice of a strategy needs no more
+than V = W'W times a few vectors, and the energy: the sum over queries q and blocks B of equal size of q(B)^2.
 
     ranges    V[i, j] = (min(i, j) + 1) (n - max(i, j))
     prefixes  V[i, j] = n - max(i, j)
     groups    V[i, j] = 1 where i and j are in one group
-
-Sums over nested partitions of the cells of a column, and what least squares makes of them.
-
-A tree has levels, the first being the cells themselves; every level is measured as one vector, with independent noise
-of one variance a level. Generalised least squares over a tree takes two passes (Hay, Rastogi, Miklau, Suciu 2010, here
-for any weights and any number of children): upwards each node joins its own measurement with what its children say,
-downwards what the parent knows better is shared among the children in proportion to their variances.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
-STEPS: Final = 2**16
-_MEASURED_MAX: Final = 2**62
-
-
-class Matrix:
-    """Rows of whole numbers over cells, of full column rank."""
-
-    def __init__(self, rows: NDArray[np.int64]) -> None:
-        self.rows: Final = rows
-        self.rows.setflags(write=False)
-
-    @classmethod
-    def of(cls, strategy: Numbers, law: Literal["Laplace", "Gaussian"]) -> Matrix:
-        """Round a strategy whose columns have length 1; under Laplace noise rows that vanish are left out."""
-        rows = np.rint(strategy * STEPS).astype(np.int64)
-        return cls(rows[np.any(rows != 0, axis=1)] if law == "Laplace" else rows)
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-        return int(self.rows.shape[1])
-
-    def length(self, law: Literal["Laplace", "Gaussian"]) -> Fraction:
-        """Return how far one row of data moves the measured sums: in L1 exactly, in L2 rounded up by 2^-32."""
-        if law == "Laplace":
-            return Fraction(int(np.abs(self.rows).sum(axis=0).max()))
-        squared = int(np.sum(self.rows**2, axis=0).max())  # entries are at most 2^16, so that 2^30 of them fit
-        return Fraction(math.isqrt(squared << 64) + 1, 1 << 32)
-
-    def measured(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the exact sums; cells beyond what 63 bits allow are clamped, which moves no neighbours apart."""
-        most = _MEASURED_MAX // max(1, int(np.abs(self.rows).max())) // self.cells
-        found: NDArray[np.int64] = self.rows @ np.clip(cells, -most, most)
-        return found
-
-    @cached_property
-    def covariance(self) -> Numbers:
-        """The covariance of the estimated cells for noise of variance 1 on each sum."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        dense = self.rows.astype(np.float64)
-        scale = float(np.abs(dense).max())
-        factor = cho_factor((dense / scale).T @ (dense / scale))
-        found: Numbers = cho_solve(factor, np.eye(self.cells)) / scale**2
-        return found
-
-    def estimate(self, noisy: NDArray[Any]) -> Numbers:
-        """Return the cells by least squares."""
-        found: Numbers = self.covariance @ (self.rows.T.astype(np.float64) @ np.asarray(noisy, dtype=np.float64))
-        return found
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Matrix) and np.array_equal(self.rows, other.rows)
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    @cached_property
-    def digest(self) -> str:
-        """Tells matrices apart."""
-        return hashlib.sha256(repr(self.rows.shape).encode() + self.rows.tobytes()).hexdigest()[:16]
-
-    def __repr__(self) -> str:
-        return f"Matrix({self.rows.shape[0]}x{self.rows.shape[1]}, {self.digest})"
 
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """Queries over n cells."""
+    """A family of counting queries over n cells."""
 
     cells: int
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
 
     @abstractmethod
     def times(self, matrix: Numbers) -> Numbers:
@@ -119,21 +38,16 @@ class Family(ABC):
     @property
     @abstractmethod
     def diagonal(self) -> Numbers:
-        """How many queries hold each cell: the diagonal of V."""
+        """The diagonal of V: the number of queries that hold each cell."""
 
     @abstractmethod
     def energy(self, size: int) -> float:
-        """Return the sum, over queries and blocks of `size` neighbouring cells, of (cells that both have)^2."""
-
-    @property
-    def gram(self) -> Numbers:
-        """V itself, for domains that are small."""
-        return self.times(np.eye(self.cells))
+        """Return the sum, over queries and blocks of `size` neighbouring cells, of (cells in both)^2."""
 
 
 @dataclass(frozen=True)
 class AllRanges(Family):
-    """Every range of neighbouring cells."""
+    """All ranges of neighbouring cells."""
 
     @property
     def count(self) -> int:
@@ -163,7 +77,7 @@ class AllRanges(Family):
 
 @dataclass(frozen=True)
 class AllPrefixes(Family):
-    """Everything up to each cell."""
+    """All cells up to each one."""
 
     @property
     def count(self) -> int:
@@ -188,7 +102,7 @@ class AllPrefixes(Family):
 
 @dataclass(frozen=True)
 class Groups(Family):
-    """The groups of one level of a hierarchy: `groups` says in which one each cell is."""
+    """The groups of one level of a hierarchy; `groups` has the group of each cell."""
 
     groups: tuple[int, ...]
 
@@ -213,7 +127,7 @@ class Groups(Family):
 
 
 def mean_times(families: tuple[Family, ...], matrix: Numbers) -> Numbers:
-    """Return V times a matrix, where V is that of several families, each query of one weighing 1 / how many it has."""
+    """Return V times a matrix for several families, in which a query weighs 1 / (queries of its family)."""
     found = families[0].times(matrix) / families[0].count
     for family in families[1:]:
         found += family.times(matrix) / family.count
@@ -233,97 +147,3 @@ def mean_energy(families: tuple[Family, ...], size: int) -> float:
 def _blocks(cells: int, size: int) -> tuple[Numbers, Numbers]:
     starts = np.arange(0, cells, size, dtype=np.float64)
     return starts, np.minimum(size, cells - starts)
-
-
-@dataclass(frozen=True, repr=False)
-class Tree:
-    """Nested partitions: for each level above the cells, in which node each node of the level below it lies."""
-
-    cells: int
-    parents: tuple[tuple[int, ...], ...] = ()
-
-    @classmethod
-    def balanced(cls, cells: int, sizes: Sequence[int]) -> Tree:
-        """Return the tree whose nodes hold so many neighbouring cells, each size a multiple of the one before."""
-        parents, below, count = [], 1, cells
-        for size in sizes:
-            parents.append(tuple((np.arange(count) // (size // below)).tolist()))
-            below, count = size, -(-cells // size)
-        return cls(cells, tuple(parents))
-
-    @property
-    def sizes(self) -> list[int]:
-        """How many nodes each level has, the cells first."""
-        return [self.cells, *(max(one) + 1 for one in self.parents)]
-
-    @property
-    def groups(self) -> list[NDArray[np.int64]]:
-        """For each level, in which node each cell lies."""
-        found = [np.arange(self.cells)]
-        for one in self.parents:
-            found.append(np.array(one, dtype=np.int64)[found[-1]])
-        return found
-
-    @cached_property
-    def _steps(self) -> list[Any]:
-        from scipy.sparse import csr_matrix
-
-        found = []
-        for one in self.parents:
-            rows, columns = np.array(one), np.arange(len(one))
-            found.append(csr_matrix((np.ones(len(one)), (rows, columns)), shape=(max(one) + 1, len(one))))
-        return found
-
-    def sums(self, cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return the exact sums of every level, along the first axis; of counts of rows, which do not reach 2^62."""
-        found = [np.asarray(cells, dtype=np.int64)]
-        for one in self.parents:
-            added = np.zeros((max(one) + 1, *cells.shape[1:]), dtype=np.int64)
-            np.add.at(added, np.array(one), found[-1])
-            found.append(added)
-        return found
-
-    def estimate(self, noisy: Sequence[NDArray[Any]], precisions: Sequence[float]) -> Numbers:
-        """Return the cells by generalised least squares, a column for each column of `noisy`.
-
-        `precisions` are 1 / variance for each level, that of the cells above 0; a level with precision 0 is not used.
-        """
-        first = np.asarray(noisy[0], dtype=np.float64)
-        values, spreads = [first], [np.full(self.cells, 1 / precisions[0])]
-        below: list[tuple[Numbers, Numbers]] = []
-        for step, level, precision in zip(self._steps, noisy[1:], precisions[1:], strict=True):
-            value, spread = step @ values[-1], step @ spreads[-1]
-            below.append((value, spread))
-            if precision:
-                joined = 1 / (1 / spread + precision)
-                weighted = value * _as(joined / spread, value) + np.asarray(level) * _as(joined * precision, value)
-                value, spread = weighted, joined
-            values.append(value)
-            spreads.append(spread)
-        final = values[-1]
-        for index in reversed(range(len(self.parents))):
-            parent = np.array(self.parents[index])
-            value, spread = below[index]
-            share = spreads[index] / spread[parent]
-            final = values[index] + _as(share, values[index]) * (final - value)[parent]
-        return final
-
-    def solve(self, queries: Numbers, precisions: Sequence[float]) -> Numbers:
-        """Return C q for the covariance C of the estimated cells, one column for each query."""
-        empty = [np.zeros((size, *queries.shape[1:])) for size in self.sizes[1:]]
-        return self.estimate([queries / precisions[0], *empty], precisions)
-
-    def levels_of(self, cells: Numbers) -> list[Numbers]:
-        """Return sums of every level, a column for each column."""
-        found = [cells]
-        for step in self._steps:
-            found.append(step @ found[-1])
-        return found
-
-    def __repr__(self) -> str:
-        digest = hashlib.sha256(repr((self.cells, self.parents)).encode()).hexdigest()[:16]
-        return f"Tree({self.sizes}, {digest})"
-
-
-def _as(factors: Numbers, like: Numbers) -> Numbers:
-    return factors if like.ndim == 1 else factors[:, None]

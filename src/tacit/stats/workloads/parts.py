@@ -1,8 +1,8 @@
-"""The parts of a workload's plan: one column, tables, or the product of two columns; each with its noise and its price.
+"""The parts of a workload's plan, each with its noise: one column, the product of two columns, or tables.
 
 Promise: a row is in one cell of each partition. So it moves each level of a tree by 1 in one node, a fitted matrix by
 one of its columns, a table by 1 in one cell, and a unit with `per_unit` rows moves them by `per_unit` times as much (L1
-and L2, by the triangle inequality); replacing a unit, by twice that. `event` is composed of these.
+and L2, by the triangle inequality); replacing a unit moves them by twice that. `events` are those of this noise.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from tacit.mechanisms.randomness import Source
 from tacit.privacy.events import Event, Gaussian
 from tacit.privacy.units import Relation
 from tacit.stats.rows import Cut, Rows, Term
-from tacit.stats.workloads.families import Family, Matrix, Tree
-from tacit.stats.workloads.margins import CentredGaussian, Set, Shares, Sizes, interactions_for, sigma_of, tables_for
+from tacit.stats.workloads.centred_gaussian import CentredGaussian, sigma_of
+from tacit.stats.workloads.families import Family
+from tacit.stats.workloads.interactions import ColumnSet, MeasuredShares, Sizes, choose_interactions, choose_tables
 from tacit.stats.workloads.query_sets import Level
-from tacit.stats.workloads.strategies import MatrixStrategy, Strategy, TreeStrategy, best, best_tree
+from tacit.stats.workloads.strategies import MatrixStrategy, Strategy, TreeStrategy, best_strategy, best_tree
+from tacit.stats.workloads.strategy_matrices import Matrix, Tree
 
 Whole = NDArray[np.int64]
 
@@ -37,21 +39,21 @@ class Part(ABC):
     @property
     @abstractmethod
     def events(self) -> tuple[Event, ...]:
-        """What is released."""
+        """The events of the released sums."""
 
     @property
     @abstractmethod
     def line(self) -> str:
-        """What is measured with which noise, in words."""
+        """What is measured and its noise, in words."""
 
     @property
     @abstractmethod
     def arrays(self) -> int:
-        """How many arrays it releases."""
+        """The number of released arrays."""
 
     @abstractmethod
     def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
-        """Return exact sums with noise."""
+        """Return noisy sums of the rows with a value in the columns `needs`."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class ColumnPart(Part):
     name: str
     cut: Cut
     levels: tuple[Level, ...]
-    """What is shown: groups of cells, level by level; nothing, if only prefixes are."""
+    """The shown groups of cells, level by level; none if only prefixes are shown."""
     families: tuple[Family, ...]
     strategy: Tree | Matrix
     noises: tuple[Noise, ...]
@@ -74,8 +76,8 @@ class ColumnPart(Part):
     def of(
         cls, name: str, cut: Cut, levels: tuple[Level, ...], families: tuple[Family, ...], allocation: Allocation
     ) -> ColumnPart:
-        """Choose the strategy under a law of noise."""
-        chosen = best(families, allocation.law)
+        """Choose the strategy, and its noise."""
+        chosen = best_strategy(families, allocation.law)
         noises = noises_of(chosen, allocation)
         strategy = chosen.matrix if isinstance(chosen, MatrixStrategy) else chosen.tree
         return cls(name, cut, levels, families, strategy, noises, chosen.name, chosen.error * allocation.variance)
@@ -94,15 +96,15 @@ class ColumnPart(Part):
 
     def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
         exact = rows.sums([Term()], (self.cut,), needs)[0]
-        sums = [self.strategy.measured(exact)] if isinstance(self.strategy, Matrix) else self.strategy.sums(exact)
+        sums = [self.strategy.sums(exact)] if isinstance(self.strategy, Matrix) else self.strategy.sums(exact)
         return [noise.release(one, source=source) for noise, one in zip(self.noises, sums, strict=True)]
 
 
 @dataclass(frozen=True)
 class Crossed(Part):
-    """Sums over the cells of two columns: each sum of the one strategy within each of the other.
+    """Sums over the cells of two columns.
 
-    The strategy is the Kronecker product of both, of which the columns have the product of their lengths.
+    The strategy is the Kronecker product of two strategies, so the length of a column is the product of their lengths.
     """
 
     names: tuple[str, str]
@@ -121,7 +123,7 @@ class Crossed(Part):
         families: tuple[tuple[Family, ...], tuple[Family, ...]],
         allocation: Allocation,
     ) -> Crossed:
-        """Choose both strategies under a law of noise."""
+        """Choose both strategies, and their noise."""
         one, other = (best_tree(family, allocation.law) for family in families)
         shares = [a * b for a in one.shares for b in other.shares]
         flat = tuple(part.noise() for part in allocation.divided(*shares))
@@ -157,8 +159,8 @@ class Tables(Part):
 
     names: tuple[str, ...]
     cuts: tuple[Cut, ...]
-    sets: tuple[Set, ...]
-    measured: tuple[tuple[Set, Laplace | CentredGaussian], ...]
+    sets: tuple[ColumnSet, ...]
+    measured: tuple[tuple[ColumnSet, Laplace | CentredGaussian], ...]
     """What is measured: tables with Laplace noise, or interactions with Gaussian noise."""
     moved: int
     relation: Relation
@@ -166,11 +168,13 @@ class Tables(Part):
     """The expected mean squared error of a cell."""
 
     @classmethod
-    def of(cls, names: tuple[str, ...], cuts: tuple[Cut, ...], sets: tuple[Set, ...], allocation: Allocation) -> Tables:
-        """Choose what is measured, and share the price."""
+    def of(
+        cls, names: tuple[str, ...], cuts: tuple[Cut, ...], sets: tuple[ColumnSet, ...], allocation: Allocation
+    ) -> Tables:
+        """Choose what is measured, and divide the budget over it."""
         shares = cls.shares(cuts, sets, allocation.law)
         parts = allocation.divided(*(share for _, share in shares.shares))
-        measured: list[tuple[Set, Laplace | CentredGaussian]] = []
+        measured: list[tuple[ColumnSet, Laplace | CentredGaussian]] = []
         for (columns, _), part in zip(shares.shares, parts, strict=True):
             shape = tuple(cuts[one].cells for one in columns)
             if allocation.law == "Laplace":
@@ -184,19 +188,19 @@ class Tables(Part):
         return cls(names, cuts, sets, tuple(measured), allocation.row_sensitivity, allocation.relation, error)
 
     @staticmethod
-    def shares(cuts: tuple[Cut, ...], sets: tuple[Set, ...], law: Law) -> Shares:
-        """Return what is measured under a law of noise."""
+    def shares(cuts: tuple[Cut, ...], sets: tuple[ColumnSet, ...], law: Law) -> MeasuredShares:
+        """Return what is measured under a law of noise, with its shares of the budget."""
         sizes = tuple(cut.cells for cut in cuts)
-        return tables_for(sizes, sets) if law == "Laplace" else interactions_for(sizes, sets)
+        return choose_tables(sizes, sets) if law == "Laplace" else choose_interactions(sizes, sets)
 
     @property
     def sizes(self) -> Sizes:
-        """How many cells each column has."""
+        """The number of cells of each column."""
         return tuple(cut.cells for cut in self.cuts)
 
     @property
     def is_centred(self) -> bool:
-        """Whether interactions are measured, and not tables."""
+        """Whether interactions are measured rather than tables."""
         return isinstance(self.measured[0][1], CentredGaussian)
 
     @property
@@ -225,12 +229,12 @@ class Tables(Part):
 
 
 def law_of(noise: Noise) -> str:
-    """Return the law of a noise, in a word."""
+    """Return the name of the law of a noise."""
     return "Laplace" if isinstance(noise, Laplace) else "Gaussian"
 
 
 def noises_of(strategy: Strategy, allocation: Allocation) -> tuple[Noise, ...]:
-    """Return the noises of the levels of a strategy."""
+    """Return the noise of a matrix, or of each level of a tree."""
     if isinstance(strategy, MatrixStrategy):
         return (allocation.noise(strategy.matrix.length(allocation.law)),)
     return tuple(part.noise() for part in allocation.divided(*strategy.shares))

@@ -1,18 +1,14 @@
-"""Workloads: sets of counting queries over public partitions of columns, and the names of their cells.
-
-Workloads: sets of counting queries that are asked together, over public partitions of columns.
+"""Workloads: sets of counting queries over public partitions of columns, and labels and levels of their cells.
 
     Ranges("age")                            every range of neighbouring cells
-    Prefixes("income")                       everything up to each cell
+    Prefixes("income")                       all cells up to each one
     Cells("ward")                            each cell by itself
     Hierarchy("day", ("year", "month"))      dates by year and month; or places, by a mapping from child to parent
     Marginals(("age", "sex", "ward"), (1, 2))  all one-way and two-way tables
     Ranges("age") * Cells("sex")             every range of the one for each cell of the other
-    Ranges("age") + Marginals(("sex", "ward"))  both, under one price
+    Ranges("age") + Marginals(("sex", "ward"))  both, under one charge
 
-They name columns and hold no data; what the cells of a column are is said where they are asked (`domain`).
-
-The cells of a column, for people: what they are called, which of them a range holds, and their levels.
+They name columns and hold no data; the cells of the columns are given with the data (`domain` of `workload`).
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ from tacit.stats.rows import Cut
 
 SETS_MAX: Final = 4096
 WAYS_MAX: Final = 6
+EDGES_MAX: Final = 2**20
 PERIODS: Final = ("year", "quarter", "month", "day")
 
 
@@ -54,7 +51,7 @@ class OneColumn(Workload):
     column: str
 
     def __post_init__(self) -> None:
-        named(self.column)
+        source_name("column", self.column)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -71,7 +68,7 @@ class Ranges(OneColumn):
 
 @dataclass(frozen=True)
 class Prefixes(OneColumn):
-    """Everything up to each cell: n queries over n cells, of which the last is the total."""
+    """All cells up to each one: n queries over n cells, of which the last is the total."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Hierarchy(OneColumn):
 
     def __init__(self, column: str, levels: Sequence[str | Mapping[Any, Any]] | Mapping[Any, Any]) -> None:
         if not isinstance(levels, Mapping | str | Sequence):
-            raise WrongType("levels are a list of periods, or of mappings from child to parent", name="levels")
+            raise WrongType("levels must be a list of periods, or of mappings from child to parent", name="levels")
         listed: list[Any] = [levels] if isinstance(levels, Mapping | str) else list(levels)
         read: list[str | tuple[tuple[Any, Any], ...]] = []
         for one in listed:
@@ -129,27 +126,27 @@ class Marginals(Workload):
         *,
         sets: Any = None,
     ) -> None:
-        columns = tuple(map(named, names))
+        columns = tuple(source_name("column", name) for name in names)
         if len(set(columns)) != len(columns) or not columns:
-            raise InvalidInput("tables are asked by columns that differ, at least one", name="columns", value=names)
+            raise InvalidInput("marginals need at least one column, and distinct ones", name="columns", value=names)
         if sets is None:
             listed = ways if isinstance(ways, Sequence) and not isinstance(ways, str) else [ways]
             if len(listed) > SETS_MAX:
-                raise TooLarge(f"ways are at most {SETS_MAX} numbers", name="ways")
+                raise TooLarge(f"ways must be at most {SETS_MAX} numbers", name="ways")
             sizes = sorted({whole("ways", one, at_least=0) for one in listed})
             if not sizes or sizes[-1] > min(WAYS_MAX, len(columns)):
                 raise OutOfRange(
                     f"a table is by at most {min(WAYS_MAX, len(columns))} of these columns", name="ways", value=ways
                 )
             if sum(len(list(combinations(columns, size))) for size in sizes) > SETS_MAX:
-                raise TooLarge(f"at most {SETS_MAX} tables are answered at once", name="ways")
+                raise TooLarge(f"a workload has at most {SETS_MAX} tables", name="ways")
             found = [one for size in sizes for one in combinations(columns, size)]
         else:
             if isinstance(sets, str) or not isinstance(sets, Sequence):
-                raise WrongType("sets are lists of columns, a list for each table", name="sets", value=sets)
+                raise WrongType("sets must be lists of columns, one for each table", name="sets", value=sets)
             found = [self._in_order(columns, one) for one in sets]
         if not 1 <= len(found) <= SETS_MAX:
-            raise TooLarge(f"one to {SETS_MAX} tables are answered at once, not {len(found)}", name="sets")
+            raise TooLarge(f"a workload has one to {SETS_MAX} tables, not {len(found)}", name="sets")
         object.__setattr__(self, "names", columns)
         object.__setattr__(self, "sets", tuple(dict.fromkeys(found)))
 
@@ -157,7 +154,7 @@ class Marginals(Workload):
     def _in_order(columns: tuple[str, ...], wanted: Any) -> tuple[str, ...]:
         listed = [wanted] if isinstance(wanted, str) else wanted
         if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
-            raise WrongType("sets are lists of columns, a list for each table", name="sets", value=wanted)
+            raise WrongType("sets must be lists of columns, one for each table", name="sets", value=wanted)
         chosen = set(listed)
         if not chosen <= set(columns) or len(chosen) > WAYS_MAX:
             raise InvalidInput(f"a table is by at most {WAYS_MAX} of the columns that are given", name="sets")
@@ -179,7 +176,7 @@ class Product(Workload):
         if not all(isinstance(part, OneColumn) for part in (self.one, self.other)):
             raise WrongType("a product is of two workloads over one column each", name="workload")
         if self.one.column == self.other.column:
-            raise InvalidInput("the two columns of a product differ", name="workload")
+            raise InvalidInput("the two columns of a product must differ", name="workload")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -188,16 +185,16 @@ class Product(Workload):
 
 @dataclass(frozen=True)
 class Union(Workload):
-    """Several workloads under one price."""
+    """Several workloads under one charge."""
 
     parts: tuple[Workload, ...]
 
     def __post_init__(self) -> None:
         for one in self.parts:
             if not isinstance(one, Workload):
-                raise WrongType("workloads are joined with workloads", name="workload", value=one)
+                raise WrongType("workloads can be joined with workloads only", name="workload", value=one)
         if not self.parts:
-            raise EmptyInput("there is nothing asked", name="workload")
+            raise EmptyInput("the workload is empty", name="workload")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -215,17 +212,9 @@ def _groups(level: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
     return tuple(level.items())
 
 
-def named(column: object) -> str:
-    """Return the name of a column, or refuse what is none."""
-    return source_name("column", column)
-
-
-EDGES_MAX: Final = 2**20
-
-
 @dataclass(frozen=True)
 class Level:
-    """One level of a hierarchy: its name, its groups, and in which one each cell is."""
+    """One level of a hierarchy: its name, the labels of its groups, and the group of each cell."""
 
     name: str
     labels: tuple[Any, ...]
@@ -233,7 +222,7 @@ class Level:
 
 
 def labels_of(cut: Cut) -> tuple[Any, ...]:
-    """Return what cells are called: the listed values, or "20 to 30" for a bin."""
+    """Return the labels of cells: the listed values, or "20 to 30" for a bin."""
     if cut.values:
         return cut.values
     return tuple(f"{_shown(low)} to {_shown(high)}" for low, high in zip(cut.edges, cut.edges[1:], strict=False))
@@ -242,7 +231,7 @@ def labels_of(cut: Cut) -> tuple[Any, ...]:
 def cells_between(cut: Cut, low: Any, high: Any) -> tuple[int, int]:
     """Return the first cell and the one after the last of a range.
 
-    With edges, from one edge to another; with listed values, from one value to another, both in the range.
+    With edges the range runs from one edge to another; with listed values from one value to another, both included.
     """
     if cut.values:
         places = [_place(cut.values, one, "values") for one in (low, high)]
@@ -250,7 +239,7 @@ def cells_between(cut: Cut, low: Any, high: Any) -> tuple[int, int]:
     else:
         first, last = (_place(cut.edges, one, "edges") for one in (low, high))
     if first >= last:
-        raise OutOfRange(f"a range runs upwards, and {low!r} does not lie before {high!r}", name="range")
+        raise OutOfRange(f"a range must rise, and {low!r} is not before {high!r}", name="range")
     return first, last
 
 
@@ -261,15 +250,15 @@ def levels_of(cut: Cut, asked: Hierarchy) -> list[Level]:
     names: Sequence[Any] = labels
     for index, level in reversed(list(enumerate(asked.levels))):
         if isinstance(level, str):
-            names, title = _periods(cut, level), level
+            names, title = _period_labels(cut, level), level
         else:
-            names, title = _mapped(dict(level), names, labels), f"level {index + 1}"
+            names, title = _parent_labels(dict(level), names, labels), f"level {index + 1}"
         order = list(dict.fromkeys(names))
         place = {name: number for number, name in enumerate(order)}
         groups = tuple(place[name] for name in names)
         below = found[0].groups
         if len(set(zip(below, groups, strict=True))) != max(below) + 1:
-            raise InvalidInput("every group of a level lies in one group of the level above it", name="levels")
+            raise InvalidInput("every group of a level must lie in one group of the level above it", name="levels")
         found.insert(0, Level(title, tuple(order), groups))
     return found
 
@@ -277,9 +266,9 @@ def levels_of(cut: Cut, asked: Hierarchy) -> list[Level]:
 def date_edges(first: date, after: date, by: Literal["day", "month", "year"] = "day") -> tuple[date, ...]:
     """Return the edges of days, months or years from `first` on, of which the last one is `after`."""
     if isinstance(first, datetime) or isinstance(after, datetime) or not first < after:
-        raise OutOfRange("edges run from one date to a later one", name="edges", value=(first, after))
+        raise OutOfRange("edges must run from one date to a later one", name="edges", value=(first, after))
     if (after - first).days > EDGES_MAX:
-        raise TooLarge(f"at most {EDGES_MAX:,} cells are counted at once", name="edges")
+        raise TooLarge(f"a column has at most {EDGES_MAX:,} cells", name="edges")
     found, at = [], first
     while at < after:
         found.append(at)
@@ -298,13 +287,13 @@ def _place(known: Sequence[Any], wanted: Any, what: str) -> int:
             return place
     shown = ", ".join(_shown(one) for one in known[:3])
     raise InvalidInput(
-        f"{wanted!r} is not among the {what} that were counted by: {shown}, ..., {_shown(known[-1])}", name="range"
+        f"{wanted!r} is not among the {what} of the column: {shown}, ..., {_shown(known[-1])}", name="range"
     )
 
 
-def _periods(cut: Cut, period: str) -> list[str]:
+def _period_labels(cut: Cut, period: str) -> list[str]:
     if not cut.edges or not all(isinstance(edge, date) for edge in cut.edges):
-        raise InvalidInput(f"{period} is a level of cells between dates", name="levels")
+        raise InvalidInput(f"{period} is a level for cells between dates", name="levels")
     found = []
     for first, after in pairwise(edge for edge in cut.edges if isinstance(edge, date)):
         last = after - (timedelta(microseconds=1) if isinstance(after, datetime) else timedelta(days=1))
@@ -328,8 +317,8 @@ def _period(day: date, period: str) -> str:
     return f"{day.year:04}-{day.month:02}-{day.day:02}"
 
 
-def _mapped(level: dict[Any, Any], names: Sequence[Any], cells: Sequence[Any]) -> list[Any]:
-    """Return the groups of cells by a mapping from the groups of the level below, or from the cells themselves."""
+def _parent_labels(level: dict[Any, Any], names: Sequence[Any], cells: Sequence[Any]) -> list[Any]:
+    """Return the group of each cell by a mapping from the groups of the level below, or from the cells."""
     if all(name in level for name in names):
         return [level[name] for name in names]
     if all(cell in level for cell in cells):

@@ -1,16 +1,16 @@
-"""Strategies for queries over one column: which sums are measured, and how precisely, chosen without data.
+"""The choice of a strategy for queries over one column: which sums are measured, and how precisely, without data.
 
 A strategy A answers queries W with mean squared error tr(V (A'A)^-1) times the noise, V = W'W, if no column of A is
 longer than 1: in L1 for Laplace noise, in L2 for Gaussian noise (the matrix mechanism: Li, Miklau, Hay, McGregor,
 Rastogi 2015). `error` is that figure, the mean over queries. Candidates:
 
-- the cells alone, and balanced trees of many branching factors (Qardaji, Yang, Li 2013) with fitted weights a level:
+- the cells alone, and balanced trees of many branching factors (Qardaji, Yang, Li 2013) with fitted weights for levels:
   A'A is diagonal in the basis of differences between levels, so the error is a sum over levels, in closed form for any
   number of cells;
-- the levels of a hierarchy that is asked for, with fitted weights;
+- the levels of the hierarchy of the workload, with fitted weights;
 - for Laplace noise a p-identity strategy (McKenna, Miklau, Hay, Machanavajjhala 2018): the cells and p fitted rows,
-  begun at the best tree and improved by L-BFGS;
-- for Gaussian noise the best strategy there is: X = A'A minimises tr(V X^-1) among all X with a diagonal of ones, and
+  started at the best tree and improved by L-BFGS;
+- for Gaussian noise the optimal strategy: X = A'A minimises tr(V X^-1) among all X with a diagonal of ones, and
   is found by the fixed point of Denisov, McMahan, Rush, Smith, Thakurta 2022.
 """
 
@@ -21,18 +21,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.stats.workloads.families import Family, Groups, Matrix, Tree, mean_diagonal, mean_energy, mean_times
+from tacit.measuring.allocation import Law
+from tacit.stats.workloads.families import Family, Groups, mean_diagonal, mean_energy, mean_times
+from tacit.stats.workloads.strategy_matrices import Matrix, Tree
 
 Numbers = NDArray[np.float64]
-Law = Literal["Laplace", "Gaussian"]
 
 FITTED_MAX: Final = 1024
-"""Up to how many cells a matrix is fitted."""
+"""The greatest number of cells for which a matrix is fitted."""
 BRANCHES: Final = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128)
 SHARE_MIN: Final = 1e-3
 STEPS_MAX: Final = 60
@@ -42,7 +43,7 @@ _CLOSE: Final = 1e-4
 
 @dataclass(frozen=True)
 class TreeStrategy:
-    """A tree, the share of the price that each level gets, and the error."""
+    """A tree, the share of the budget of each level, and the error."""
 
     tree: Tree
     shares: tuple[float, ...]
@@ -52,7 +53,7 @@ class TreeStrategy:
 
 @dataclass(frozen=True)
 class MatrixStrategy:
-    """A matrix of whole numbers, and the error."""
+    """A matrix of integers, and the error."""
 
     matrix: Matrix
     error: float
@@ -63,13 +64,13 @@ Strategy = TreeStrategy | MatrixStrategy
 
 
 @lru_cache(maxsize=64)
-def best(families: tuple[Family, ...], law: Law) -> Strategy:
+def best_strategy(families: tuple[Family, ...], law: Law) -> Strategy:
     """Return the strategy of least expected error."""
     start = best_tree(families, law)
     least: Strategy = start
     cells = families[0].cells
     if 2 <= cells <= FITTED_MAX:
-        fitted = _p_identity(families, start) if law == "Laplace" else _optimal(families)
+        fitted = _p_identity(families, start) if law == "Laplace" else _optimal_gaussian(families)
         if fitted.error < least.error * (1 - 1e-6):
             least = fitted
     return least
@@ -78,10 +79,10 @@ def best(families: tuple[Family, ...], law: Law) -> Strategy:
 @lru_cache(maxsize=64)
 def best_tree(families: tuple[Family, ...], law: Law) -> TreeStrategy:
     """Return the tree of least expected error."""
-    return min([*_balanced(families, law), *_hierarchies(families, law)], key=lambda one: one.error)
+    return min([*_balanced_trees(families, law), *_hierarchy_trees(families, law)], key=lambda one: one.error)
 
 
-def _balanced(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
+def _balanced_trees(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
     cells = families[0].cells
     found = []
     for branch in BRANCHES:
@@ -99,7 +100,7 @@ def _balanced(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
             slopes = -np.cumsum((drops / known**2)[::-1])[::-1] * reach
             return float(np.sum(drops / known)), slopes
 
-        kept, shares, least = _fitted(len(sizes), law, error)
+        kept, shares, least = _fit_shares(len(sizes), law, error)
         chosen = [sizes[index] for index in kept]
         name = "the cells" if len(chosen) == 1 else f"a tree with blocks of {', '.join(map(str, chosen))} cells"
         found.append(TreeStrategy(Tree.balanced(cells, chosen[1:]), shares, least, name))
@@ -108,8 +109,8 @@ def _balanced(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
     return found
 
 
-def _hierarchies(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
-    """Return the tree of the levels that are asked for, if nothing else is asked."""
+def _hierarchy_trees(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
+    """Return the tree of the levels of the workload, if it consists of levels alone."""
     levels = [family for family in families if isinstance(family, Groups)]
     if len(levels) != len(families):
         return []
@@ -123,7 +124,7 @@ def _hierarchies(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
     def error(precisions: Numbers) -> tuple[float, Numbers]:
         return _hierarchy_error(tree, weights, precisions)
 
-    kept, shares, least = _fitted(len(order), law, error)
+    kept, shares, least = _fit_shares(len(order), law, error)
     name = f"{len(kept)} levels of the hierarchy"
     return [TreeStrategy(_nested([order[index] for index in kept]), shares, least, name)]
 
@@ -139,7 +140,7 @@ def _nested(order: Sequence[tuple[int, ...]]) -> Tree:
 
 
 def _hierarchy_error(tree: Tree, weights: Sequence[float], precisions: Numbers) -> tuple[float, Numbers]:
-    """Return the weighted variances of all nodes, with slopes by small differences."""
+    """Return the weighted variances of all nodes, with slopes by finite differences."""
 
     def total(given: Numbers) -> float:
         variances = node_variances(tree, given.tolist())
@@ -171,12 +172,13 @@ def node_variances(tree: Tree, precisions: Sequence[float]) -> list[Numbers]:
     return final
 
 
-def _fitted(
+def _fit_shares(
     levels: int, law: Law, error: Callable[[Numbers], tuple[float, Numbers]]
 ) -> tuple[list[int], tuple[float, ...], float]:
-    """Share a price of 1 among levels so that the error is least; levels that get next to nothing are left out.
+    """Return the levels that are kept, their shares of a budget of 1 for the least error, and this error.
 
-    A level with the share s has precision s^2 under Laplace noise, s under Gaussian noise.
+    A level with the share s has precision s^2 under Laplace noise, s under Gaussian noise. Levels with next to no
+    share are left out.
     """
     from scipy.optimize import minimize
 
@@ -204,11 +206,11 @@ def _fitted(
 
 
 def _p_identity(families: tuple[Family, ...], start: TreeStrategy) -> MatrixStrategy:
-    """Improve the best tree: rows for its nodes are fitted freely, the cells get what is left of each column."""
+    """Return the best tree improved: rows for its nodes are fitted freely, and the cells fill up each column."""
     from scipy.optimize import minimize
 
     cells = families[0].cells
-    rows = _rows_of(start)
+    rows = _p_identity_rows(start)
     count = len(rows)
 
     def objective(flat: Numbers) -> tuple[float, Numbers]:
@@ -225,8 +227,8 @@ def _p_identity(families: tuple[Family, ...], start: TreeStrategy) -> MatrixStra
     return MatrixStrategy(matrix, _matrix_error(families, matrix, "Laplace"), f"the cells and {count} fitted sums")
 
 
-def _rows_of(start: TreeStrategy) -> Numbers:
-    """Return the rows of a tree as those of a p-identity strategy, a little of everything added to each."""
+def _p_identity_rows(start: TreeStrategy) -> Numbers:
+    """Return the rows of a tree as those of a p-identity strategy, with a small amount added to all entries."""
     groups, first = start.tree.groups, start.shares[0]
     rows = [
         (index == node) * (share / first)
@@ -239,10 +241,10 @@ def _rows_of(start: TreeStrategy) -> Numbers:
 
 
 def p_identity_error(families: tuple[Family, ...], theta: Numbers) -> tuple[float, Numbers]:
-    """Return tr(V (A'A)^-1) for A = [I; theta] D, D making every column sum to 1, and its slopes in theta.
+    """Return tr(V (A'A)^-1) for A = [I; theta] D, where D makes every column sum to 1, and its slopes in theta.
 
     With d = 1 + column sums and M = (I + theta' theta)^-1 = I - theta' K theta, K = (I + theta theta')^-1, the error is
-    tr(diag(d) V diag(d) M), of which all parts take p vectors through V.
+    tr(diag(d) V diag(d) M), which takes V times p vectors.
     """
     scale = 1 + theta.sum(axis=0)
     inner = np.linalg.inv(np.eye(len(theta)) + theta @ theta.T)
@@ -256,32 +258,32 @@ def p_identity_error(families: tuple[Family, ...], theta: Numbers) -> tuple[floa
     return value, slopes
 
 
-def _optimal(families: tuple[Family, ...]) -> MatrixStrategy:
-    """Return the Gaussian strategy of least error."""
+def _optimal_gaussian(families: tuple[Family, ...]) -> MatrixStrategy:
+    """Return the strategy of least error under Gaussian noise."""
     gram = mean_times(families, np.eye(families[0].cells))
     weights = np.sqrt(np.diag(gram))
     for _ in range(ROUNDS_MAX):
         root = np.sqrt(weights)
-        middle = _root(root[:, None] * gram * root)
+        middle = _matrix_root(root[:, None] * gram * root)
         following = np.diag(middle).copy()
         done = np.max(np.abs(following / weights - 1)) < _CLOSE
         weights = following
         if done:
             break
     root = np.sqrt(weights)
-    best_gram = _root(root[:, None] * gram * root) / root[:, None] / root
+    best_gram = _matrix_root(root[:, None] * gram * root) / root[:, None] / root
     length = np.sqrt(np.diag(best_gram))
-    strategy = _root(best_gram / length[:, None] / length)
+    strategy = _matrix_root(best_gram / length[:, None] / length)
     matrix = Matrix.of(strategy, "Gaussian")
     return MatrixStrategy(matrix, _matrix_error(families, matrix, "Gaussian"), "the best sums for Gaussian noise")
 
 
-def _root(symmetric: Numbers) -> Numbers:
+def _matrix_root(symmetric: Numbers) -> Numbers:
     values, vectors = np.linalg.eigh(symmetric)
     found: Numbers = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return found
 
 
 def _matrix_error(families: tuple[Family, ...], matrix: Matrix, law: Law) -> float:
-    """Return the error of a matrix as it is, of whole numbers."""
+    """Return the error of a matrix after rounding."""
     return float(np.trace(mean_times(families, matrix.covariance))) * float(matrix.length(law)) ** 2

@@ -1,4 +1,8 @@
-"""A workload with its strategies and noises: what is charged, measured, and computed from what was released."""
+"""The plan of a workload: its parts with their strategies and noise, and the estimates from what they release.
+
+The budget is divided over the parts for the least sum of their errors: with errors L of the parts for unit noise, a
+part gets epsilon in proportion to L^(1/3) under Laplace noise, rho in proportion to L^(1/2) under Gaussian noise.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,9 @@ from tacit.privacy.events import Event
 from tacit.stats.rows import Cut, Rows
 from tacit.stats.statistic import Noisy, StatisticPlan, compose
 from tacit.stats.workloads.counts import CountTable
-from tacit.stats.workloads.estimation import CrossedAnswer, LineAnswer, TablesAnswer
+from tacit.stats.workloads.estimation import ColumnEstimates, ProductEstimates, TableEstimates
 from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups
-from tacit.stats.workloads.margins import cells
+from tacit.stats.workloads.interactions import cells
 from tacit.stats.workloads.parts import ColumnPart, Crossed, Part, Tables
 from tacit.stats.workloads.query_sets import (
     Cells,
@@ -37,22 +41,22 @@ from tacit.stats.workloads.query_sets import (
     labels_of,
     levels_of,
 )
-from tacit.stats.workloads.strategies import best, best_tree
+from tacit.stats.workloads.strategies import best_strategy, best_tree
 
-LINE_MAX: Final = 2**17
-CROSSED_MAX: Final = 1024
-TABLE_MAX: Final = 2**20
-CELLS_MAX: Final = 2**22
-"""How many cells are counted at most: of one column, of each of two crossed ones, of one table, of all tables."""
+COLUMN_CELLS_MAX: Final = 2**17
+PRODUCT_CELLS_MAX: Final = 1024
+TABLE_CELLS_MAX: Final = 2**20
+ALL_CELLS_MAX: Final = 2**22
+"""The greatest number of cells: of one column, of each column of a product, of one table, of all tables together."""
 
 
 @dataclass(frozen=True)
 class WorkloadPlan(StatisticPlan):
-    """All parts of a workload, under one price."""
+    """All parts of a workload, under one charge."""
 
     parts: tuple[Part, ...]
     columns: tuple[str, ...]
-    """A row is counted where it has a value in all of these."""
+    """Only rows with a value in all of these are counted."""
 
     @property
     def event(self) -> Event:
@@ -86,7 +90,7 @@ class WorkloadPlan(StatisticPlan):
 
     @property
     def _shown(self) -> Iterator[tuple[str, tuple[tuple[Any, ...], ...]]]:
-        """What the tables are called that an answer shows, and the cells along each side (`Estimates.shown`)."""
+        """The names of the tables in `WorkloadEstimates.shown`, and the cells along each of their axes."""
         for part in self.parts:
             if isinstance(part, ColumnPart):
                 if not part.levels:
@@ -103,39 +107,39 @@ class WorkloadPlan(StatisticPlan):
         return tuple(one for part in self.parts for one in part.measure(rows, self.columns, source))
 
     def value(self, noisy: Noisy) -> Any:
-        return np.concatenate([table.values.ravel() for _, table in Estimates(self, noisy).shown])
+        return np.concatenate([table.values.ravel() for _, table in WorkloadEstimates(self, noisy).shown])
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        return Estimates(self, noisy).interval(level)
+        return WorkloadEstimates(self, noisy).interval(level)
 
 
-class Estimates:
-    """What is computed from the released sums of a plan."""
+class WorkloadEstimates:
+    """The estimates from the released sums of a plan."""
 
     def __init__(self, plan: WorkloadPlan, noisy: Noisy) -> None:
-        self.lines: Final[dict[str, LineAnswer]] = {}
-        self.crossed: Final[dict[frozenset[str], CrossedAnswer]] = {}
-        self.tables: Final[list[TablesAnswer]] = []
+        self.columns: Final[dict[str, ColumnEstimates]] = {}
+        self.products: Final[dict[frozenset[str], ProductEstimates]] = {}
+        self.tables: Final[list[TableEstimates]] = []
         at = 0
         for part in plan.parts:
             released = noisy[at : at + part.arrays]
             at += part.arrays
             if isinstance(part, ColumnPart):
-                self.lines[part.name] = LineAnswer(part, released)
+                self.columns[part.name] = ColumnEstimates(part, released)
             elif isinstance(part, Crossed):
-                self.crossed[frozenset(part.names)] = CrossedAnswer(part, released)
+                self.products[frozenset(part.names)] = ProductEstimates(part, released)
             elif isinstance(part, Tables):
-                self.tables.append(TablesAnswer(part, released))
+                self.tables.append(TableEstimates(part, released))
 
     @cached_property
     def shown(self) -> list[tuple[str, CountTable]]:
-        """All tables that an answer shows, by name."""
+        """All tables of the answer, by name."""
         found: list[tuple[str, CountTable]] = []
-        for name, line in self.lines.items():
-            if not line.part.levels:
-                found.append((f"up to each {name}", line.prefixes()))
-            found += [(level.name, line.table(level)) for level in line.part.levels]
-        found += [(", ".join(one.part.names), one.table()) for one in self.crossed.values()]
+        for name, column in self.columns.items():
+            if not column.part.levels:
+                found.append((f"up to each {name}", column.prefixes()))
+            found += [(level.name, column.table(level)) for level in column.part.levels]
+        found += [(", ".join(one.part.names), one.table()) for one in self.products.values()]
         for tables in self.tables:
             for chosen in tables.part.sets:
                 names = [tables.names[column] for column in chosen]
@@ -152,18 +156,15 @@ class Estimates:
         ]
 
     def interval(self, level: float) -> Interval:
-        """Return the intervals of all numbers that are shown."""
+        """Return the intervals of all counts of the answer."""
         spans = [table.interval(level) for _, table in self.shown]
         return Interval(*(np.concatenate([np.ravel(span[end]) for span in spans]) for end in (0, 1)))
 
 
-def planned(workloads: Sequence[Workload], cuts: dict[str, Cut], allocation: Allocation) -> WorkloadPlan:
-    """Choose the law of noise and the strategies of least expected error, and share the price among the parts.
-
-    With errors L of the parts for unit noise, a part gets epsilon in proportion to L^(1/3) under Laplace noise, rho to
-    L^(1/2) under Gaussian noise: this makes their sum least.
-    """
-    drafts = [*_lines(workloads, cuts), *_others(workloads, cuts)]
+def plan_workload(workloads: Sequence[Workload], cuts: dict[str, Cut], allocation: Allocation) -> WorkloadPlan:
+    """Choose the law of noise and the strategies of least expected error, and divide the budget over the parts."""
+    drafts = [*_column_drafts(workloads, cuts), *_table_drafts(workloads, cuts)]
+    drafts += [_product_draft(one, cuts) for one in workloads if isinstance(one, Product)]
     power = {"Laplace": 1 / 3, "Gaussian": 1 / 2}
 
     def error(law: Law) -> float:
@@ -177,77 +178,80 @@ def planned(workloads: Sequence[Workload], cuts: dict[str, Cut], allocation: All
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A part that has no noise yet."""
+class PartDraft:
+    """A part without noise: its error under each law, and how it is made from an allocation."""
 
     error: Callable[[Law], float]
     make: Callable[[Allocation], Part]
 
 
-def _lines(workloads: Sequence[Workload], cuts: dict[str, Cut]) -> list[Draft]:
-    """Return a draft for each column of which cells, ranges, prefixes or levels are asked."""
+def _column_drafts(workloads: Sequence[Workload], cuts: dict[str, Cut]) -> list[PartDraft]:
+    """Return a draft for each column with cells, ranges, prefixes or a hierarchy."""
     found = []
     one_column = [one for one in workloads if isinstance(one, OneColumn)]
     for name in dict.fromkeys(one.column for one in one_column):
         cut = cuts[name]
-        if cut.cells > LINE_MAX:
-            raise TooLarge(f"{name} has {cut.cells:,} cells, and at most {LINE_MAX:,} are counted", name="domain")
+        if cut.cells > COLUMN_CELLS_MAX:
+            raise TooLarge(
+                f"{name} has {cut.cells:,} cells, and at most {COLUMN_CELLS_MAX:,} are counted", name="domain"
+            )
         asked = [one for one in one_column if one.column == name]
-        families = tuple(dict.fromkeys(family for one in asked for family in families_of(one, cut)))
+        families = tuple(dict.fromkeys(family for one in asked for family in query_families(one, cut)))
         levels: dict[str, Level] = {}
         for one in asked:
             if isinstance(one, Hierarchy):
                 levels |= {level.name: level for level in levels_of(cut, one)}
             elif not isinstance(one, Prefixes):
                 levels.setdefault(name, Level(name, labels_of(cut), tuple(range(cut.cells))))
-        found.append(_line(name, cut, tuple(levels.values()), families))
+        found.append(_column_draft(name, cut, tuple(levels.values()), families))
     return found
 
 
-def _line(name: str, cut: Cut, levels: tuple[Level, ...], families: tuple[Family, ...]) -> Draft:
-    return Draft(lambda law: best(families, law).error, lambda part: ColumnPart.of(name, cut, levels, families, part))
+def _column_draft(name: str, cut: Cut, levels: tuple[Level, ...], families: tuple[Family, ...]) -> PartDraft:
+    return PartDraft(
+        lambda law: best_strategy(families, law).error, lambda part: ColumnPart.of(name, cut, levels, families, part)
+    )
 
 
-def _others(workloads: Sequence[Workload], cuts: dict[str, Cut]) -> list[Draft]:
-    """Return a draft for all tables together, and one for each product."""
-    found = []
+def _table_drafts(workloads: Sequence[Workload], cuts: dict[str, Cut]) -> list[PartDraft]:
+    """Return one draft for all tables together, if there are any."""
     marginals = [one for one in workloads if isinstance(one, Marginals)]
-    if marginals:
-        names = tuple(dict.fromkeys(name for one in marginals for name in one.names))
-        chosen = tuple(cuts[name] for name in names)
-        sets = tuple(
-            dict.fromkeys(
-                tuple(sorted(names.index(name) for name in columns)) for one in marginals for columns in one.sets
-            )
+    if not marginals:
+        return []
+    names = tuple(dict.fromkeys(name for one in marginals for name in one.names))
+    chosen = tuple(cuts[name] for name in names)
+    sets = tuple(
+        dict.fromkeys(tuple(sorted(names.index(name) for name in columns)) for one in marginals for columns in one.sets)
+    )
+    sizes = tuple(cut.cells for cut in chosen)
+    counts = [cells(sizes, one) for one in sets]
+    if max(counts) > TABLE_CELLS_MAX or sum(counts) > ALL_CELLS_MAX:
+        raise TooLarge(
+            f"a table has at most {TABLE_CELLS_MAX:,} cells, all tables together {ALL_CELLS_MAX:,}", name="domain"
         )
-        sizes = tuple(cut.cells for cut in chosen)
-        if max(cells(sizes, one) for one in sets) > TABLE_MAX or sum(cells(sizes, one) for one in sets) > CELLS_MAX:
-            raise TooLarge(f"a table has at most {TABLE_MAX:,} cells, all of them {CELLS_MAX:,}", name="domain")
-        found.append(
-            Draft(
-                lambda law: Tables.shares(chosen, sets, law).error,
-                lambda part: Tables.of(names, chosen, sets, part),
-            )
+    return [
+        PartDraft(
+            lambda law: Tables.shares(chosen, sets, law).error,
+            lambda part: Tables.of(names, chosen, sets, part),
         )
-    found += [_product(one, cuts) for one in workloads if isinstance(one, Product)]
-    return found
+    ]
 
 
-def _product(asked: Product, cuts: dict[str, Cut]) -> Draft:
+def _product_draft(asked: Product, cuts: dict[str, Cut]) -> PartDraft:
     one, other = cuts[asked.one.column], cuts[asked.other.column]
-    if max(one.cells, other.cells) > CROSSED_MAX:
-        raise TooLarge(f"at most {CROSSED_MAX} cells of each column are crossed", name="domain")
-    families = families_of(asked.one, one), families_of(asked.other, other)
+    if max(one.cells, other.cells) > PRODUCT_CELLS_MAX:
+        raise TooLarge(f"a product has at most {PRODUCT_CELLS_MAX} cells of each column", name="domain")
+    families = query_families(asked.one, one), query_families(asked.other, other)
     names = asked.one.column, asked.other.column
 
     def error(law: Law) -> float:
         return best_tree(families[0], law).error * best_tree(families[1], law).error
 
-    return Draft(error, lambda part: Crossed.of(names, (one, other), families, part))
+    return PartDraft(error, lambda part: Crossed.of(names, (one, other), families, part))
 
 
-def families_of(asked: OneColumn, cut: Cut) -> tuple[Family, ...]:
-    """Return the queries that are asked over the cells of a column."""
+def query_families(asked: OneColumn, cut: Cut) -> tuple[Family, ...]:
+    """Return the families of queries of a workload over one column."""
     match asked:
         case Ranges():
             return (AllRanges(cut.cells),)
@@ -257,11 +261,11 @@ def families_of(asked: OneColumn, cut: Cut) -> tuple[Family, ...]:
             return (Groups(cut.cells, tuple(range(cut.cells))),)
         case Hierarchy():
             return tuple(Groups(cut.cells, level.groups) for level in levels_of(cut, asked))
-    raise InvalidInput("a workload over one column is of cells, ranges, prefixes or a hierarchy", name="workload")
+    raise InvalidInput("a workload over one column is Cells, Ranges, Prefixes or Hierarchy", name="workload")
 
 
-def flattened(workloads: Sequence[Workload]) -> list[Workload]:
-    """Return workloads with unions taken apart, each once."""
+def flatten(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return the distinct workloads, those of unions one by one."""
     parts = [part for one in workloads for part in (one.parts if isinstance(one, Union) else (one,))]
     return list(dict.fromkeys(parts))
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups, Matrix, Tree, mean_times
+from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups, mean_times
 from tacit.stats.workloads.strategies import (
     MatrixStrategy,
     TreeStrategy,
-    best,
+    best_strategy,
     best_tree,
     node_variances,
     p_identity_error,
 )
+from tacit.stats.workloads.strategy_matrices import Matrix, Tree
 
 CELLS = 13
 FAMILIES: list[Family] = [AllRanges(CELLS), AllPrefixes(CELLS), Groups(CELLS, (0, 0, 1, 1, 1, 2, 0, 3, 3, 3, 3, 2, 4))]
@@ -47,7 +48,7 @@ def rows_of(strategy: TreeStrategy, power: float) -> Array:
 def test_closed_forms_are_those_of_the_matrix_of_all_queries(family: Family) -> None:
     asked = queries(family)
     assert len(asked) == family.count
-    np.testing.assert_allclose(family.gram, asked.T @ asked)
+    np.testing.assert_allclose(family.times(np.eye(family.cells)), asked.T @ asked)
     np.testing.assert_allclose(family.diagonal, np.diag(asked.T @ asked))
     for size in (1, 2, 3, 5, 13, 20):
         blocks = sum((asked[:, at : at + size].sum(axis=1) ** 2).sum() for at in range(0, CELLS, size))
@@ -82,7 +83,7 @@ def test_the_stated_error_of_a_tree_is_that_of_its_matrix_or_a_little_above(cell
 @pytest.mark.parametrize("law", ["Laplace", "Gaussian"])
 @pytest.mark.parametrize("family", [AllRanges(64), AllPrefixes(64)], ids=["ranges", "prefixes"])
 def test_fitted_strategies_beat_trees_and_trees_beat_cells(family: Family, law: Any) -> None:
-    fitted, tree = best((family,), law), best_tree((family,), law)
+    fitted, tree = best_strategy((family,), law), best_tree((family,), law)
     alone = float(family.diagonal.sum()) / family.count
     assert isinstance(fitted, MatrixStrategy)
     assert fitted.error < tree.error < alone
@@ -90,18 +91,18 @@ def test_fitted_strategies_beat_trees_and_trees_beat_cells(family: Family, law: 
     rows = fitted.matrix.rows / length
     norms = np.abs(rows).sum(axis=0) if law == "Laplace" else np.sqrt((rows**2).sum(axis=0))
     assert norms.max() <= 1 + 1e-12
-    true = np.trace(family.gram @ np.linalg.inv(rows.T @ rows)) / family.count
+    true = np.trace(family.times(np.eye(family.cells)) @ np.linalg.inv(rows.T @ rows)) / family.count
     assert fitted.error == pytest.approx(true)
 
 
 def test_the_gaussian_strategy_is_the_best_there_is() -> None:
     """Where the optimum is, the slope of tr(V X^-1) is a diagonal matrix (Karush, Kuhn, Tucker)."""
     family = AllRanges(32)
-    found = best((family,), "Gaussian")
+    found = best_strategy((family,), "Gaussian")
     assert isinstance(found, MatrixStrategy)
     rows = found.matrix.rows / float(found.matrix.length("Gaussian"))
     inverse = np.linalg.inv(rows.T @ rows)
-    slope = inverse @ family.gram @ inverse
+    slope = inverse @ family.times(np.eye(family.cells)) @ inverse
     off = slope - np.diag(np.diag(slope))
     assert np.abs(off).max() < 0.02 * np.diag(slope).min()
 
@@ -140,9 +141,9 @@ def test_a_level_that_is_not_measured_changes_nothing() -> None:
 
 def test_a_matrix_measures_whole_numbers_exactly() -> None:
     matrix = Matrix.of(np.array([[0.5, 0.25], [0.5, 0.0], [0.0, 0.75]]), "Laplace")
-    assert matrix.measured(np.array([3, 5])).tolist() == [3 * 2**15 + 5 * 2**14, 3 * 2**15, 5 * 3 * 2**14]
+    assert matrix.sums(np.array([3, 5])).tolist() == [3 * 2**15 + 5 * 2**14, 3 * 2**15, 5 * 3 * 2**14]
     assert matrix.length("Laplace") == 2**16
     assert matrix.length("Gaussian") ** 2 >= max(2 * 2**30, 2**28 + 9 * 2**28)
-    np.testing.assert_allclose(matrix.estimate(matrix.measured(np.array([3, 5]))), [3, 5])
+    np.testing.assert_allclose(matrix.estimate(matrix.sums(np.array([3, 5]))), [3, 5])
     assert matrix == Matrix(matrix.rows.copy())
     assert repr(matrix).startswith("Matrix(3x2")

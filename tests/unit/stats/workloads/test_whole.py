@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.stats.workloads.estimation import on_simplex, rounded, whole_cells, whole_tables, with_margins
-from tacit.stats.workloads.families import Tree
-from tacit.stats.workloads.margins import closure
+from tacit.stats.workloads.interactions import closure
+from tacit.stats.workloads.rounding import (
+    project_to_simplex,
+    round_cells,
+    round_tables,
+    round_to_total,
+    round_with_margins,
+)
+from tacit.stats.workloads.strategy_matrices import Tree
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 NUMBERS = st.lists(st.floats(-50, 200, allow_nan=False), min_size=1, max_size=12)
@@ -19,17 +25,17 @@ NUMBERS = st.lists(st.floats(-50, 200, allow_nan=False), min_size=1, max_size=12
 
 @given(NUMBERS, st.integers(0, 500))
 def test_numbers_are_put_onto_the_simplex_and_rounded_with_their_sum(values: list[float], total: int) -> None:
-    near = on_simplex(np.array(values), total)
+    near = project_to_simplex(np.array(values), total)
     assert near.min() >= 0
     assert near.sum() == pytest.approx(total, abs=1e-6)
-    whole = rounded(near, total)
+    whole = round_to_total(near, total)
     assert whole.sum() == total
     assert whole.min() >= 0
     assert np.abs(whole - near).max() <= 1
 
 
 def test_what_is_on_the_simplex_stays() -> None:
-    np.testing.assert_allclose(on_simplex(np.array([3.0, 1.0, 0.0]), 4), [3, 1, 0])
+    np.testing.assert_allclose(project_to_simplex(np.array([3.0, 1.0, 0.0]), 4), [3, 1, 0])
 
 
 @given(st.integers(0, 2**32))
@@ -38,10 +44,10 @@ def test_cells_are_whole_and_near_in_every_node(seed: int) -> None:
     generator = np.random.default_rng(seed)
     tree = Tree.balanced(30, (5, 15))
     estimate = generator.normal(20, 5, 30)
-    found = whole_cells(estimate, tree)
+    found = round_cells(estimate, tree)
     assert found.min() >= 0
     assert found.dtype == np.int64
-    for exact, near in zip(tree.sums(found), tree.levels_of(estimate), strict=True):
+    for exact, near in zip(tree.sums(found), tree.level_sums(estimate), strict=True):
         if near.min() > 6:
             assert np.abs(exact - near).max() <= 3
 
@@ -50,7 +56,7 @@ def test_empty_cells_do_not_push_sums_up() -> None:
     generator = np.random.default_rng(1)
     estimate = generator.normal(0, 10, 1024)
     estimate[512] += 5000
-    found = whole_cells(estimate, Tree.balanced(1024, (4, 16, 64, 256)))
+    found = round_cells(estimate, Tree.balanced(1024, (4, 16, 64, 256)))
     clamped = np.maximum(np.rint(estimate), 0)
     assert abs(found.sum() - estimate.sum()) <= 1
     assert clamped.sum() > estimate.sum() + 3000
@@ -62,11 +68,11 @@ def test_a_two_way_table_has_the_margins_that_are_stated(seed: int, height: int,
     generator = np.random.default_rng(seed)
     true = generator.integers(0, 30, (height, width)) * generator.integers(0, 2, (height, width))
     rows, columns = true.sum(axis=1), true.sum(axis=0)
-    found = with_margins(true + generator.normal(0, 20, true.shape), rows, columns)
+    found = round_with_margins(true + generator.normal(0, 20, true.shape), rows, columns)
     assert found.min() >= 0
     np.testing.assert_array_equal(found.sum(axis=1), rows)
     np.testing.assert_array_equal(found.sum(axis=0), columns)
-    np.testing.assert_array_equal(with_margins(true.astype(float), rows, columns), true)
+    np.testing.assert_array_equal(round_with_margins(true.astype(float), rows, columns), true)
 
 
 def test_tables_agree_as_is_promised() -> None:
@@ -79,7 +85,7 @@ def test_tables_agree_as_is_promised() -> None:
         dropped = tuple(axis for axis in range(4) if axis not in columns)
         exact = full.sum(axis=dropped)
         estimates[columns] = exact + generator.normal(0, 8, exact.shape)
-    found = whole_tables(estimates, order)
+    found = round_tables(estimates, order)
     total = int(found[()])
     for columns, table in found.items():
         assert table.min() >= 0

@@ -1,0 +1,188 @@
+"""Strategies over the cells of one column: a matrix of integers, or sums over nested partitions (a tree).
+
+A fitted matrix is multiplied by 2^16 and rounded. The rounded matrix is the strategy: its sensitivity is the exact
+length of its longest column, and least squares inverts it, so rounding costs a little error and no privacy.
+
+The first level of a tree are the cells; every level is measured as one vector, with independent noise of one variance.
+Generalised least squares over a tree takes two passes (Hay, Rastogi, Miklau, Suciu 2010, here for any weights and any
+number of children): upwards each node combines its own measurement with the sum of its children, downwards the
+difference to the better estimate of the parent is shared among the children in proportion to their variances.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.measuring.allocation import Law
+
+Numbers = NDArray[np.float64]
+STEPS: Final = 2**16
+_SUM_MAX: Final = 2**62
+
+
+class Matrix:
+    """A strategy as rows of integers over cells, of full column rank."""
+
+    def __init__(self, rows: NDArray[np.int64]) -> None:
+        self.rows: Final = rows
+        self.rows.setflags(write=False)
+
+    @classmethod
+    def of(cls, strategy: Numbers, law: Law) -> Matrix:
+        """Round a strategy whose columns have length 1; under Laplace noise rows of zeros are left out."""
+        rows = np.rint(strategy * STEPS).astype(np.int64)
+        return cls(rows[np.any(rows != 0, axis=1)] if law == "Laplace" else rows)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return int(self.rows.shape[1])
+
+    def length(self, law: Law) -> Fraction:
+        """Return the sensitivity of the sums to one row of data: in L1 exactly, in L2 rounded up by 2^-32."""
+        if law == "Laplace":
+            return Fraction(int(np.abs(self.rows).sum(axis=0).max()))
+        squared = int(np.sum(self.rows**2, axis=0).max())  # entries are at most 2^16, so that 2^30 of them fit
+        return Fraction(math.isqrt(squared << 64) + 1, 1 << 32)
+
+    def sums(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the exact sums; counts that could overflow 63 bits are clamped, which moves no neighbours apart."""
+        most = _SUM_MAX // max(1, int(np.abs(self.rows).max())) // self.cells
+        found: NDArray[np.int64] = self.rows @ np.clip(cells, -most, most)
+        return found
+
+    @cached_property
+    def covariance(self) -> Numbers:
+        """The covariance of the estimated cells for noise of variance 1 on each sum."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        dense = self.rows.astype(np.float64)
+        scale = float(np.abs(dense).max())
+        factor = cho_factor((dense / scale).T @ (dense / scale))
+        found: Numbers = cho_solve(factor, np.eye(self.cells)) / scale**2
+        return found
+
+    def estimate(self, noisy: NDArray[Any]) -> Numbers:
+        """Return the cells by least squares."""
+        found: Numbers = self.covariance @ (self.rows.T.astype(np.float64) @ np.asarray(noisy, dtype=np.float64))
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matrix) and np.array_equal(self.rows, other.rows)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the rows."""
+        return hashlib.sha256(repr(self.rows.shape).encode() + self.rows.tobytes()).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"Matrix({self.rows.shape[0]}x{self.rows.shape[1]}, {self.digest})"
+
+
+@dataclass(frozen=True, repr=False)
+class Tree:
+    """Nested partitions of cells: for each level above the cells, the parent of each node of the level below."""
+
+    cells: int
+    parents: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def balanced(cls, cells: int, sizes: Sequence[int]) -> Tree:
+        """Return the tree whose nodes hold `sizes` neighbouring cells, each size a multiple of the one before."""
+        parents, below, count = [], 1, cells
+        for size in sizes:
+            parents.append(tuple((np.arange(count) // (size // below)).tolist()))
+            below, count = size, -(-cells // size)
+        return cls(cells, tuple(parents))
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of nodes of each level, the cells first."""
+        return [self.cells, *(max(one) + 1 for one in self.parents)]
+
+    @property
+    def groups(self) -> list[NDArray[np.int64]]:
+        """For each level, the node of each cell."""
+        found = [np.arange(self.cells)]
+        for one in self.parents:
+            found.append(np.array(one, dtype=np.int64)[found[-1]])
+        return found
+
+    @cached_property
+    def _incidences(self) -> list[Any]:
+        from scipy.sparse import csr_matrix
+
+        found = []
+        for one in self.parents:
+            rows, columns = np.array(one), np.arange(len(one))
+            found.append(csr_matrix((np.ones(len(one)), (rows, columns)), shape=(max(one) + 1, len(one))))
+        return found
+
+    def sums(self, cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return the exact sums of every level, along the first axis; counts stay below 2^62, so none overflows."""
+        found = [np.asarray(cells, dtype=np.int64)]
+        for one in self.parents:
+            added = np.zeros((max(one) + 1, *cells.shape[1:]), dtype=np.int64)
+            np.add.at(added, np.array(one), found[-1])
+            found.append(added)
+        return found
+
+    def estimate(self, noisy: Sequence[NDArray[Any]], precisions: Sequence[float]) -> Numbers:
+        """Return the cells by generalised least squares, a column for each column of `noisy`.
+
+        `precisions` are 1 / variance for each level, that of the cells above 0; a level with precision 0 is not used.
+        """
+        first = np.asarray(noisy[0], dtype=np.float64)
+        values, spreads = [first], [np.full(self.cells, 1 / precisions[0])]
+        below: list[tuple[Numbers, Numbers]] = []
+        for incidence, level, precision in zip(self._incidences, noisy[1:], precisions[1:], strict=True):
+            value, spread = incidence @ values[-1], incidence @ spreads[-1]
+            below.append((value, spread))
+            if precision:
+                joined = 1 / (1 / spread + precision)
+                weighted = value * _rowwise(joined / spread, value) + np.asarray(level) * _rowwise(
+                    joined * precision, value
+                )
+                value, spread = weighted, joined
+            values.append(value)
+            spreads.append(spread)
+        final = values[-1]
+        for index in reversed(range(len(self.parents))):
+            parent = np.array(self.parents[index])
+            value, spread = below[index]
+            share = spreads[index] / spread[parent]
+            final = values[index] + _rowwise(share, values[index]) * (final - value)[parent]
+        return final
+
+    def solve(self, queries: Numbers, precisions: Sequence[float]) -> Numbers:
+        """Return C q for the covariance C of the estimated cells, one column for each query."""
+        empty = [np.zeros((size, *queries.shape[1:])) for size in self.sizes[1:]]
+        return self.estimate([queries / precisions[0], *empty], precisions)
+
+    def level_sums(self, cells: Numbers) -> list[Numbers]:
+        """Return the sums of every level for real numbers, a column for each column."""
+        found = [cells]
+        for incidence in self._incidences:
+            found.append(incidence @ found[-1])
+        return found
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256(repr((self.cells, self.parents)).encode()).hexdigest()[:16]
+        return f"Tree({self.sizes}, {digest})"
+
+
+def _rowwise(factors: Numbers, like: Numbers) -> Numbers:
+    """Return one factor for each row, in a shape that multiplies `like`."""
+    return factors if like.ndim == 1 else factors[:, None]
