@@ -26,8 +26,9 @@ from tacit.accounting.conversions import (
     least_epsilon_of_mu,
 )
 from tacit.accounting.measures import approximate_zcdp, gaussian_mu
+from tacit.accounting.pairs import Floats
 from tacit.accounting.parts import attained_part, parts, replacement_event
-from tacit.accounting.renyi import ORDERS, Floats, delta_of_renyi_curve, renyi_curve
+from tacit.accounting.renyi import ORDERS, delta_of_renyi_curve, renyi_curve
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, UnknownEvent
 from tacit.privacy.events import Event

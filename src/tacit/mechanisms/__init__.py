@@ -1,22 +1,28 @@
-"""Mechanisms with exact noise: one file a mechanism, with its promise.
+"""Mechanisms with exact noise; the docstring of each module states their promise.
 
 Every mechanism is a frozen object with `release`, `event` and `interval`. Randomness comes from the operating system.
-Numbers: `Laplace`, `Geometric`, `Gaussian`, `DiscreteGaussian`. Choices: `Exponential`, `ExponentialDensity`,
-`PermuteAndFlip`, `ReportNoisyMax`, `TopK`. A person's own answer: `RandomizedResponse`. Many questions:
-`SparseVector`, `AboveThreshold`. Noise fitted to the data: `SmoothSensitivity`, `SmoothMedian`, `SubsampleAggregate`,
-`StableMode`, `InterquartileRange`. Which groups are shown: `KeySelection`. Unknown bounds: `ApproximateBounds`.
-The samplers beneath them: `tacit.mechanisms.samplers`.
+
+    noise on numbers              Laplace, Geometric, Gaussian, DiscreteGaussian
+    private selection             Exponential, ExponentialDensity, PermuteAndFlip, ReportNoisyMax, TopK
+    a person's own answer         RandomizedResponse
+    many threshold questions      SparseVector, AboveThreshold
+    noise scaled to the data      SmoothSensitivity, SmoothMedian, SubsampleAggregate
+    propose, test, release        StableMode, InterquartileRange
+    selection of groups           KeySelection
+    unknown bounds                ApproximateBounds
+
+The exact samplers are in `tacit.mechanisms.samplers`.
 """
 
 from tacit.mechanisms.approximate_bounds import ApproximateBounds
 from tacit.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.mechanisms.laplace import Geometric, Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
-from tacit.mechanisms.partition import KeySelection
-from tacit.mechanisms.propose import InterquartileRange, StableMode
+from tacit.mechanisms.partition_selection import KeySelection
+from tacit.mechanisms.propose_test_release import InterquartileRange, StableMode
 from tacit.mechanisms.randomized_response import RandomizedResponse
 from tacit.mechanisms.selection import Exponential, ExponentialDensity, PermuteAndFlip, ReportNoisyMax, TopK
-from tacit.mechanisms.smooth import SmoothMedian, SmoothSensitivity, SubsampleAggregate
+from tacit.mechanisms.smooth_sensitivity import SmoothMedian, SmoothSensitivity, SubsampleAggregate
 from tacit.mechanisms.sparse_vector import AboveThreshold, SparseVector
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Noise added to numbers: integers on the integers, real numbers on a public grid.
+"""The base class of mechanisms that add noise: to integers on the integers, to real numbers on a public grid.
 
-Integers in give integers out, real numbers give floats that are multiples of the grid; a scalar gives a scalar, an
-array an array of its shape. Lists are taken for arrays. Which of the two a value is, is declared and does not depend on
+Integers are released as integers, real numbers as floats that are multiples of the grid; a scalar gives a scalar, an
+array an array of its shape. Lists are read as arrays. Which of the two a value is, is declared and does not depend on
 the value (`values`): numpy's arrays declare by their dtype, and for scalars and lists the mechanism declares, by the
 type of its sensitivity. `Laplace(1, ...)` is for integers and refuses floats, except numpy's: scalars are rounded, and
 in lists they must be whole. `Laplace(1.0, ...)` releases ints as floats. A `grid` declares real numbers.
@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.grid import Grid
-from tacit.mechanisms.inversion import CHUNK, prepared
+from tacit.mechanisms.integer_sampler import CHUNK, sampler_for
 from tacit.mechanisms.laws import Law
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import declared_numbers, only_integers, require_exact, require_finite
+from tacit.mechanisms.simulation import mark_simulated
+from tacit.mechanisms.values import declared_numbers, integers_only_error, require_exact, require_finite
 from tacit.privacy.errors import WrongType
 from tacit.privacy.numbers import level_of
 
@@ -51,7 +51,7 @@ class Noise:
         self.grid: Final = grid
         self.half: Final = half
         self.fineness: Final = 2 * half + 1
-        self._sampler = prepared(law)
+        self._sampler = sampler_for(law)
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:
         """Return `count` independent noises, in steps."""
@@ -61,8 +61,8 @@ class Noise:
         """Return one noise, in steps."""
         return self.rounded(self._sampler.draw_one(source))
 
-    def added(self, values: NDArray[np.float64], source: Source) -> NDArray[np.float64]:
-        """Return real numbers with noise, as multiples of the grid; in chunks that stay in the processor's cache."""
+    def add_to(self, values: NDArray[np.float64], source: Source) -> NDArray[np.float64]:
+        """Return real numbers with noise, as multiples of the grid; in chunks that fit into the processor's cache."""
         released = np.empty_like(values)
         for start in range(0, values.size, CHUNK):
             part = slice(start, start + CHUNK)
@@ -72,7 +72,7 @@ class Noise:
         return released
 
     def rounded(self, drawn: Steps) -> Steps:
-        """Return the steps nearest to lattice points."""
+        """Return lattice points rounded to the nearest steps."""
         return (drawn + self.half) // self.fineness if self.half else drawn
 
 
@@ -81,7 +81,7 @@ class Additive(Mechanism):
     """A mechanism that adds independent noise to each number."""
 
     integers: bool = field(default=False, init=False, repr=False)
-    """Whether scalars and lists are released as integers; part of what makes two mechanisms equal."""
+    """Whether scalars and lists are released as integers; mechanisms that differ in it are not equal."""
 
     @abstractmethod
     def _integer_noise(self) -> Noise:
@@ -107,11 +107,11 @@ class Additive(Mechanism):
         elif number.dtype == np.int64:
             released = number + self._noise_for(number).draw(number.size, source).reshape(number.shape)
         else:
-            released = self._noise_for(number).added(number.ravel(), source).reshape(number.shape)
-        return marked(released) if source.simulated else released
+            released = self._noise_for(number).add_to(number.ravel(), source).reshape(number.shape)
+        return mark_simulated(released) if source.simulated else released
 
     def _release_one(self, number: int | float, source: Source) -> int | float:
-        """Release an int or a float; the same as for arrays without their cost."""
+        """Release an int or a float, as for arrays but without their cost."""
         noise = self._noise_for(number)
         if isinstance(number, int):
             return number + noise.draw_one(source)
@@ -120,11 +120,11 @@ class Additive(Mechanism):
     def _noise_for(self, number: Any) -> Noise:
         """Return the noise for numbers as `_read` returns them."""
         if isinstance(number, np.ndarray):
-            return _noise(self, None if number.dtype == np.int64 else max(1, number.size))
-        return _noise(self, None if isinstance(number, int) else 1)
+            return _cached_noise(self, None if number.dtype == np.int64 else max(1, number.size))
+        return _cached_noise(self, None if isinstance(number, int) else 1)
 
     def interval(self, level: float, value: Any = None) -> Interval:
-        """Return where the value without noise lies, for each released number by itself, with probability `level`.
+        """Return the range of the value without noise, for each released number by itself, with probability `level`.
 
         `value` is what was released; without it the interval is around zero, that is, of the noise.
         Around integers the interval is of integers; around real numbers it covers the rounding to the grid as well.
@@ -138,24 +138,24 @@ class Additive(Mechanism):
         return Interval(number - width, number + width)
 
     def _read(self, value: Any) -> Any:
-        """Return numbers as is declared: an int or a float for a Python number, an array for anything else."""
+        """Return numbers as declared: an int or a float for a Python number, an array for anything else."""
         if not isinstance(value, int | float) or isinstance(value, bool | np.generic):
             rounds = Fraction(self.sensitivity).denominator == 1  # type: ignore[attr-defined]
-            return declared_numbers(value, integers=self.integers, refusal=self._only_integers, rounds=rounds)
+            return declared_numbers(value, integers=self.integers, refusal=self._integers_only_error, rounds=rounds)
         if self.integers:
             if not isinstance(value, int):
-                raise self._only_integers()
+                raise self._integers_only_error()
             return int(value)
         if isinstance(value, int):
             require_exact(abs(value))
         return require_finite(float(value))
 
-    def _only_integers(self) -> WrongType:
-        """Return the refusal of floats, where the mechanism declares integers."""
-        return only_integers(self.sensitivity)  # type: ignore[attr-defined]
+    def _integers_only_error(self) -> WrongType:
+        """Return the error for floats where the mechanism declares integers."""
+        return integers_only_error(self.sensitivity)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=256)
-def _noise(mechanism: Additive, dimension: int | None) -> Noise:
-    """Return a mechanism's noise for integers, or for vectors of `dimension` floats, from those used lately."""
+def _cached_noise(mechanism: Additive, dimension: int | None) -> Noise:
+    """Return a mechanism's noise for integers, or for vectors of `dimension` floats, from a cache."""
     return mechanism._integer_noise() if dimension is None else mechanism._grid_noise(dimension)

@@ -1,4 +1,4 @@
-"""Bounds for values of which nothing is known, learnt from noisy counts in logarithmic bins.
+"""Approximate bounds of unknown values, learnt from noisy counts in logarithmic bins.
 
 Promise: if neighbours (of either relation) differ by at most `sensitivity` in L1 over the counts of all bins, one
 `release` is epsilon-differentially private (Laplace noise on a histogram; choosing bins afterwards is post-processing).
@@ -22,10 +22,10 @@ equally: by the union bound, no empty bin and no window of empty bins passes wit
 that passes, and has no bin in it that was taken before, the bins between the outermost that hold half its mean or more
 are taken.
 
-An empty bin that passes makes the range absurd, by powers of `base`, so `success` is near 1. What that costs is got
-back next to bins that pass: from there the range grows over neighbours whose noisy counts pass t / 2, by one factor of
-`base` each, whether they were empty or not. Where nothing passes, the bin or window that comes nearest to its threshold
-is taken; such bounds are a guess, and `stands_out` says so.
+An empty bin that passes makes the range far too wide, by powers of `base`, so `success` is near 1. What that costs is
+recovered next to bins that pass: from there the range grows over neighbours whose noisy counts pass t / 2, by one
+factor of `base` each, whether they were empty or not. Where nothing passes, the bin or window that comes nearest to its
+threshold is taken; such bounds are a guess, and `stands_out` is false.
 """
 
 from __future__ import annotations
@@ -41,11 +41,19 @@ from numpy.typing import NDArray
 from tacit.mechanisms.laplace import Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import counts_of, vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import LEVEL_MAX, Real, exact, inside_unit_interval, level_of, parameter, native_number, whole
+from tacit.privacy.numbers import (
+    LEVEL_MAX,
+    Real,
+    exact,
+    inside_unit_interval,
+    level_of,
+    parameter,
+    whole,
+)
 from tacit.privacy.units import Relation
 
 BINS_MAX: Final = 1024
@@ -53,10 +61,10 @@ WINDOWS: Final = (2, 4, 8)
 HALVINGS: Final = 60
 
 LEARNING_WEIGHT: Final = 0.5
-"""The weight of learning one pair of bounds within a question, beside 1 for a measure."""
+"""The budget weight of learning one pair of bounds within a query, relative to 1 for a measure."""
 LEARNING_BINS: Final = 64
 LEARNING_SCALE: Final = Fraction(1, 2**20)
-"""The bins of each sign, and the first one's width, for values of which nothing is known: up to 2^43."""
+"""The number of bins of each sign, and the width of the first, for unknown values: up to 2^43."""
 
 
 class LearntBounds(NamedTuple):
@@ -84,11 +92,9 @@ class ApproximateBounds(Mechanism):
             raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)
         if exact("base", self.base) <= 1:
             raise OutOfRange("the base of the bins is above 1", name="base", value=self.base)
-        object.__setattr__(self, "scale", native_number(parameter("scale", self.scale)))
-        success = inside_unit_interval("success", self.success)
-        if not LEVEL_MAX >= float(success) >= 1 - LEVEL_MAX:
+        self._normalize(scale=parameter, success=inside_unit_interval)
+        if not LEVEL_MAX >= float(self.success) >= 1 - LEVEL_MAX:
             raise OutOfRange("success must lie between 2^-40 and 1 - 2^-40", name="success", value=self.success)
-        object.__setattr__(self, "success", native_number(success))
 
     @property
     def noise(self) -> Laplace:
@@ -100,20 +106,20 @@ class ApproximateBounds(Mechanism):
         return self.noise.event
 
     @classmethod
-    def learning(cls, sensitivity: Real, epsilon: Real, relation: Relation) -> ApproximateBounds:
-        """Return the mechanism for values of which nothing is known, in queries and in statistics."""
+    def for_unknown_values(cls, sensitivity: Real, epsilon: Real, relation: Relation) -> ApproximateBounds:
+        """Return the mechanism that queries and statistics use for values without declared bounds."""
         return cls(sensitivity, epsilon, bins=LEARNING_BINS, scale=LEARNING_SCALE, relation=relation)
 
     @property
     def threshold(self) -> float:
-        """The noisy count from which on a bin is taken for filled."""
+        """The noisy count above which a bin is taken."""
         passes = -math.expm1(math.log1p(-self._failure / 2) / (2 * self.bins - 1))
         scale = float(self.noise.scale)
         ratio = math.exp(-1 / scale) if scale else 0.0
         return -math.log(passes * (1 + ratio)) * scale  # that of geometric noise; real noise passes more seldom
 
     def window_threshold(self, width: int) -> float:
-        """Return the noisy count from which on so many adjacent bins are taken to be filled, at least one of them."""
+        """Return the noisy count above which a window of `width` adjacent bins passes."""
         wanted = math.log(self._failure / 2 / (len(WINDOWS) * 2 * self.bins))
         low, high = 0.0, 4 * (width - wanted)
         for _ in range(HALVINGS):
@@ -140,33 +146,33 @@ class ApproximateBounds(Mechanism):
         """Return the range, given the counts of the bins from the most negative to the most positive."""
         array = counts_of(counts, "counts")
         if len(array) != 2 * self.bins:
-            raise self._no_counts()
+            raise self._wrong_counts()
         noisy = np.asarray(self.noise.release(array, source=source))
-        found = self.chosen(noisy)
-        return marked(found) if source.simulated else found
+        found = self.bounds_from(noisy)
+        return mark_simulated(found) if source.simulated else found
 
     def interval(self, level: float) -> Interval:
-        """Return where the noise of a bin's count lies: bins with as many more than the threshold are found."""
+        """Return the range of the noise of a bin's count; bins that exceed the threshold by more are found."""
         noise = self.noise
         steps = noise._half_width(level_of(level), noise._integer_noise())  # counts are integers
         return Interval(-steps, steps)
 
-    def chosen(self, counts: Any) -> LearntBounds:
-        """Return the range that counts lead to, noisy ones or (in tests) exact ones."""
+    def bounds_from(self, counts: Any) -> LearntBounds:
+        """Return the range for counts, noisy ones or (in tests) exact ones."""
         return self._range(self._vector(counts))[0]
 
     def stands_out(self, counts: Any) -> bool:
-        """Return whether any of the noisy counts passes a threshold, so that the range is more than a guess."""
+        """Return whether a noisy count passes a threshold, so that the range is more than a guess."""
         return self._range(self._vector(counts))[1]
 
     def learn(self, counts: Any, source: Source) -> tuple[LearntBounds, bool]:
-        """Release the range, and whether it is more than a guess."""
+        """Return the released range, and whether it is more than a guess."""
         return self._range(np.asarray(self.noise.release(counts, source=source), dtype=np.float64))
 
     def _vector(self, counts: Any) -> NDArray[np.float64]:
         array = np.asarray(vector_of(counts, "counts"), dtype=np.float64)
         if len(array) != 2 * self.bins:
-            raise self._no_counts()
+            raise self._wrong_counts()
         return array
 
     def _range(self, array: NDArray[np.float64]) -> tuple[LearntBounds, bool]:
@@ -181,9 +187,9 @@ class ApproximateBounds(Mechanism):
                 if sums[start] <= least:
                     break
                 if not taken[start : start + width].any():
-                    taken |= _held(array, start, width)
+                    taken |= _filled_bins(array, start, width)
             if (near := _ratio(sums.max(), least)) > nearest:
-                nearest, guess = near, _held(array, int(sums.argmax()), width)
+                nearest, guess = near, _filled_bins(array, int(sums.argmax()), width)
         stands_out = bool(taken.any())
         passing = np.flatnonzero(taken if stands_out else guess)
         half = array > self.threshold / 2
@@ -194,12 +200,12 @@ class ApproximateBounds(Mechanism):
             high += 1
         return LearntBounds(self.edges(low - self.bins)[0], self.edges(high - self.bins)[1]), stands_out
 
-    def _no_counts(self) -> WrongType:
-        return WrongType(f"there are {2 * self.bins} whole numbers, one for each bin", name="counts")
+    def _wrong_counts(self) -> WrongType:
+        return WrongType(f"counts must be {2 * self.bins} whole numbers, one for each bin", name="counts")
 
 
 def _ratio(count: float, threshold: float) -> float:
-    """Return how near a noisy count comes to its threshold; noise may be too small for any."""
+    """Return a noisy count over its threshold, which is 0 where the noise is negligible."""
     return float(count) / threshold if threshold else math.inf
 
 
@@ -211,8 +217,8 @@ def _log_tail(x: float, width: int) -> float:
     return -tilt * x - width * math.log1p(-tilt * tilt)
 
 
-def _held(array: NDArray[np.float64], start: int, width: int) -> NDArray[np.bool_]:
-    """Return which bins of a window lie between the outermost that hold half of its mean or more."""
+def _filled_bins(array: NDArray[np.float64], start: int, width: int) -> NDArray[np.bool_]:
+    """Return which bins lie between the outermost ones of a window that hold half of its mean or more."""
     window = array[start : start + width]
     inside = np.flatnonzero(window >= window.mean() / 2)
     held = np.zeros(len(array), dtype=bool)

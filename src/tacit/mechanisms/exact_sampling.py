@@ -1,19 +1,12 @@
-"""Exact random draws: uniform integers, permutations, and Bernoulli draws of probability p or e^-x.
+"""Exact random draws: uniform integers, permutations, and coins (Bernoulli draws) of probability p or e^-x.
 
-Certified integer arithmetic: exponentials enclosed to any number of bits.
-
-Promise: the two integers returned enclose the real number times 2^bits. No floating point is used, so that whatever
-double precision left undecided can be decided here.
-
-Exact uniform integers and permutations, by rejection.
-
-Promise: every value, or every order, is equally likely. How often a draw is repeated depends on the public bound and on
-the rejected bits alone.
-
-Exact coins: events of probability p or e^-x, in vectors.
-
-Promise: every entry is true with exactly the stated probability. As in `wheel`, a uniform number is drawn only as far
-as is needed: double precision decides where it lies clearly on one side, integer arithmetic does the rest.
+Promise:
+- `exp_negative` returns two integers that enclose the real number times 2^bits. No floating point is used, so it
+  decides whatever double precision leaves undecided.
+- Uniform integers and permutations, by rejection: every value, or every order, is equally likely. How often a draw is
+  repeated depends on the public bound and on the rejected bits alone.
+- Coins are true with exactly the stated probability. As in `categorical`, a uniform number is drawn only as far as is
+  needed: double precision decides where it lies clearly on one side, integer arithmetic does the rest.
 """
 
 from __future__ import annotations
@@ -32,18 +25,18 @@ _GUARD_BITS: Final = 64
 
 
 class Enclosure(NamedTuple):
-    """Two integers between which a real number times 2^bits lies."""
+    """Two integers that enclose a real number times 2^bits."""
 
     low: int
     high: int
 
     def times(self, other: Enclosure, bits: int) -> Enclosure:
-        """Enclose the product of two numbers of at least 0, all of them times 2^bits."""
+        """Return an enclosure of the product of two numbers of at least 0, all of them times 2^bits."""
         return Enclosure(self.low * other.low >> bits, -(-self.high * other.high >> bits))
 
 
 def exp_negative(exponent: Fraction, bits: int) -> Enclosure:
-    """Enclose e^-exponent times 2^bits for an exponent of at least 0.
+    """Return an enclosure of e^-exponent times 2^bits for an exponent of at least 0.
 
     The exponent is halved until it is below 2^-8, its exponential summed as a Taylor series, and squared back. Every
     floor loses less than one unit at bits + 64; at most 2^40 units are lost in all for up to 2^14 bits.
@@ -90,7 +83,7 @@ def integer_below(bound: int, source: Source) -> int:
 
 
 def permutation(count: int, source: Source) -> NDArray[np.int64]:
-    """Return 0 … count - 1 in a uniform order: sorted by random keys, which are drawn again when two are equal."""
+    """Return 0 … count - 1 in a uniform random order: sorted by random keys, drawn again if two are equal."""
     while True:
         keys = words(source, count, 8)
         order = np.argsort(keys, kind="stable")
@@ -100,24 +93,24 @@ def permutation(count: int, source: Source) -> NDArray[np.int64]:
 
 
 SLACK: Final = 2.0**-36
-"""How far a double e^-x may be off, many times more than it is for any x below 50; beyond, both are below 2^-72."""
+"""A bound on the error of a double e^-x, many times the actual one for any x below 50; beyond, both are below 2^-72."""
 
 
 def exponential_coins(
     exponents: NDArray[np.float64], exact_exponent: Callable[[int], Fraction], source: Source
 ) -> NDArray[np.bool_]:
-    """Return for each exponent x of at least 0 whether an event of probability e^-x happened."""
-    return settled(words(source, exponents.size, 2), 16, exponents, exact_exponent, source)
+    """Return one coin for each exponent x of at least 0, true with probability e^-x."""
+    return fall_below_exponentials(words(source, exponents.size, 2), 16, exponents, exact_exponent, source)
 
 
-def settled(
+def fall_below_exponentials(
     prefixes: Words,
     prefix_bits: int,
     exponents: NDArray[np.float64],
     exact_exponent: Callable[[int], Fraction],
     source: Source,
 ) -> NDArray[np.bool_]:
-    """Return whether uniform numbers, of which the first bits are given, fall below e^-exponent."""
+    """Return whether uniform numbers, whose first bits are given, fall below e^-exponent."""
     width = 2.0**-prefix_bits
     starts, chances = prefixes * width, np.exp(-exponents)
     happened: NDArray[np.bool_] = starts + (width + SLACK) <= chances
@@ -128,19 +121,19 @@ def settled(
             happened[index] = start < chance
         else:
             number = int(prefixes[index]) << 32 | more
-            happened[index] = _decide(exact_exponent(index), number, prefix_bits + 32, source)
+            happened[index] = _falls_below_exponential(exact_exponent(index), number, prefix_bits + 32, source)
     return happened
 
 
 def exponential_coin(exponent: float, exact_exponent: Callable[[], Fraction], source: Source) -> bool:
-    """Return whether one event of probability e^-exponent happened; `exponential_coins` without the cost of arrays."""
+    """Return one coin that is true with probability e^-exponent, without the cost of arrays."""
     prefix = bits(source, 48)
     start, chance = prefix * 2.0**-48, math.exp(-exponent)
     if start + 2 * SLACK <= chance:
         return True
     if start >= chance + SLACK:
         return False
-    return _decide(exact_exponent(), prefix, 48, source)
+    return _falls_below_exponential(exact_exponent(), prefix, 48, source)
 
 
 def biased_coins(chance: Fraction, count: int, source: Source) -> NDArray[np.bool_]:
@@ -151,12 +144,12 @@ def biased_coins(chance: Fraction, count: int, source: Source) -> NDArray[np.boo
     numbers = words(source, count, 8)
     happened: NDArray[np.bool_] = numbers < scaled
     for index in np.flatnonzero(numbers == scaled):
-        happened[index] = _falls_below(chance, int(scaled), 64, source)
+        happened[index] = _falls_below_rational(chance, int(scaled), 64, source)
     return happened
 
 
-def _falls_below(chance: Fraction, number: int, number_bits: int, source: Source) -> bool:
-    """Compare a uniform number, of which the first bits are known, with a rational."""
+def _falls_below_rational(chance: Fraction, number: int, number_bits: int, source: Source) -> bool:
+    """Return whether a uniform number, whose first bits are given, falls below a rational."""
     while True:
         scaled = chance.numerator << number_bits
         if (number + 1) * chance.denominator <= scaled:
@@ -166,8 +159,8 @@ def _falls_below(chance: Fraction, number: int, number_bits: int, source: Source
         number, number_bits = number << 64 | bits(source, 64), number_bits + 64
 
 
-def _decide(exponent: Fraction, number: int, number_bits: int, source: Source) -> bool:
-    """Compare a uniform number, of which the first bits are known, with e^-exponent."""
+def _falls_below_exponential(exponent: Fraction, number: int, number_bits: int, source: Source) -> bool:
+    """Return whether a uniform number, whose first bits are given, falls below e^-exponent."""
     while True:
         chance = exp_negative(exponent, number_bits)
         if number + 1 <= chance.low:

@@ -29,13 +29,13 @@ import numpy as np
 
 from tacit.accounting.closed_forms import sigma_for, sigma_for_rho
 from tacit.mechanisms.additive import Additive, Noise
-from tacit.mechanisms.grid import Grid
+from tacit.mechanisms.grid import Grid, grid_step
 from tacit.mechanisms.laws import GaussianLaw
-from tacit.mechanisms.values import sensitivity_of
+from tacit.mechanisms.values import declared_sensitivity
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, failure_probability, parameter, native_number, rounded_down
+from tacit.privacy.numbers import Real, exact, failure_probability, native_number, parameter, rounded_down
 
 SMOOTHING_VARIANCE: Final = 16
 """r^2 of the module's docstring, in steps."""
@@ -67,16 +67,16 @@ class Gaussian(Additive):
 
     def __post_init__(self) -> None:
         Additive.__post_init__(self)
-        object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
+        self._normalize(sensitivity=declared_sensitivity)
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
         if self.grid is not None:
-            object.__setattr__(self, "grid", native_number(Grid(exact("grid", self.grid)).step))
+            self._normalize(grid=grid_step)
         object.__setattr__(self, "sigma", self._given_sigma())
 
     def _given_sigma(self) -> Real:
-        """Return sigma as it is given, or as epsilon and delta or rho ask for.
+        """Return sigma as given, or the sigma that epsilon and delta, or rho, need.
 
-        Beside these it may stand as what they ask for, which is what a copy (`dataclasses.replace`) brings along.
+        Beside these the sigma that they need may be given too, as a copy by `dataclasses.replace` does.
         """
         ways = (self.epsilon is not None and self.delta is not None, self.rho is not None)
         if sum(ways) > 1 or (self.epsilon is None) != (self.delta is None) or not (any(ways) or self.sigma is not None):
@@ -84,14 +84,11 @@ class Gaussian(Additive):
         if not any(ways):
             return native_number(parameter("sigma", self.sigma))
         if self.rho is None:
-            epsilon, delta = parameter("epsilon", self.epsilon), failure_probability("delta", self.delta)
-            object.__setattr__(self, "epsilon", native_number(epsilon))
-            object.__setattr__(self, "delta", native_number(delta))
-            needed = sigma_for(epsilon, delta)
+            self._normalize(epsilon=parameter, delta=failure_probability)
+            needed = sigma_for(self.epsilon, self.delta)
         else:
-            rho = parameter("rho", self.rho)
-            object.__setattr__(self, "rho", native_number(rho))
-            needed = sigma_for_rho(rho)
+            self._normalize(rho=parameter)
+            needed = sigma_for_rho(self.rho)
         if self.sigma is not None and exact("sigma", self.sigma) != Fraction(needed):
             raise InvalidInput(
                 "Gaussian noise is given by epsilon and delta, by rho, or by sigma: exactly one of them; a copy with "
@@ -101,7 +98,7 @@ class Gaussian(Additive):
 
     @property
     def scale(self) -> float:
-        """The noise's standard deviation before rounding to the grid is allowed for."""
+        """The standard deviation of the noise, without the widening for the grid."""
         return float(Fraction(self.sigma or 0) * Fraction(self.sensitivity))
 
     @property
@@ -150,14 +147,14 @@ class DiscreteGaussian(Gaussian):
         return Noise(GaussianLaw((Fraction(self.sigma or 0) * Fraction(self.sensitivity)) ** 2))
 
     def _grid_noise(self, dimension: int) -> Noise:
-        raise self._only_integers()
+        raise self._integers_only_error()
 
-    def _only_integers(self) -> WrongType:
+    def _integers_only_error(self) -> WrongType:
         return WrongType("discrete Gaussian noise is for integers; use Gaussian for real numbers", name="value")
 
 
 def fineness_for(deviation: Fraction) -> int:
-    """Return the least odd factor that makes a deviation 512 steps or more; 1 where it is that already.
+    """Return the least odd factor that makes a standard deviation 512 steps or more.
 
     The smoothing then widens the noise by less than one part in 30,000. Factors end at 2^50 + 1: noise that needs a
     greater one is all but surely 0 after rounding, and a sampler's int64 holds the lattice points.
@@ -167,7 +164,7 @@ def fineness_for(deviation: Fraction) -> int:
 
 
 def gaussian_half_width(variance: Fraction, level: float) -> int:
-    """Return the least k with P(|X| <= k) >= level, or one step more where the lattice is too fine to count."""
+    """Return the least k with P(|X| <= k) >= level, or one step more where the lattice is too fine to sum over."""
     law = GaussianLaw(variance)
     if law.block_bits:
         return math.ceil(-NormalDist().inv_cdf((1 - level) / 2) * math.sqrt(variance)) + 1

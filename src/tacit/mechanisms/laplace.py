@@ -3,8 +3,7 @@
 Promise: if neighbours (of either relation) differ by at most `sensitivity` in L1, one `release` is epsilon-private
 (Dwork, McSherry, Nissim, Smith 2006; on a lattice, as two-sided geometric noise: Ghosh, Roughgarden, Sundararajan
 2009). A vector is released by its L1 sensitivity over all coordinates. Rounding floats to the grid is inside the
-sensitivity.
-Not here: where the sensitivity comes from (query.contribution) and who pays (ledger).
+sensitivity. Computing the sensitivity is left to callers (`query.contribution`), and charging to the ledger.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.mechanisms.additive import Additive, Noise
-from tacit.mechanisms.grid import Grid
+from tacit.mechanisms.grid import Grid, grid_step
 from tacit.mechanisms.laws import LaplaceLaw
-from tacit.mechanisms.values import sensitivity_of
+from tacit.mechanisms.values import declared_sensitivity
 from tacit.privacy import events
 from tacit.privacy.errors import WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, parameter, native_number, rounded_up, whole
+from tacit.privacy.numbers import Real, parameter, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +34,8 @@ class Laplace(Additive):
     A sensitivity of a whole-number type (`Laplace(1, ...)`) declares integers, and Python floats are refused; write
     `Laplace(1.0, ...)` for real numbers.
 
-    Without it, rounding to the grid widens the noise of real numbers by less than one part in a thousand, or the
-    release is refused: for d numbers at once, below an epsilon of about d / 10^9. A given grid accepts any widening.
+    Without a given grid, rounding widens the noise of real numbers by less than one part in a thousand, or the release
+    is refused: for d numbers at once, below an epsilon of about d / 10^9. A given grid accepts any widening.
     The event is that of the coarsest lattice, neighbours one step apart, and so holds for integers and floats alike.
     """
 
@@ -46,15 +45,14 @@ class Laplace(Additive):
 
     def __post_init__(self) -> None:
         Additive.__post_init__(self)
-        object.__setattr__(self, "sensitivity", sensitivity_of(self.sensitivity))
+        self._normalize(sensitivity=declared_sensitivity, epsilon=parameter)
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int) and self.grid is None)
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
         if self.grid is not None:
-            object.__setattr__(self, "grid", native_number(Grid(exact("grid", self.grid)).step))
+            self._normalize(grid=grid_step)
 
     @property
     def scale(self) -> Fraction:
-        """The noise's scale before rounding to the grid is allowed for: its mean absolute value, nearly."""
+        """The scale of the noise, without the widening for the grid; about its mean absolute value."""
         return Fraction(self.sensitivity) / Fraction(self.epsilon)
 
     @property
@@ -80,12 +78,12 @@ class Laplace(Additive):
 
 @dataclass(frozen=True, slots=True)
 class Geometric(Laplace):
-    """Two-sided geometric noise for integers whose L1 sensitivity is a whole number; the event knows that number."""
+    """Two-sided geometric noise for integers whose L1 sensitivity is a whole number, which the event records."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", whole("sensitivity", self.sensitivity))
         if self.grid is not None:
-            raise WrongType("geometric noise lives on the integers and takes no grid", name="grid", value=self.grid)
+            raise WrongType("geometric noise is for integers and takes no grid", name="grid", value=self.grid)
         Laplace.__post_init__(self)
 
     @property
@@ -94,9 +92,9 @@ class Geometric(Laplace):
         return events.DiscreteLaplace(epsilon=epsilon, steps=int(self.sensitivity), under=self.relation)
 
     def _grid_noise(self, dimension: int) -> Noise:
-        raise self._only_integers()
+        raise self._integers_only_error()
 
-    def _only_integers(self) -> WrongType:
+    def _integers_only_error(self) -> WrongType:
         return WrongType("geometric noise is for integers; use Laplace for real numbers", name="value")
 
 

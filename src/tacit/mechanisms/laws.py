@@ -1,8 +1,8 @@
-"""The laws of noise on the integers, as exact exponents.
+"""The laws (distributions) of noise on the integers, as exact exponents.
 
 A law gives every integer x the weight e^-exponent(|x|), the exponent 0 at 0, increasing, convex, and a polynomial of
-degree two at most with rational coefficients. That is all that the exact sampler (`inversion`) needs to know, in two
-forms: rational for the undecided sliver, double for the rest.
+degree two at most with rational coefficients. The exact sampler (`integer_sampler`) uses it in two forms: rational for
+the undecided sliver, double for the rest.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Law(Hashable, Protocol):
 
     @property
     def two_sided(self) -> bool:
-        """Whether negative integers have the same weight as positive ones, or none."""
+        """Whether negative integers have the weight of positive ones; otherwise they have none."""
         ...
 
     @property
     def block_bits(self) -> int:
-        """The logarithm of how many neighbouring integers the sampler proposes together."""
+        """The binary logarithm of the number of neighbouring integers that the sampler proposes together."""
         ...
 
     def exponent(self, magnitude: int) -> Fraction:
@@ -105,7 +105,7 @@ class GaussianLaw:
 
 
 def _divisor(number: Fraction) -> float:
-    """Return a number as a double of at least 2^-1022: below, every exponent but that of 0 is far beyond the likely."""
+    """Return a number as a double of at least 2^-1022: below it, only 0 has a weight that matters."""
     return max(float(number), sys.float_info.min)
 
 

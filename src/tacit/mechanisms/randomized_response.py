@@ -1,9 +1,15 @@
 """Randomized response, and exact confidence limits for its estimates.
 
-Exact confidence limits for how many people hold an answer, from how many reports name it.
+Promise of `RandomizedResponse`: whatever the true answer, each report is at most e^epsilon times as likely as under
+another true answer; the neighbours are two answers of one person, that is, replace-one (Warner 1965; over k answers:
+Kairouz, Bonawitz, Ramage 2016). Under add/remove there is no promise, since the number of reports tells who took part,
+and it is refused.
+Given by epsilon, or by the probability `truth` with which the report is the true answer: with two coins (heads: tell
+the truth; tails: report what the second coin shows) that is 3/4, and epsilon is ln 3.
 
-Promise: of n people m hold the answer; a holder's report names it with probability `truth`, anybody else's with
-probability `lie` < `truth`, independently. The limits enclose m with probability at least `level`, for every n and m.
+Promise of `holder_limits`: of n people m hold the answer; a holder's report names it with probability `truth`, anybody
+else's with probability `lie` < `truth`, independently. The limits enclose m with probability at least `level`, for
+every n and m.
 
 Each limit inverts a test of the exact law of the count X, Binomial(m, truth) + Binomial(n - m, lie) (Clopper, Pearson
 1934, for this sum in the place of one binomial law): m is left out above if P_m(X <= x), and below if P_m(X >= x), is
@@ -11,12 +17,6 @@ less than (1 - level) / 2. Both tails are monotone in m, so that bisection finds
 
 Tails are bounded from above, which can only widen the limits: by the slack that doubles need, and by cells of
 neighbouring counts, of which there are at most `CELLS_MAX`, where the law is wider than that.
-
-Promise: whatever the true answer, each report is at most e^epsilon times as likely as under another true answer; the
-neighbours are two answers of one person, that is, replace-one (Warner 1965; over k answers: Kairouz, Bonawitz, Ramage
-2016). Under add/remove there is no promise, since the number of reports tells who took part, and it is refused.
-Given by epsilon, or by the probability `truth` with which the report is the true answer: with two coins (heads: tell
-the truth; tails: report what the second coin shows) that is 3/4, and epsilon is ln 3.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting.numerics import betainc
+from tacit.mechanisms.categorical import CategoricalSampler, Weights
 from tacit.mechanisms.exact_sampling import Enclosure, biased_coins, exp_negative, integers_below
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import array_of, refuse_masked
-from tacit.mechanisms.wheel import Weights, Wheel
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, inside_unit_interval, level_of, parameter, native_number, rounded_up, whole
+from tacit.privacy.numbers import Real, inside_unit_interval, level_of, native_number, parameter, rounded_up, whole
 from tacit.privacy.units import Relation
 
 CELLS_MAX: Final = 4096
@@ -48,16 +49,16 @@ CELLS_MAX: Final = 4096
 
 DEVIATIONS: Final = 9
 COUNTS_BESIDE: Final = 40
-"""How far the window of counts reaches, in deviations and counts; the probability beyond it is added to the tail."""
+"""The half-width of the window of counts, in standard deviations and counts; the mass beyond is added to the tail."""
 
 RELATIVE_SLACK: Final = 1e-9
 ABSOLUTE_SLACK: Final = 1e-13
-"""Far more than doubles lose in a tail; the least that is compared with it is 2^-41, above 4e-13."""
+"""Far more than the rounding errors of a tail; the least that is compared with it is 2^-41, above 4e-13."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """How likely reports name an answer, with the complements, which doubles could not always subtract."""
+    """The probabilities that reports name an answer, and their complements, which doubles could not always subtract."""
 
     truth: float
     not_truth: float
@@ -65,12 +66,12 @@ class Reporting:
     not_lie: float
 
     def reversed(self) -> Reporting:
-        """Return the law of the reports that do not name the answer, by the people who do not hold it."""
+        """Return the law with the roles exchanged: reports that do not name the answer, by those who do not hold it."""
         return Reporting(self.not_lie, self.lie, self.not_truth, self.truth)
 
 
 def holder_limits(count: int, people: int, law: Reporting, level: float) -> tuple[int, int]:
-    """Return the least and the greatest number of holders that `count` reports among `people` leave possible."""
+    """Return confidence limits for the number of holders among `people`, `count` of whose reports name the answer."""
     missed = (1 - level) / 2
     most = _most_holders(count, people, law, missed)
     least = people - _most_holders(people - count, people, law.reversed(), missed)
@@ -113,7 +114,7 @@ def _at_most(counts: NDArray[np.int64], trials: int, chance: float, complement: 
 
 CATEGORIES_MAX: Final = 2**32
 SHARES_MAX: Final = 2**24
-"""For so many answers an estimate is worked out at most: every one of them has a share, also if nobody reports it."""
+"""The greatest number of answers for estimates, which hold the share of every answer, reported or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +129,13 @@ class RandomizedResponse(Mechanism):
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
         require_replace_one(self.relation)
-        object.__setattr__(self, "categories", whole("categories", self.categories, at_least=2))
+        self._normalize(categories=partial(whole, at_least=2))
         if self.categories > CATEGORIES_MAX:
-            raise TooLarge(f"at most {CATEGORIES_MAX:,} answers can be told apart", name="categories")
+            raise TooLarge(f"randomized response takes at most {CATEGORIES_MAX:,} answers", name="categories")
         if (self.epsilon is None) == (self.truth is None):
             raise InvalidInput("randomized response is given by epsilon or by truth: exactly one of them")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
+            self._normalize(epsilon=parameter)
             return
         truth = inside_unit_interval("truth", self.truth)
         if truth * self.categories <= 1:
@@ -147,14 +148,14 @@ class RandomizedResponse(Mechanism):
 
     @property
     def truth_probability(self) -> float:
-        """How likely a report is the true answer."""
+        """The probability that a report is the true answer."""
         if self.truth is not None:
             return float(self.truth)
         return 1 / (1 + (self.categories - 1) * math.exp(-float(self.epsilon or 0)))
 
     @property
     def lie_probability(self) -> float:
-        """How likely a report is one given answer that is not the true one."""
+        """The probability that a report is one given answer that is not the true one."""
         if self.truth is not None:
             return float((1 - Fraction(self.truth)) / (self.categories - 1))
         return math.exp(-float(self.epsilon or 0)) * self.truth_probability
@@ -170,9 +171,9 @@ class RandomizedResponse(Mechanism):
         return events.RandomizedResponse(epsilon=epsilon, categories=self.categories, under=self.relation)
 
     def release(self, answers: Any, *, source: Source = SYSTEM) -> Any:
-        """Return a report for each answer: one or an array, of truth values for one and for arrays of that dtype.
+        """Return a report for each answer: booleans for a bool and for arrays of that dtype, otherwise integers.
 
-        Reports on a list are integers, whatever it holds: its kind would depend on every answer in it.
+        Reports on a list are integers, whatever it holds: its type would depend on every answer in it.
         """
         array = self._answers(answers)
         lies = self._lies(array.size, source).reshape(array.shape)
@@ -182,7 +183,7 @@ class RandomizedResponse(Mechanism):
             reports = reports.astype(np.bool_)
         if array.ndim == 0:
             reports = reports.item()
-        return marked(reports) if source.simulated else reports
+        return mark_simulated(reports) if source.simulated else reports
 
     def estimate(self, reports: Any) -> Any:
         """Return the unbiased estimate of the share of ones or, for more than two answers, of each answer's share."""
@@ -191,7 +192,7 @@ class RandomizedResponse(Mechanism):
         return float(shares[1]) if self.categories == 2 else shares
 
     def interval(self, level: float, reports: Any) -> Interval:
-        """Return where the share among those who reported lies, with a probability of at least `level`.
+        """Return the range of the true share among those who reported, with a probability of at least `level`.
 
         For more than two answers there is an interval for each, and each covers by itself. Few reports are covered as
         well as many: the limits invert the exact law of the counts (`holder_limits`). They lie within 0 and 1, and so
@@ -205,7 +206,7 @@ class RandomizedResponse(Mechanism):
     def _limits(
         self, counts: NDArray[np.int64], people: int, level: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the limits of each share, worked out once for equal counts."""
+        """Return the limits of each share, computed once for equal counts."""
         others = self.categories - 1
         truth, lie = self.truth_probability, self.lie_probability
         law = Reporting(truth, others * lie, lie, truth + (others - 1) * lie)
@@ -214,14 +215,14 @@ class RandomizedResponse(Mechanism):
         return limits[places, 0], limits[places, 1]
 
     def posterior(self, prior: float) -> float:
-        """Return how likely an answer is true for somebody who held it for `prior` and saw it reported."""
+        """Return the posterior probability that a reported answer is true, for a prior probability."""
         before = float(inside_unit_interval("prior", prior))
         seen = before * self.truth_probability
         return seen / (seen + (1 - before) * self.lie_probability)
 
     @property
     def _preference(self) -> float:
-        """How much likelier a report is the true answer than another given one: worked out without cancelling."""
+        """The probability of the true answer minus that of another given one, computed without cancellation."""
         if self.truth is not None:
             return float((Fraction(self.truth) * self.categories - 1) / (self.categories - 1))
         return self.truth_probability * -math.expm1(-float(self.epsilon or 0))
@@ -237,11 +238,11 @@ class RandomizedResponse(Mechanism):
             return Weights([Enclosure(one, one), Enclosure(others * lie.low, others * lie.high)], 0)
 
         exponents = np.array([0.0, float(epsilon) - math.log(others)])
-        lies: NDArray[np.bool_] = Wheel(exponents - exponents.min(), weights).draw(count, source) == 1
+        lies: NDArray[np.bool_] = CategoricalSampler(exponents - exponents.min(), weights).draw(count, source) == 1
         return lies
 
     def _counts(self, reports: Any) -> NDArray[np.int64]:
-        """Return how many reports name each answer."""
+        """Return the number of reports that name each answer."""
         if self.categories > SHARES_MAX:
             raise TooLarge(f"shares are estimated of at most {SHARES_MAX:,} answers", name="categories")
         array = self._answers(reports)

@@ -1,9 +1,9 @@
-"""Where random bits come from: the operating system, and nothing else in production.
+"""Sources of random bytes: the operating system, and nothing else in production.
 
-Promise: `SYSTEM` hands out bytes of the kernel's CSPRNG, asked for in one block a call and never kept, so that no bit
+Promise: `SYSTEM` returns bytes of the kernel's CSPRNG, requested in one block per call and never stored, so that no bit
 is used twice, also after a fork and across threads.
-A source that can be replayed exists for tests and simulation alone (`tacit.mechanisms.simulation`); it declares itself
-through `simulated`, and whatever is released with it carries the mark.
+A replayable source exists for tests and simulation only (`tacit.mechanisms.simulation`); it declares itself through
+`simulated`, and whatever is released with it is marked.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNSIGNED: Final[dict[int, np.dtype[np.unsignedinteger[Any]]]] = {
 
 
 class Source(Protocol):
-    """Something that hands out independent uniform bytes."""
+    """A source of independent uniform bytes."""
 
     @property
     def simulated(self) -> bool:
-        """Whether the bytes can be replayed, so that releases made with them protect nobody."""
+        """Whether the bytes can be replayed, so that releases made with them are not private."""
         ...
 
     def read(self, size: int) -> bytes:

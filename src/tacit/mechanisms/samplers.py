@@ -1,8 +1,8 @@
-"""The exact samplers, as functions: what every mechanism draws from.
+"""Exact samplers as functions.
 
 Promise: the output has exactly the stated distribution, for any scale given as a rational from far below 1 to 2^50.
-Parameters may be ints, floats (taken for the rational that they are) or fractions; `size` is a length, or None for one
-Python number. Not here: sensitivity, privacy, cost; a number drawn here protects nobody by itself.
+Parameters may be ints, floats (read as exact rationals) or fractions; `size` is a length, or None for one Python
+number. Sensitivity and cost are left to mechanisms: a number drawn here has no privacy guarantee by itself.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms import exact_sampling
+from tacit.mechanisms.categorical import CategoricalSampler, weights_of
 from tacit.mechanisms.exact_sampling import biased_coins, exponential_coins
-from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.wheel import Wheel, listed_weights
 from tacit.privacy.errors import EmptyInput, OutOfRange, TooLarge
 from tacit.privacy.numbers import Real, exact, not_negative, positive, whole
 
@@ -28,18 +28,18 @@ Drawn: TypeAlias = Any
 
 
 def bernoulli(chance: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
-    """Draw coins that are true with the rational probability `chance`."""
+    """Draw booleans that are true with the rational probability `chance`."""
     probability = exact("chance", chance)
     if not 0 <= probability <= 1:
         raise OutOfRange(f"a chance lies between 0 and 1, and this one is {float(probability):g}", name="chance")
-    return _shaped(biased_coins(probability, _length(size), source), size)
+    return _unwrap(biased_coins(probability, _length(size), source), size)
 
 
 def bernoulli_exp(exponent: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
-    """Draw coins that are true with probability e^-exponent, for an exponent of at least 0."""
+    """Draw booleans that are true with probability e^-exponent, for an exponent of at least 0."""
     rational = not_negative("exponent", exponent)
     doubles = np.full(_length(size), float(rational))
-    return _shaped(exponential_coins(doubles, lambda _: rational, source), size)
+    return _unwrap(exponential_coins(doubles, lambda _: rational, source), size)
 
 
 def geometric(scale: Real, size: int | None = None, *, source: Source = SYSTEM) -> Drawn:
@@ -68,7 +68,7 @@ def uniform_integers(bound: int, size: int | None = None, *, source: Source = SY
 
 
 def permutation(count: int, *, source: Source = SYSTEM) -> NDArray[np.int64]:
-    """Draw an order of 0 … count - 1, each as likely as any other."""
+    """Draw a uniform permutation of 0 … count - 1."""
     return exact_sampling.permutation(whole("count", count, at_least=0), source)
 
 
@@ -77,16 +77,16 @@ def select(
 ) -> int:
     """Draw one index i with probability proportional to e^-exponent_i.
 
-    `exponents` are the doubles nearest to the exact ones, which `exact_exponents()` returns when they are needed; all
-    are at least 0, and the least of them is 0.
+    `exponents` are the doubles nearest to the exact ones, which `exact_exponents()` returns only when needed; all are
+    at least 0, and the least of them is 0.
     """
     if not len(exponents):
         raise EmptyInput("there must be at least one candidate to choose from", name="candidates")
-    return Wheel(exponents, listed_weights(exact_exponents)).draw_one(source)
+    return CategoricalSampler(exponents, weights_of(exact_exponents)).draw_one(source)
 
 
 def _from_law(law: Law, size: int | None, source: Source) -> Drawn:
-    sampler = prepared(law)
+    sampler = sampler_for(law)
     return sampler.draw_one(source) if size is None else sampler.draw(_length(size), source)
 
 
@@ -94,5 +94,5 @@ def _length(size: int | None) -> int:
     return 1 if size is None else whole("size", size, at_least=0)
 
 
-def _shaped(coins: NDArray[np.bool_], size: int | None) -> Drawn:
+def _unwrap(coins: NDArray[np.bool_], size: int | None) -> Drawn:
     return bool(coins[0]) if size is None else coins

@@ -1,4 +1,4 @@
-"""Private choice among candidates with scores, and over a real interval.
+"""Private selection among candidates by their scores, and the exponential mechanism over a real interval.
 
 Promise of each: if neighbouring inputs change no score by more than `sensitivity`, one `release` is
 epsilon-differentially private, under either relation. With `monotonic` set, neighbours move all scores in one direction
@@ -13,17 +13,14 @@ refused under replace-one.
 - `ReportNoisyMax` adds Laplace noise to every score and reports the greatest, the first of equals (Dwork, Roth 2014,
   claim 3.9; the proof's shift by 2 sensitivities is a whole number of steps here, and ties fall the same way under it).
 - `TopK` chooses k candidates one after another, each by `Exponential` with epsilon / k.
+- `ExponentialDensity`: if neighbours (of either relation) change the log-density nowhere by more than `sensitivity`,
+  one `release` is epsilon-differentially private, and its log-ratios lie in one interval of length epsilon (McSherry,
+  Talwar 2007). The interval is cut into equal public cells; the release is the middle of one of them, chosen exactly
+  with probability proportional to e^(epsilon log_density / (2 sensitivity)) there.
 
-Scores are taken as the exact numbers that they are, so that no law depends on whether they come as ints or as floats
-(`ReportNoisyMax` adds noise and has to know; see there). Exponentials are compared with integer arithmetic where
-doubles cannot decide (`wheel`, `exact_sampling`). Chosen are indices into the scores.
-
-The exponential mechanism over a real interval.
-
-Promise: if neighbours (of either relation) change the log-density nowhere by more than `sensitivity`, one `release` is
-epsilon-differentially private, and its log-ratios lie in one interval of length epsilon (McSherry, Talwar 2007).
-The interval is cut into equal cells in public; the release is the middle of one of them, chosen exactly with
-probability proportional to e^(epsilon log_density / (2 sensitivity)) there.
+Scores are exact numbers, so that no law depends on whether they come as ints or as floats (`ReportNoisyMax` adds noise
+and has to know; see there). Exponentials are compared with integer arithmetic where doubles cannot decide
+(`categorical`, `exact_sampling`). Released are indices into the scores.
 """
 
 from __future__ import annotations
@@ -40,22 +37,31 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.exact_sampling import exponential_coins, permutation
 from tacit.mechanisms.grid import Grid
-from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import select
-from tacit.mechanisms.simulation import marked
-from tacit.mechanisms.values import declared_numbers, only_integers, sensitivity_of, vector_of
+from tacit.mechanisms.simulation import mark_simulated
+from tacit.mechanisms.values import declared_numbers, declared_sensitivity, integers_only_error, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import MAGNITUDE_MAX, Real, exact, level_of, parameter, native_number, rounded_up, truth_value, whole
+from tacit.privacy.numbers import (
+    MAGNITUDE_MAX,
+    Real,
+    exact,
+    level_of,
+    parameter,
+    rounded_up,
+    truth_value,
+    whole,
+)
 
 
-class Gaps:
-    """How far each score lies below the greatest, times a factor: in double precision, and exactly on demand."""
+class ScoreGaps:
+    """The distance of each score from the greatest, times a factor: in double precision, and exactly on demand."""
 
     def __init__(self, scores: NDArray[Any], factor: Fraction) -> None:
         self._scores = scores
@@ -86,9 +92,7 @@ class Selection(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", native_number(parameter("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
+        self._normalize(sensitivity=parameter, epsilon=parameter, monotonic=truth_value)
         require_one_direction(self.monotonic, self.relation)
         if self.factor >= MAGNITUDE_MAX:
             raise TooLarge("epsilon over sensitivity must be below 2^1000", name="epsilon", value=self.epsilon)
@@ -96,7 +100,7 @@ class Selection(Mechanism):
 
     @property
     def factor(self) -> Fraction:
-        """What a score is multiplied with in the exponent."""
+        """The factor of a score in the exponent."""
         return Fraction(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)
 
     @property
@@ -106,7 +110,7 @@ class Selection(Mechanism):
     def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
         """Return the index of the chosen candidate."""
         chosen = self._choose(self._read(scores), source)
-        return marked(chosen) if source.simulated else chosen
+        return mark_simulated(chosen) if source.simulated else chosen
 
     def _read(self, scores: Any) -> NDArray[Any]:
         return vector_of(scores, "scores")
@@ -116,7 +120,7 @@ class Selection(Mechanism):
         """Return the index of the chosen candidate."""
 
     def interval(self, level: float, candidates: int) -> Interval:
-        """Return where the chosen score minus the greatest one lies, among a number of candidates.
+        """Return the range of the chosen score minus the greatest one, among a number of candidates.
 
         P(shortfall > (ln candidates + ln(1 / (1 - level))) / factor) <= 1 - level (McSherry, Talwar 2007).
         """
@@ -137,16 +141,16 @@ class Exponential(Selection):
         return events.Exponential(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
 
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
-        gaps = Gaps(scores, self.factor)
+        gaps = ScoreGaps(scores, self.factor)
         return select(gaps.doubles, gaps.all_exact, source=source)
 
 
 @dataclass(frozen=True, slots=True)
 class PermuteAndFlip(Selection):
-    """A random order, and a coin for each candidate; the first that shows heads is taken."""
+    """Candidates in a random order, each accepted by a coin; the first accepted one is chosen."""
 
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
-        gaps = Gaps(scores, self.factor)
+        gaps = ScoreGaps(scores, self.factor)
         heads = exponential_coins(gaps.doubles, gaps.exact, source)
         order = permutation(len(scores), source)
         return int(order[int(np.argmax(heads[order]))])
@@ -164,11 +168,11 @@ class ReportNoisyMax(Selection):
     def __post_init__(self) -> None:
         given = self.sensitivity
         Selection.__post_init__(self)
-        object.__setattr__(self, "sensitivity", sensitivity_of(given))
+        object.__setattr__(self, "sensitivity", declared_sensitivity("sensitivity", given))
         object.__setattr__(self, "integers", isinstance(self.sensitivity, int))
 
     def _read(self, scores: Any) -> NDArray[Any]:
-        array = declared_numbers(scores, integers=self.integers, refusal=lambda: only_integers(self.sensitivity))
+        array = declared_numbers(scores, integers=self.integers, refusal=lambda: integers_only_error(self.sensitivity))
         return vector_of(array, "scores")
 
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
@@ -178,10 +182,10 @@ class ReportNoisyMax(Selection):
             sensitivity = Fraction(self.sensitivity)
             grid = Grid.fitting(sensitivity, 1 / self.factor, 1)
             steps, scale = grid.encode(scores), (sensitivity // grid.step + 1) / (self.factor * sensitivity)
-        return int(np.argmax(steps + prepared(LaplaceLaw(scale)).draw(len(steps), source)))
+        return int(np.argmax(steps + sampler_for(LaplaceLaw(scale)).draw(len(steps), source)))
 
     def interval(self, level: float, candidates: int) -> Interval:
-        """Return where the chosen score minus the greatest one lies: every noise stays small at once, twice."""
+        """Return the range of the chosen score minus the greatest one: twice the joint bound on all noises."""
         share = level_of(level)
         missed = (1 - share) / whole("candidates", candidates)
         fine = 2**20
@@ -199,19 +203,17 @@ class TopK(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", native_number(parameter("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "k", whole("k", self.k))
-        _ = self._one
+        self._normalize(sensitivity=parameter, epsilon=parameter, k=whole)
+        _ = self._single_choice
 
     @property
-    def _one(self) -> Exponential:
+    def _single_choice(self) -> Exponential:
         share = Fraction(self.epsilon) / self.k
         return Exponential(self.sensitivity, share, self.monotonic, relation=self.relation)
 
     @property
     def event(self) -> Event:
-        return events.Repeated(self._one.event, self.k)
+        return events.Repeated(self._single_choice.event, self.k)
 
     def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
         """Return the indices of the chosen candidates, an array of k."""
@@ -221,14 +223,14 @@ class TopK(Mechanism):
         indices = np.arange(len(left))
         chosen = np.empty(self.k, dtype=np.int64)
         for place in range(self.k):
-            position = self._one._choose(left, source)
+            position = self._single_choice._choose(left, source)
             chosen[place] = indices[position]
             left, indices = np.delete(left, position), np.delete(indices, position)
-        return marked(chosen) if source.simulated else chosen
+        return mark_simulated(chosen) if source.simulated else chosen
 
     def interval(self, level: float, candidates: int) -> Interval:
-        """Return where each chosen score minus the best one still left lies, all k of them at once."""
-        return self._one._shortfall((1 - level_of(level)) / self.k, candidates)
+        """Return the range of each chosen score minus the best remaining one, for all k of them jointly."""
+        return self._single_choice._shortfall((1 - level_of(level)) / self.k, candidates)
 
 
 CELLS_MAX: Final = 2**20
@@ -263,7 +265,7 @@ class ExponentialDensity(Mechanism):
 
     @property
     def points(self) -> NDArray[np.float64]:
-        """The public numbers of which one is released: the middles of the cells."""
+        """The public numbers of which one is released, the middles of the cells."""
         width = (self.upper - self.lower) / self.cells
         return np.asarray(self.lower + width * (np.arange(self.cells) + 0.5), dtype=np.float64)
 
@@ -272,21 +274,21 @@ class ExponentialDensity(Mechanism):
         return self._choice.event
 
     def release(self, log_density: Callable[[NDArray[np.float64]], Any], *, source: Source = SYSTEM) -> Any:
-        """Return a point drawn with the log-density, a function from an array of points to an array of numbers."""
+        """Return a point drawn with `log_density`, a function from an array of points to an array of numbers."""
         scores = self._scores(log_density)
         chosen = float(self.points[self._choice._choose(scores, source)])
-        return marked(chosen) if source.simulated else chosen
+        return mark_simulated(chosen) if source.simulated else chosen
 
     def interval(self, level: float, log_density: Callable[[NDArray[np.float64]], Any]) -> Interval:
-        """Return the middle interval that holds `level` of the draws for a public log-density (a planned one, say)."""
+        """Return the central interval that holds `level` of the draws for a public log-density, such as a guess."""
         share = level_of(level)
-        weights = np.exp(-Gaps(self._scores(log_density), self._choice.factor).doubles)
+        weights = np.exp(-ScoreGaps(self._scores(log_density), self._choice.factor).doubles)
         cumulative = np.cumsum(weights) / weights.sum()
         low, high = np.searchsorted(cumulative, [(1 - share) / 2, (1 + share) / 2])
         return Interval(float(self.points[low]), float(self.points[min(high, self.cells - 1)]))
 
     def _scores(self, log_density: Callable[[NDArray[np.float64]], Any]) -> NDArray[Any]:
-        """Return the log-density of every point, from points that the caller's function may change as it likes."""
+        """Return the log-density of every point; the caller's function gets a copy of the points."""
         if not callable(log_density):
             raise WrongType(
                 f"a log-density is a function of an array of points, not {type(log_density).__name__}",

@@ -1,8 +1,8 @@
-"""Replayable randomness, for tests and simulation alone.
+"""Replayable randomness, for tests and simulation only.
 
-Nothing released with a `SeededSource` protects anybody: who knows the seed knows the noise. It is imported by its full
-name, is never a default, and what is released with it is of a type that says so (`is_simulated`); None and tuples
-without anything in them, which say that nothing was released, are as they are.
+Releases with a `SeededSource` are not private: whoever knows the seed knows the noise. It is imported by its full name,
+is never a default, and values released with it have a type that marks them (`is_simulated`), except None and empty
+tuples, which mean that nothing was released.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SeededSource:
 
 
 class SimulatedBool(int):
-    """A truth value that was released with replayable noise."""
+    """A bool that was released with replayable noise."""
 
     def __repr__(self) -> str:
         return f"{bool(self)} (simulated)"
@@ -80,7 +80,7 @@ class SimulatedArray(np.ndarray[Any, Any]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimulatedValue:
-    """Anything else that was released with replayable noise; `value` is it."""
+    """Any other value that was released with replayable noise."""
 
     value: Any
 
@@ -101,20 +101,20 @@ _MARKS: Final[dict[type, type]] = {
 _MARKED: Final = (*dict.fromkeys(_MARKS.values()), SimulatedArray, SimulatedValue)
 
 
-def marked(released: Any) -> Any:
-    """Return what was released as a value of a type that says it was simulated."""
+def mark_simulated(released: Any) -> Any:
+    """Return a released value as the type that marks it as simulated."""
     if released is None or isinstance(released, _MARKED):
         return released
     if isinstance(released, np.ndarray):
         return released.view(SimulatedArray)
     if isinstance(released, tuple):
-        parts = [marked(part) for part in released]
+        parts = [mark_simulated(part) for part in released]
         return type(released)(*parts) if hasattr(released, "_fields") else tuple(parts)
     mark = next((mark for kind, mark in _MARKS.items() if isinstance(released, kind)), SimulatedValue)
     return mark(released)
 
 
-def unmarked(released: Any) -> Any:
+def remove_mark(released: Any) -> Any:
     """Return a scalar without its mark."""
     if isinstance(released, SimulatedValue):
         return released.value
@@ -123,7 +123,7 @@ def unmarked(released: Any) -> Any:
 
 
 def is_simulated(released: object) -> bool:
-    """Whether a released value carries the mark of replayable noise."""
+    """Return whether a released value is marked as simulated."""
     if isinstance(released, tuple):
         return any(is_simulated(part) for part in released)
     return isinstance(released, _MARKED)

@@ -1,4 +1,4 @@
-"""Which of many questions lie above a threshold, paying for the ones that do.
+"""The sparse vector technique: which of many questions lie above a threshold, at a cost for those that do.
 
 Promise: if neighbouring inputs change no question's value by more than `sensitivity`, the answers to any number of
 questions, chosen one after another, up to and with the `positives`-th "above", are epsilon-differentially private. This
@@ -25,17 +25,17 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tacit.mechanisms.grid import Grid
-from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import SCALE_MAX, LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import is_list, numbers_of, refuse_masked, sequence_of
 from tacit.privacy import events
 from tacit.privacy.errors import Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, level_of, parameter, native_number, rounded_up, truth_value, whole
+from tacit.privacy.numbers import Real, exact, level_of, parameter, rounded_up, truth_value, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,10 @@ class SparseVector(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "sensitivity", native_number(parameter("sensitivity", self.sensitivity)))
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "threshold", native_number(exact("threshold", self.threshold)))
-        object.__setattr__(self, "positives", whole("positives", self.positives))
+        self._normalize(sensitivity=parameter, epsilon=parameter, threshold=exact, positives=whole)
         if self.positives > SCALE_MAX:
             raise TooLarge("at most 2^50 positive answers are paid for at once", name="positives", value=self.positives)
-        object.__setattr__(self, "monotonic", truth_value("monotonic", self.monotonic))
+        self._normalize(monotonic=truth_value)
         require_one_direction(self.monotonic, self.relation)
         _ = self._grid
 
@@ -65,11 +62,11 @@ class SparseVector(Mechanism):
         return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
 
     def start(self, *, source: Source = SYSTEM) -> SparseVectorSession:
-        """Draw the threshold's noise; the session that is returned is what the event pays for."""
+        """Return a session with fresh noise on the threshold; the event pays for one session."""
         return SparseVectorSession(self, source)
 
     def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
-        """Return whether each value lies above, in order, ending early with the last "above" that was paid for."""
+        """Return whether each value lies above, in order, ending with the last "above" that was paid for."""
         refuse_masked(values)
         questions = _one_by_one(values)
         session = self.start(source=source)
@@ -81,7 +78,7 @@ class SparseVector(Mechanism):
         return tuple(answers)
 
     def interval(self, level: float, questions: int) -> Interval:
-        """Return between which values an answer may be wrong: outside, all of `questions` are right at this level."""
+        """Return the range in which answers may be wrong: outside, all of `questions` are right at this level."""
         missed = (1 - level_of(level)) / (whole("questions", questions) + 1)
         widths = [laplace_half_width(scale, missed) for scale in self._scales]
         width = float((sum(widths) + 1) * self._grid.step)
@@ -94,7 +91,7 @@ class SparseVector(Mechanism):
 
     @property
     def _scales(self) -> tuple[Fraction, Fraction]:
-        """The threshold's and the questions' noise, in steps of the grid."""
+        """The scales of the threshold's and the questions' noise, in steps of the grid."""
         weight = self.positives if self.monotonic else 2 * self.positives
         first = Fraction(self.epsilon) / (1 + Fraction(weight ** (2 / 3)))
         steps_apart = Fraction(self.sensitivity) // self._grid.step + 1
@@ -114,27 +111,27 @@ class AboveThreshold(SparseVector):
         """Return the index of the first value that was answered "above", or None."""
         answers = self.release(values, source=source)
         found = len(answers) - 1 if answers and answers[-1] else None
-        return marked(found) if source.simulated else found
+        return mark_simulated(found) if source.simulated else found
 
 
 class SparseVectorSession:
-    """One run of a sparse vector: holds the noisy threshold and counts what is left.
+    """One run of a sparse vector, with its noisy threshold and the number of positive answers left.
 
     Threads may share it. A positive answer is spent before its noise is drawn and given back after a negative one, so
-    that an answer that fails in the middle is spent. A copy, or a forked process, would compare with the same noisy
-    threshold once more, and is refused.
+    that an answer that fails in between is spent. A copy, or a forked process, would compare with the same noisy
+    threshold again, and is refused.
     """
 
     def __init__(self, mechanism: SparseVector, source: Source) -> None:
         threshold_scale, question_scale = mechanism._scales
         self._grid = mechanism._grid
         self._source = source
-        self._noise = prepared(LaplaceLaw(question_scale))
-        self._lock = threading.RLock()  # code that interrupts an answer may ask again in the same thread
+        self._noise = sampler_for(LaplaceLaw(question_scale))
+        self._lock = threading.RLock()  # a signal handler that interrupts `ask` may call it in the same thread
         self._process = os.getpid()
         self._left = mechanism.positives
         self._threshold = self._steps(float(mechanism.threshold))
-        self._threshold += prepared(LaplaceLaw(threshold_scale)).draw_one(source)
+        self._threshold += sampler_for(LaplaceLaw(threshold_scale)).draw_one(source)
 
     @property
     def exhausted(self) -> bool:
@@ -144,7 +141,7 @@ class SparseVectorSession:
     def ask(self, value: Any) -> Any:
         """Return whether a value lies above the threshold, by noisy comparison."""
         if os.getpid() != self._process:
-            raise InvalidInput("a forked process cannot go on with a session; start another one there")
+            raise InvalidInput("a forked process cannot continue a session; start another one there")
         steps = self._steps(value)
         with self._lock:
             if self.exhausted:
@@ -153,7 +150,7 @@ class SparseVectorSession:
             above = steps + self._noise.draw_one(self._source) >= self._threshold
             if not above:
                 self._left += 1
-        return marked(above) if self._source.simulated else above
+        return mark_simulated(above) if self._source.simulated else above
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         raise WrongType("a session cannot be copied: two would share the threshold's noise; start another one")
@@ -169,7 +166,7 @@ class SparseVectorSession:
 
 
 def _one_by_one(values: Any) -> Iterator[Any]:
-    """Return an iterator over the values of questions, or refuse what has none."""
+    """Return an iterator over the values of questions; raise if there is none."""
     try:
         if isinstance(values, Iterable) and not isinstance(values, Mapping):
             return iter(sequence_of(values) if is_list(values) else values)

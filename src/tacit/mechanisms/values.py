@@ -1,15 +1,14 @@
-"""Private values, read and checked in one place.
+"""Checks and conversions of private values.
 
-Refusals here concern the shape and kind of what the caller gave. A caller who must not learn of the data at all clamps
-and replaces beforehand, as the query engine does.
+Errors here depend on the shape and type of the caller's values. Where even these must not show, as in the query engine,
+the caller clamps and replaces values beforehand.
 
-What is declared decides whether numbers are released as integers or as real numbers, never the value that happens to
-come: a sum over nothing is the int 0 in Python and the float 0.0 in numpy, and a law that followed would tell that
-there was nothing.
+Whether numbers are released as integers or as real numbers is declared and never depends on the value: an empty sum is
+the int 0 in Python and the float 0.0 in numpy, and noise that followed the type would reveal that it was empty.
 - An array of one or more dimensions declares by its dtype.
 - Everything else declares nothing: numbers of Python and numpy, arrays without dimensions, lists, arrays of objects,
   and empty arrays of floats, since `np.array([])` is one. There the mechanism declares, by the type of its sensitivity
-  (`sensitivity_of`): a whole-number type declares integers, any other real numbers.
+  (`declared_sensitivity`): a whole-number type declares integers, any other real numbers.
 Where integers are declared, floats of Python, alone or in lists, are refused by their type. Reals of numpy, alone or in
 lists, are taken if they are whole, since one empty group among several makes one float 0.0 among integers. Another real
 scalar is rounded to the nearest whole number, halves up: floor(x + 1/2) is monotone and moves along with x by whole
@@ -34,34 +33,34 @@ from tacit.privacy.numbers import Real, parameter
 
 INTEGER_MAX: Final = 2**62
 EXACT_MAX: Final = 2**53
-"""Up to here every whole number is a double."""
+"""Every integer up to here is exactly a double."""
 
 DIMENSIONS_MAX: Final = 64
 _PLAIN_NUMBERS: Final = frozenset({int, float, np.int64, np.float64})
 
 
-def sensitivity_of(value: object) -> Real:
-    """Return a sensitivity as an int if its type is one of whole numbers, else as the float or fraction that it is."""
-    number = parameter("sensitivity", value)
+def declared_sensitivity(name: str, value: object) -> Real:
+    """Return a sensitivity as an int if its type is integral, otherwise as the equal float or fraction."""
+    number = parameter(name, value)
     if isinstance(value, Integral):
         return int(number)
     return float(number) if Fraction(float(number)) == number else number
 
 
 def has_dtype(value: Any) -> bool:
-    """Whether a value says by a dtype what its numbers are, as numpy's arrays and scalars do."""
+    """Return whether a value declares the type of its numbers by a dtype, as numpy's arrays and scalars do."""
     return hasattr(value, "__array__")
 
 
 def declared_numbers(
     value: Any, *, integers: bool, refusal: Callable[[], WrongType], rounds: bool = False
 ) -> NDArray[Any]:
-    """Return an array of int64 or float64, as is declared.
+    """Return an array of int64 or float64, as declared.
 
-    `integers` is what the mechanism declares for values that declare nothing; `refusal` is raised for floats among
-    them, and `rounds` says that real scalars with a dtype are rounded instead.
+    `integers` is the mechanism's declaration for values that declare nothing; `refusal` makes the error for floats
+    among them, and with `rounds` real scalars with a dtype are rounded instead.
     """
-    given = _listed(value)
+    given = _unwrap_objects(value)
     if integers and is_list(given):
         return _integers_in(given, refusal)
     array = numbers_of(given)
@@ -82,7 +81,7 @@ def declared_numbers(
 
 
 def counts_of(value: Any, name: str) -> NDArray[np.int64]:
-    """Return a list of counts as integers, or refuse what a dtype declares to be something else."""
+    """Return a list of counts as int64; raise unless they are declared as integers."""
 
     def refusal() -> WrongType:
         return WrongType(f"{name} are a list of whole numbers", name=name)
@@ -94,17 +93,17 @@ def counts_of(value: Any, name: str) -> NDArray[np.int64]:
 
 
 def _integers_in(values: Any, refusal: Callable[[], WrongType]) -> NDArray[np.int64]:
-    """Return a list, which may be nested, as int64; numpy's whole floats in it are the integers that they are."""
+    """Return a list, which may be nested, as int64; floats of numpy in it are accepted if they are whole."""
     array = array_of(values)
     if array.dtype.kind in "iu" or not array.size:
         return numbers_of(values).astype(np.int64)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise _not_finite()
+        raise _not_finite_error()
     return np.asarray(array_of(_read_integers(values, refusal)), dtype=np.int64)
 
 
 def _read_integers(part: Any, refusal: Callable[[], WrongType]) -> Any:
-    """Return a part of a list with Python ints in the place of numbers."""
+    """Return a part of a list with its numbers as Python ints."""
     if isinstance(part, float) and not has_dtype(part):
         raise refusal()
     if isinstance(part, int) and not isinstance(part, bool):
@@ -117,76 +116,76 @@ def _read_integers(part: Any, refusal: Callable[[], WrongType]) -> Any:
     if not np.array_equal(array, np.floor(array)):
         raise refusal()
     if np.any(np.abs(array) > INTEGER_MAX):
-        raise _too_large()
+        raise _too_large_error()
     return array.astype(np.int64).tolist()
 
 
 def _require_int64(number: int) -> int:
-    """Return an integer that an array of int64 can hold with its noise, or refuse it."""
+    """Return an integer if int64 can hold it with its noise, otherwise raise."""
     if abs(number) > INTEGER_MAX:
-        raise _too_large()
+        raise _too_large_error()
     return number
 
 
 def is_list(value: Any) -> bool:
-    """Whether a value is a sequence of values that are read one by one."""
+    """Return whether a value is a sequence whose values are read one by one."""
     return (
         isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | range) and not has_dtype(value)
     )
 
 
 def sequence_of(value: Any) -> Any:
-    """Return what `is_list` says to be a list as one of Python's own."""
+    """Return a sequence accepted by `is_list` as a Python list or tuple."""
     if isinstance(value, list | tuple):
         return value
     try:
         return list(value)
     except Exception:
-        raise _no_array() from None
+        raise _not_an_array() from None
 
 
 def array_of(value: Any) -> NDArray[Any]:
-    """Return what numpy makes of a value, or refuse it if that is an error, whichever numpy or the value raises."""
+    """Return a value as a numpy array; raise WrongType whatever the conversion raises."""
     try:
         return np.asarray(value)
     except Exception:
-        raise _no_array() from None
+        raise _not_an_array() from None
 
 
-def _no_array() -> WrongType:
+def _not_an_array() -> WrongType:
     return WrongType("a value is a number or an array of numbers of one shape", name="value")
 
 
-def _listed(value: Any) -> Any:
-    """Return the list in an array of objects, whose dtype declares nothing; anything else as it is."""
+def _unwrap_objects(value: Any) -> Any:
+    """Return an array of objects, whose dtype declares nothing, as a list; anything else unchanged."""
     refuse_masked(value)
     array = array_of(value) if has_dtype(value) else None
     return array.tolist() if array is not None and array.dtype.kind == "O" and array.ndim else value
 
 
 def require_exact(magnitude: int) -> None:
-    """Refuse a whole number that is to be released as a real number, and that a double might not hold."""
+    """Raise for an integer that is to be released as a real number and that a double might not hold."""
     if magnitude > EXACT_MAX:  # rounding neighbours to doubles could move them apart
         raise TooLarge("whole numbers that are released as real numbers must lie within ±2^53", name="value")
 
 
 def require_finite(number: float) -> float:
-    """Return a float, or refuse NaN and infinity."""
+    """Return a float if it is finite, otherwise raise."""
     if not math.isfinite(number):
-        raise _not_finite()
+        raise _not_finite_error()
     return number
 
 
-def _too_large() -> TooLarge:
+def _too_large_error() -> TooLarge:
     return TooLarge("integers in arrays must lie within ±2^62", name="value")
 
 
-def _not_finite() -> NotFinite:
+def _not_finite_error() -> NotFinite:
     return NotFinite("values must be finite: drop or replace NaN and infinity before the release", name="value")
 
 
-def only_integers(sensitivity: Real) -> WrongType:
-    """Return the refusal of a float by a mechanism whose sensitivity declares integers."""
+def integers_only_error(sensitivity: Real) -> WrongType:
+    """Return the error for a float in a mechanism whose sensitivity declares integers."""
     return WrongType(
         f"this mechanism adds noise to whole numbers, because its sensitivity is the whole number {sensitivity}; "
         f"write sensitivity={float(sensitivity)} for real numbers",
@@ -195,7 +194,7 @@ def only_integers(sensitivity: Real) -> WrongType:
 
 
 def refuse_masked(value: Any, *, depth: int = 0) -> None:
-    """Refuse a masked array, or a list that holds one: read as an array it would bring back what the mask hides.
+    """Raise for a masked array or a list that holds one: converted to an array, it would reveal the masked values.
 
     Lists that are nested deeper than an array can be are refused as well.
     """
@@ -214,26 +213,26 @@ def refuse_masked(value: Any, *, depth: int = 0) -> None:
             refuse_masked(part, depth=depth + 1)
 
 
-def _holds_truth_values(value: Any) -> bool:
-    """Whether a list holds a truth value, which beside a number numpy would take for one."""
+def _holds_booleans(value: Any) -> bool:
+    """Return whether a list holds a boolean, which numpy would convert to a number beside numbers."""
     if not is_list(value):
         return isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
     parts = sequence_of(value)
-    return not set(map(type, parts)) <= _PLAIN_NUMBERS and any(map(_holds_truth_values, parts))
+    return not set(map(type, parts)) <= _PLAIN_NUMBERS and any(map(_holds_booleans, parts))
 
 
 def refuse_columns(values: Any, name: str) -> None:
-    """Refuse what decides how a record is written by looking at other records.
+    """Raise for containers in which the type of one record depends on other records.
 
     One null makes every number of a series a float, one text every number a text. Lists hold each record as it is, and
     the dtype of a numpy array is declared. A mapping or a frame would be read as its keys.
     """
     if isinstance(values, Mapping) or (hasattr(values, "__array__") and not isinstance(values, np.ndarray)):
-        raise _no_records(values, name)
+        raise _not_records(values, name)
 
 
 def records_of(records: Any, name: str) -> Sequence[Any] | NDArray[Any]:
-    """Return records that can be read one by one, or refuse their container by its type."""
+    """Return records that can be read one by one; raise if the type of their container does not allow that."""
     if not is_list(records):
         refuse_masked(records)
     refuse_columns(records, name)
@@ -241,11 +240,11 @@ def records_of(records: Any, name: str) -> Sequence[Any] | NDArray[Any]:
         # The width of an array of texts is that of the longest one.
         return records.tolist() if records.dtype.kind in "SU" else np.asarray(records)
     if not isinstance(records, Sequence) or isinstance(records, str | bytes | bytearray):
-        raise _no_records(records, name)
+        raise _not_records(records, name)
     return records
 
 
-def _no_records(records: Any, name: str) -> WrongType:
+def _not_records(records: Any, name: str) -> WrongType:
     return WrongType(
         f"{name} are a list or a numpy array, not {type(records).__name__}; of a series give .to_numpy(dtype=float), "
         "with a dtype that is chosen without looking at the data",
@@ -254,14 +253,14 @@ def _no_records(records: Any, name: str) -> WrongType:
 
 
 def numbers_of(value: Any) -> NDArray[Any]:
-    """Return an array of int64 or float64, or refuse what holds anything but finite numbers of a fitting size."""
-    value = _listed(value)
+    """Return an array of int64 or float64; raise unless all values are finite numbers within range."""
+    value = _unwrap_objects(value)
     array = array_of(value)
-    if array.dtype.kind in "iuf" and _holds_truth_values(value):
+    if array.dtype.kind in "iuf" and _holds_booleans(value):
         raise WrongType("a value is a number or an array of numbers, not truth values", name="value")
     if array.dtype.kind in "iu":
         if array.size and (int(array.max()) > INTEGER_MAX or int(array.min()) < -INTEGER_MAX):
-            raise _too_large()
+            raise _too_large_error()
         return array.astype(np.int64)
     if array.dtype.kind != "f":
         raise WrongType(f"a value is a number or an array of numbers, not {array.dtype}", name="value")
@@ -269,15 +268,15 @@ def numbers_of(value: Any) -> NDArray[Any]:
         raise WrongType(f"real numbers are float64 or shorter, not {array.dtype}", name="value")
     doubles = np.asarray(array, dtype=np.float64)
     if doubles.size and not (np.isfinite(doubles.min()) and np.isfinite(doubles.max())):
-        raise _not_finite()
+        raise _not_finite_error()
     if not has_dtype(value) and doubles.size and max(doubles.max(), -doubles.min()) >= EXACT_MAX:
-        for one in np.asarray(value, dtype=object).flat:  # numpy rounds an int for the sake of a float beside it
+        for one in np.asarray(value, dtype=object).flat:  # numpy converts an int beside a float, with rounding
             require_exact(abs(int(one)) if isinstance(one, Integral) else 0)
     return doubles
 
 
 def vector_of(values: Any, name: str) -> NDArray[Any]:
-    """Return a vector of at least one int64 or float64, or refuse."""
+    """Return a vector of at least one int64 or float64; raise for anything else."""
     array = numbers_of(values)
     if array.ndim != 1:
         raise WrongType(f"{name} are a list of numbers", name=name)

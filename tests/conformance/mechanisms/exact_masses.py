@@ -84,12 +84,12 @@ class TapeSampler:
 def taped(points: NDArray[np.int64]) -> Iterator[Tape]:
     """Let every additive mechanism draw from a tape."""
     tape = Tape(points)
-    additive._noise.cache_clear()
+    additive._cached_noise.cache_clear()
     try:
-        with patch.object(additive, "prepared", lambda law: TapeSampler(law, tape)):
+        with patch.object(additive, "sampler_for", lambda law: TapeSampler(law, tape)):
             yield tape
     finally:
-        additive._noise.cache_clear()
+        additive._cached_noise.cache_clear()
 
 
 @dataclass(frozen=True)

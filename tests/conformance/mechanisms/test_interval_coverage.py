@@ -33,7 +33,7 @@ from tacit.mechanisms import (
     TopK,
 )
 from tacit.mechanisms.additive import Additive
-from tacit.mechanisms.propose import _cell
+from tacit.mechanisms.propose_test_release import _cell
 from tacit.mechanisms.simulation import SeededSource
 from tests.conformance.mechanisms.exact_masses import weights
 
@@ -103,7 +103,7 @@ def test_the_chosen_score_is_within_the_interval_of_the_greatest(epsilon: float,
         assert missed <= (1 - level) * (1 + 1e-9)
     k = min(count, 2)
     each = TopK(1, epsilon, k)
-    below = math.exp(float(each._one.factor) * each.interval(level, count).low)
+    below = math.exp(float(each._single_choice.factor) * each.interval(level, count).low)
     assert k * (1 - 1 / (1 + (count - 1) * below)) <= (1 - level) * (1 + 1e-9)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tacit.mechanisms.smooth import median_smooth_bound
+from tacit.mechanisms.smooth_sensitivity import median_smooth_bound
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.units import Relation
 from tests.conformance.mechanisms.test_every_mechanism import EXAMPLES

@@ -45,9 +45,9 @@ from tacit.mechanisms import (
     SubsampleAggregate,
     TopK,
 )
-from tacit.mechanisms.propose import StabilityTest
+from tacit.mechanisms.propose_test_release import StabilityTest
 from tacit.mechanisms.randomness import SYSTEM
-from tacit.mechanisms.smooth import median_smooth_bound
+from tacit.mechanisms.smooth_sensitivity import median_smooth_bound
 from tacit.mechanisms.sparse_vector import SparseVectorSession
 from tacit.privacy import Relation, events
 from tacit.privacy.errors import InvalidInput, OutOfRange
@@ -143,7 +143,7 @@ def listed(chances: Any) -> Law:
 
 
 def chosen_twice(mechanism: TopK, data: Data) -> Law:
-    scores, factor, law = histogram(data), float(mechanism._one.factor), {}
+    scores, factor, law = histogram(data), float(mechanism._single_choice.factor), {}
     first = exponential_law(scores, factor)
     for one in range(len(scores)):
         left = [place for place in range(len(scores)) if place != one]
@@ -164,7 +164,7 @@ def sparse_answers(mechanism: SparseVector, data: Data) -> Law:
     counts in opposite directions, and several answers together pin down the noise of the threshold.
     """
     threshold_scale, question_scale = mechanism._scales
-    with patch("tacit.mechanisms.sparse_vector.prepared"):
+    with patch("tacit.mechanisms.sparse_vector.sampler_for"):
         session = SparseVectorSession(mechanism, SYSTEM)
     questions = [len(data) - data.count(0)] * 4 + [data.count(0)]
     at, values = session._steps(float(mechanism.threshold)), [session._steps(one) for one in questions]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
-from tacit.mechanisms.selection import Gaps, Selection
+from tacit.mechanisms.selection import ScoreGaps, Selection
 from tests.statistical.evidence import Refuted
 from tests.statistical.exact_laws import (
     exponential_law,
@@ -109,7 +109,7 @@ def test_trying_candidates_in_their_given_order_breaks_the_promise() -> None:
 def test_the_doubles_that_decide_most_draws_are_near_the_exact_exponents(
     scores: list[int] | list[float], factor: Fraction
 ) -> None:
-    gaps = Gaps(np.asarray(scores), factor)
+    gaps = ScoreGaps(np.asarray(scores), factor)
     for double, exact in zip(gaps.doubles.tolist(), gaps.all_exact(), strict=True):
         assert double >= 0
         if exact > 1000:  # far beyond, both weights are nothing

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, TopK
 from tacit.mechanisms.exact_sampling import exponential_coin
 from tacit.mechanisms.randomness import Source
-from tacit.mechanisms.selection import Gaps, Selection
+from tacit.mechanisms.selection import ScoreGaps, Selection
 from tacit.mechanisms.simulation import SeededSource, is_simulated
 from tests.statistical.evidence import Refuted, accept, binomial_p, chi_square_p
 from tests.statistical.exact_laws import exponential_law, noisy_max_law, permute_and_flip_law
@@ -90,7 +90,7 @@ class TriesInTheGivenOrder(PermuteAndFlip):
     """Wrong: the first candidate that shows heads, without a random order."""
 
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
-        gaps = Gaps(scores, self.factor)
+        gaps = ScoreGaps(scores, self.factor)
         for index, gap in enumerate(gaps.doubles.tolist()):
             if exponential_coin(gap, lambda index=index: gaps.exact(index), source):  # type: ignore[misc]
                 return index

@@ -23,7 +23,7 @@ def test_the_worked_example_has_its_threshold_and_its_range() -> None:
     paper = replace(EXAMPLE, success=Fraction(8, 10))
     assert math.isclose(paper.threshold, -math.log((1 - 0.9 ** (1 / 7)) * (1 + math.exp(-1))))
     assert math.isclose(paper.threshold, 3.89, abs_tol=0.005)
-    assert paper.chosen(COUNTS) == (0, 8)
+    assert paper.bounds_from(COUNTS) == (0, 8)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3, 5])
@@ -50,11 +50,11 @@ def test_empty_bins_pass_as_rarely_as_was_promised() -> None:
 def test_negative_values_have_bins_of_their_own() -> None:
     assert EXAMPLE.edges(-1) == (-1, 0)
     assert EXAMPLE.edges(-4) == (-8, -4)
-    assert EXAMPLE.chosen([0, 9, 0, 0, 0, 0, 9, 0]) == (-4, 4)
+    assert EXAMPLE.bounds_from([0, 9, 0, 0, 0, 0, 9, 0]) == (-4, 4)
 
 
 def test_where_no_bin_passes_the_fullest_is_taken() -> None:
-    assert EXAMPLE.chosen([0, 0, 0, 0, 1, 0, 3, 0]) == (2, 4)
+    assert EXAMPLE.bounds_from([0, 0, 0, 0, 1, 0, 3, 0]) == (2, 4)
 
 
 def test_scale_and_base_move_the_edges() -> None:
@@ -74,7 +74,7 @@ def test_bad_counts_and_parameters_are_refused() -> None:
 
 
 def test_a_range_grows_over_neighbours_with_half_the_threshold() -> None:
-    assert EXAMPLE.chosen([0, 0, 0, 3, 9, 3, 0, 3]) == (-1, 2)
+    assert EXAMPLE.bounds_from([0, 0, 0, 3, 9, 3, 0, 3]) == (-1, 2)
 
 
 def test_counts_that_stand_out_are_told_from_those_that_do_not() -> None:

@@ -136,7 +136,7 @@ def test_the_noisy_maximum_draws_the_noise_that_is_declared(monkeypatch: Any) ->
         scales.append(law.scale)
         return _Zeros()
 
-    monkeypatch.setattr("tacit.mechanisms.selection.prepared", prepared)
+    monkeypatch.setattr("tacit.mechanisms.selection.sampler_for", prepared)
     real, whole = ReportNoisyMax(1.0, 1), ReportNoisyMax(1, 1)
     for scores in ([0, 0], [0.5, 0], [0.5, 0.5], np.zeros(2)):
         real.release(scores)

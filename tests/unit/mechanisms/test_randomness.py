@@ -25,7 +25,7 @@ from tacit.mechanisms import (
     TopK,
 )
 from tacit.mechanisms.randomness import SYSTEM, bits, words
-from tacit.mechanisms.simulation import SeededSource, is_simulated, unmarked
+from tacit.mechanisms.simulation import SeededSource, is_simulated, remove_mark
 from tacit.privacy.errors import TacitError
 
 
@@ -92,9 +92,9 @@ def test_a_value_of_any_type_is_marked_and_equal_to_itself(value: Any) -> None:
     released = StableMode(5, 0.01).release([value] * 99, source=SeededSource(1))
     assert is_simulated(released)
     assert repr(released) != repr(value)
-    assert tuple(map(unmarked, released)) == value if isinstance(value, tuple) else unmarked(released) == value
+    assert tuple(map(remove_mark, released)) == value if isinstance(value, tuple) else remove_mark(released) == value
     if not isinstance(value, tuple):
-        assert type(unmarked(released)) is type(value)
+        assert type(remove_mark(released)) is type(value)
 
 
 def test_answers_of_a_session_and_truth_values_are_marked() -> None:

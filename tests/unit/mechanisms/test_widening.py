@@ -124,7 +124,7 @@ def test_the_noisy_maximum_covers_the_steps_that_rounding_puts_between_neighbour
         scales.append(law.scale)
         return SimpleNamespace(draw=lambda count, source: np.zeros(count, dtype=np.int64))
 
-    monkeypatch.setattr("tacit.mechanisms.selection.prepared", prepared)
+    monkeypatch.setattr("tacit.mechanisms.selection.sampler_for", prepared)
     monkeypatch.setattr(Grid, "fitting", staticmethod(fitted))
     epsilon = Fraction(1, 2)
     ReportNoisyMax(sensitivity, epsilon, monotonic).release([0.0, 1.0])

@@ -1,4 +1,4 @@
-"""Which groups may be shown at all, when their keys are not public.
+"""Partition selection: which groups may be shown when their keys are not public.
 
 Promise: the counts are of units, each in one group at most. A group that no unit is in is never shown.
 - Add/remove: a unit changes one count by 1, and one `release` is (epsilon, delta)-differentially private.
@@ -10,7 +10,7 @@ Noise is two-sided geometric, cut off beyond `reach` on both sides, and a group 
 `reach` (Desfontaines, Voss, Gipson, Mandayam 2022, theorem 3: the best there is when delta is exactly what the cut
 leaves). Why it holds: shifted by 1, the noise has densities within e^epsilon wherever both are above zero, and the
 outermost value, which one of the two cannot reach, has probability at most delta.
-Not here: units that are in several groups (the caller repeats the event as often) and noise on what is shown.
+Callers repeat the event for units that are in several groups, and add noise to what is shown.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tacit.mechanisms.laws import SCALE_MAX
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.samplers import discrete_laplace
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import counts_of
 from tacit.privacy import events
 from tacit.privacy.errors import OutOfRange, TooLarge
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, failure_probability, level_of, parameter, native_number, rounded_up, whole
+from tacit.privacy.numbers import Real, failure_probability, level_of, parameter, rounded_up, whole
 from tacit.privacy.units import Relation
 
 REACH_MAX: Final = 2**60
@@ -50,16 +50,13 @@ class KeySelection(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", native_number(failure_probability("delta", self.delta)))
+        self._normalize(epsilon=parameter, delta=failure_probability)
         _ = self.reach
 
     @property
     def event(self) -> Event:
         one_count = events.Approximate(
-            epsilon=rounded_up(parameter("epsilon", self.epsilon)),
-            delta=rounded_up(failure_probability("delta", self.delta)),
-            under=self.relation,
+            epsilon=rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)), under=self.relation
         )
         return events.Repeated(one_count, 2) if self.relation is Relation.REPLACE_ONE else one_count
 
@@ -70,31 +67,31 @@ class KeySelection(Mechanism):
 
     @property
     def threshold(self) -> int:
-        """The number of units, with noise, from which on a group is shown."""
+        """The least noisy number of units for which a group is shown."""
         return self.reach + 1
 
     def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
-        """Return, for each count of units, whether its group is shown."""
-        array = counts_of(counts, "counts")  # how many groups there are is as private as the counts
+        """Return for each count of units whether its group is shown."""
+        array = counts_of(counts, "counts")  # may be empty: the number of groups is as private as the counts
         if array.size and int(array.min()) < 0:
             raise OutOfRange("counts of units are not negative", name="counts")
-        noise = self._noise(array.size, source)
-        shown = array >= self.threshold - noise  # no sum that could overflow
-        return marked(shown) if source.simulated else shown
+        noise = self._draw_noise(array.size, source)
+        shown = array >= self.threshold - noise  # array + noise could overflow
+        return mark_simulated(shown) if source.simulated else shown
 
     def chance(self, count: int) -> float:
-        """Return the probability that a group of so many units is shown."""
+        """Return the probability that a group of `count` units is shown."""
         count, reach, epsilon = whole("count", count, at_least=0), self.reach, float(self.epsilon)
         if not 0 < count <= 2 * reach:
             return float(count > 0)
         if count > reach:  # the law is symmetric
             return 1 - self.chance(2 * reach + 1 - count)
         # Sums of r^x, r = e^-epsilon: over x from reach + 1 - count to reach, and over all from -reach to reach.
-        shown = math.exp(-epsilon * (reach + 1 - count)) * _summed(epsilon, count)
-        return shown / (1 + 2 * math.exp(-epsilon) * _summed(epsilon, reach))
+        shown = math.exp(-epsilon * (reach + 1 - count)) * _geometric_sum(epsilon, count)
+        return shown / (1 + 2 * math.exp(-epsilon) * _geometric_sum(epsilon, reach))
 
     def interval(self, level: float) -> Interval:
-        """Return between how many units it is left to chance whether a group is shown.
+        """Return the range of sizes of groups that noise decides about.
 
         A group of `low` units or fewer stays hidden and one of `high` or more is shown, each with probability `level`.
         For a level below 1/2 both may hold for the same groups; `low` is then `high`.
@@ -105,8 +102,8 @@ class KeySelection(Mechanism):
         shown = bisect_left(counts, share, key=self.chance)
         return Interval(min(hidden, shown), shown)
 
-    def _noise(self, size: int, source: Source) -> NDArray[np.int64]:
-        """Draw the cut-off noise: proposals of a wider law, drawn again until they are kept.
+    def _draw_noise(self, size: int, source: Source) -> NDArray[np.int64]:
+        """Return truncated noise: proposals of a wider law, drawn again until they are kept.
 
         A proposal is kept with probability 1/2 or more. Where the cut lies within one scale, proposals are uniform and
         kept with probability e^(-epsilon |x|); elsewhere they are of the law that is not cut off.
@@ -114,12 +111,12 @@ class KeySelection(Mechanism):
         noise = np.empty(size, dtype=np.int64)
         missing = np.arange(size)
         while missing.size:
-            proposed, kept = self._proposed(missing.size, source)
+            proposed, kept = self._propose(missing.size, source)
             noise[missing[kept]] = proposed[kept]
             missing = missing[~kept]
         return noise
 
-    def _proposed(self, size: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _propose(self, size: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         reach, epsilon = self.reach, Fraction(self.epsilon)
         if reach * epsilon > 1:
             proposed = np.asarray(discrete_laplace(1 / epsilon, size, source=source))
@@ -129,7 +126,7 @@ class KeySelection(Mechanism):
         return proposed, exponential_coins(exponents, lambda index: abs(int(proposed[index])) * epsilon, source)
 
 
-def _summed(epsilon: float, count: int) -> float:
+def _geometric_sum(epsilon: float, count: int) -> float:
     """Return r^0 + r^1 + ... + r^(count - 1), r = e^-epsilon."""
     return math.expm1(-epsilon * count) / math.expm1(-epsilon)
 
@@ -138,13 +135,13 @@ def _summed(epsilon: float, count: int) -> float:
 def _reach(epsilon: Fraction, delta: Fraction) -> int:
     """Return the least k with r^k (1 - r) <= delta (1 + r - 2 r^(k + 1)), r = e^-epsilon.
 
-    Solved, k >= ln(1 + tanh(epsilon / 2) (1 - delta) / delta) / epsilon. Doubles say nearly where that is, and integer
-    arithmetic which k is the first for which it holds.
+    Solved, k >= ln(1 + tanh(epsilon / 2) (1 - delta) / delta) / epsilon. Doubles approximate this, and integer
+    arithmetic finds the first k for which it holds.
     """
     odds = float((1 - delta) / delta)
     near = math.log1p(math.tanh(float(epsilon) / 2) * odds) / float(epsilon)
     if near >= REACH_MAX or (near * epsilon > 1 and 1 / epsilon > SCALE_MAX):
-        raise TooLarge("this noise is too wide to be drawn; take a greater epsilon or delta", name="epsilon")
+        raise TooLarge("this noise is too wide to be drawn; use a greater epsilon or delta", name="epsilon")
     bits = 128 + 2 * (1 / epsilon).__ceil__().bit_length() + (1 / delta).__ceil__().bit_length()
     one, ratio = 1 << bits, exp_negative(epsilon, bits)
 
@@ -157,5 +154,5 @@ def _reach(epsilon: Fraction, delta: Fraction) -> int:
     high = math.ceil(near * (1 + 2.0**-30)) + 1
     found = low + bisect_left(range(low, high), True, key=holds)
     if not holds(found):
-        raise TooLarge("no reach could be proven for this noise; take a greater epsilon or delta", name="epsilon")
+        raise TooLarge("the cut of this noise cannot be computed; use a greater epsilon or delta", name="epsilon")
     return found

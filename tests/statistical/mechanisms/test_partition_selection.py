@@ -32,7 +32,7 @@ def test_a_group_is_shown_as_often_as_chance_says(epsilon: float, delta: float) 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (0.3, 0.05), (0.02, 0.04)])
 def test_the_noise_is_the_cut_off_geometric_law(epsilon: float, delta: float) -> None:
     selection = KeySelection(epsilon, delta)
-    noise = selection._noise(DRAWS, SeededSource(4))
+    noise = selection._draw_noise(DRAWS, SeededSource(4))
     lattice = np.arange(-selection.reach, selection.reach + 1)
     masses = np.array([math.exp(-epsilon * abs(place)) for place in lattice])
     accept(chi_square_p(np.bincount(noise + selection.reach, minlength=len(lattice)), masses / masses.sum()))

@@ -1,8 +1,8 @@
-"""Exact integers from a law, in vectors of any length and of any scale.
+"""Exact sampling of integers from a law of any scale, in vectors of any length.
 
 Promise: the integer x is drawn with probability e^-exponent(|x|) / sum_y e^-exponent(|y|), exactly.
-A block of 2^b neighbouring integers is chosen with the weight of its innermost integer (`wheel`), an integer of the
-block uniformly, and it is kept with probability e^-(exponent - innermost exponent) (rejection sampling; von Neumann
+A block of 2^b neighbouring integers is chosen with the weight of its innermost integer (`categorical`), an integer of
+the block uniformly, and it is kept with probability e^-(exponent - innermost exponent) (rejection sampling; von Neumann
 1951); a bound over the whole block settles most of these coins. With b = 0, for scales below 256, there is nothing to
 reject. How often a proposal was rejected is independent of the integer that was kept, so the time of a draw tells
 nothing of it.
@@ -19,20 +19,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.exact_sampling import Enclosure, exp_negative, exponential_coin, settled
+from tacit.mechanisms.categorical import CategoricalSampler, Weights
+from tacit.mechanisms.exact_sampling import Enclosure, exp_negative, exponential_coin, fall_below_exponentials
 from tacit.mechanisms.laws import Law
 from tacit.mechanisms.randomness import Source, Words, bits, words
-from tacit.mechanisms.wheel import Weights, Wheel
 
 LIKELY_EXPONENT: Final = 50
 """Blocks beyond this exponent are left to the exact path: their weight, below 2^-72 each, is far inside the margin."""
 
 CHUNK: Final = 1 << 15
-"""Longer vectors are drawn in chunks that stay in the processor's cache."""
+"""Longer vectors are drawn in chunks that fit into the processor's cache."""
 
 
-class Inversion:
-    """A law prepared for drawing; build it once for each law (`prepared`)."""
+class IntegerSampler:
+    """A sampler of one law; expensive to build, so use `sampler_for`."""
 
     def __init__(self, law: Law) -> None:
         self._law = law
@@ -44,7 +44,7 @@ class Inversion:
             exponents = law.exponents(magnitudes)
             rises = law.rises(magnitudes, np.full_like(magnitudes, 2.0**self._block_bits))
             surely_kept = np.maximum(0, (1 - rises) * 2.0**self._prefix_bits - 2)
-        self._wheel = Wheel(exponents, self._block_weights)
+        self._blocks = CategoricalSampler(exponents, self._block_weights)
         self._likely_lowest = self._lowest(innermost)
         self._surely_kept = surely_kept.astype(np.uint16)
 
@@ -59,9 +59,9 @@ class Inversion:
         return drawn
 
     def draw_one(self, source: Source) -> int:
-        """Return one integer of the law; the same as `draw` without the cost of arrays."""
+        """Return one integer of the law, as `draw` does without the cost of arrays."""
         while True:
-            block = self._wheel.draw_one(source)
+            block = self._blocks.draw_one(source)
             negative = self._law.two_sided and block & 1
             start = (block >> 1 if self._law.two_sided else block) << self._block_bits
             if not self._block_bits:
@@ -77,14 +77,14 @@ class Inversion:
                 return ~(start + offset) if negative else start + offset
 
     def _draw_chunk(self, count: int, source: Source) -> NDArray[np.int64]:
-        blocks = self._wheel.draw(count, source)
+        blocks = self._blocks.draw(count, source)
         within = int(blocks.max()) < len(self._likely_lowest)
         drawn = self._likely_lowest.take(blocks) if within else self._lowest(self._innermost(blocks))
         if not self._block_bits:
             return drawn
         places, prefixes = self._places(count, source)
         unsure = np.flatnonzero(prefixes >= self._surely_kept.take(blocks)) if within else np.arange(count)
-        kept = self._settle(drawn[unsure], places[unsure].astype(np.int64), prefixes[unsure], source)
+        kept = self._accept(drawn[unsure], places[unsure].astype(np.int64), prefixes[unsure], source)
         np.add(drawn, places, out=drawn, casting="unsafe")  # places are below 2^50
         rejected = unsure[~kept]
         if rejected.size:
@@ -107,7 +107,7 @@ class Inversion:
 
     @property
     def _prefix_bits(self) -> int:
-        """How many bits of the coin that keeps an integer are drawn at once: what a word has left over, or 16."""
+        """The number of bits of the acceptance coin that are drawn at once: the unused bits of a word, or 16."""
         return min(16, 32 - self._block_bits) if self._block_bits <= 24 else 16
 
     def _places(self, count: int, source: Source) -> tuple[Words, Words]:
@@ -120,10 +120,10 @@ class Inversion:
         word = words(source, count, width)
         return word >> word.dtype.type(8 * width - self._block_bits), words(source, count, 2)
 
-    def _settle(
+    def _accept(
         self, lowest: NDArray[np.int64], places: NDArray[np.int64], prefixes: Words, source: Source
     ) -> NDArray[np.bool_]:
-        """Return which integers are kept: those whose coin, of which the first bits are given, falls below e^-rise."""
+        """Return which integers are kept: those whose coin, with the given first bits, falls below e^-rise."""
         last = self._width - 1
         magnitudes = np.where(lowest < 0, -(lowest + last), lowest)
         offsets = np.where(lowest < 0, last - places, places)
@@ -133,10 +133,10 @@ class Inversion:
             return self._law.exponent(start + offset) - self._law.exponent(start)
 
         rises = self._law.rises(magnitudes.astype(np.float64), offsets.astype(np.float64))
-        return settled(prefixes, self._prefix_bits, rises, exact_rise, source)
+        return fall_below_exponentials(prefixes, self._prefix_bits, rises, exact_rise, source)
 
     def _block_weights(self, precision: int) -> Weights:
-        """Enclose every block's weight at `precision` bits, and bound the rest.
+        """Return enclosures of the blocks' weights at `precision` bits, and a bound on the rest.
 
         Beyond reach r the exponent is above `precision` and, being convex, grows on by at least
         exponent(r) / r a step; so the rest is below a geometric series, times two for the two sides.
@@ -152,7 +152,10 @@ class Inversion:
         return Weights([weight for pair in zip(upward, downward, strict=True) for weight in pair], 2 * rest)
 
     def _side_weights(self, innermost: int, count: int, precision: int) -> list[Enclosure]:
-        """Enclose the weights of `count` blocks outwards from `innermost`: a progression with a steady bend."""
+        """Return enclosures of the weights of `count` blocks outwards from `innermost`.
+
+        Exponents are quadratic, so ratios of neighbouring weights form a geometric progression (`bend`).
+        """
         width = 1 << self._block_bits
         first, second, third = (self._law.exponent(innermost + step * width) for step in range(3))
         weight = exp_negative(first, precision)
@@ -166,6 +169,6 @@ class Inversion:
 
 
 @lru_cache(maxsize=64)
-def prepared(law: Law) -> Inversion:
-    """Return the sampler of a law, from a cache of those used lately."""
-    return Inversion(law)
+def sampler_for(law: Law) -> IntegerSampler:
+    """Return the sampler of a law, from a cache."""
+    return IntegerSampler(law)

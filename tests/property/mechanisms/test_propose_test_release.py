@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.mechanisms import InterquartileRange, StableMode
-from tacit.mechanisms.propose import StabilityTest, _cell, _spread, changes_to_leave
+from tacit.mechanisms.propose_test_release import StabilityTest, _cell, _spread, changes_to_leave
 from tacit.privacy import Relation
 from tests.statistical.evidence import Refuted
 from tests.statistical.exact_laws import laplace_at_least, require_approximate

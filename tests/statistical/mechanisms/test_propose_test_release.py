@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tacit.mechanisms import InterquartileRange, StableMode
-from tacit.mechanisms.propose import StabilityTest
+from tacit.mechanisms.propose_test_release import StabilityTest
 from tacit.mechanisms.simulation import SeededSource, is_simulated
 from tacit.privacy import Relation
 from tests.statistical.evidence import Refuted, accept, binomial_p
@@ -60,7 +60,7 @@ class NoNoise(StabilityTest):
 
 @pytest.mark.parametrize("planted", [HalfTheNoise, NoNoise])
 def test_a_test_with_too_little_noise_is_noticed(planted: type[StabilityTest], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.mechanisms.propose.StabilityTest", planted)
+    monkeypatch.setattr("tacit.mechanisms.propose_test_release.StabilityTest", planted)
     with pytest.raises(Refuted):
         check(THRESHOLD + 2, THRESHOLD + 2, Relation.ADD_REMOVE, seed=4)
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from tacit.mechanisms import SmoothMedian, SmoothSensitivity, SubsampleAggregate
 from tacit.mechanisms.simulation import SeededSource, is_simulated
-from tacit.mechanisms.smooth import median_smooth_bound
+from tacit.mechanisms.smooth_sensitivity import median_smooth_bound
 from tests.statistical.evidence import Refuted, accept, binomial_p, chi_square_p
 
 DRAWS = 3_000
@@ -100,7 +100,7 @@ def test_a_median_with_noise_of_the_local_sensitivity_is_noticed(monkeypatch: py
         middle = (len(ordered) - 1) // 2
         return float(max(ordered[middle + 1] - ordered[middle], ordered[middle] - ordered[middle - 1]))
 
-    monkeypatch.setattr("tacit.mechanisms.smooth.median_smooth_bound", local)
+    monkeypatch.setattr("tacit.mechanisms.smooth_sensitivity.median_smooth_bound", local)
     with pytest.raises(Refuted):
         check_median(SmoothMedian(2.0, 0.0, 10.0), SPREAD_OUT, bound, seed=8)
 

@@ -1,4 +1,4 @@
-"""Noise fitted to the data at hand: smooth sensitivity.
+"""Smooth sensitivity: noise that is scaled to the data at hand.
 
 Promise, under either relation: let S be a function of the data that is never below the local sensitivity of the value
 and changes between neighbours by a factor of at most e^beta. Then value + (S / s) Z, with Z from Student's t of two
@@ -12,7 +12,7 @@ median is in inverse proportion to.
 
 The noise is exact: a uniform number is drawn to as many bits as decide to which multiple of the public grid
 value + (S / s) Z is rounded, with Z's quantile (2u - 1) / sqrt(2u (1 - u)) enclosed by integer square roots.
-S itself is secret: neither the grid nor an interval may show it, so `interval` speaks of the worst data.
+S itself is secret: neither the grid nor an interval may show it, so `interval` is for the worst data.
 The bound of the median is for a public number of values: `SmoothMedian` and `SubsampleAggregate` are refused under
 add/remove.
 """
@@ -29,23 +29,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.exact_sampling import permutation
-from tacit.mechanisms.grid import RELEASED_STEPS_MAX, Grid
+from tacit.mechanisms.grid import RELEASED_STEPS_MAX, Grid, grid_step
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source, bits
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import records_of, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, level_of, not_negative, parameter, native_number, rounded_up, whole
+from tacit.privacy.numbers import Real, exact, level_of, not_negative, parameter, rounded_up, whole
 from tacit.privacy.units import Relation
 
 EPSILON_MIN: Final = Fraction(1e-6)
 SMOOTH_SLACK: Final = 1 + 2.0**-40
-"""Bounds are worked out in doubles and widened by this factor; beta is narrowed by far more than it can blur."""
+"""The factor by which bounds, computed in doubles, are widened; beta is reduced by far more than it can change."""
 
 _BETA_MAX: Final = 16.0
-"""What is smooth for this beta is so for every larger one, whose e^-beta a double could not hold."""
+"""A bound that is smooth for this beta is so for every larger one, whose e^-beta a double could not hold."""
 
 _WINDOW_NATS: Final = 21
 _WINDOW_MAX: Final = 2**14
@@ -55,22 +55,21 @@ SHARPNESS_SHARE: Final = Fraction(6, 10)
 
 @dataclass(frozen=True, slots=True)
 class SmoothSensitivity(Mechanism):
-    """Student noise scaled by a smooth bound that the caller works out for `beta`; released on a given public grid."""
+    """Student noise scaled by a smooth bound that the caller computes for `beta`, released on a given public grid."""
 
     epsilon: Real
     grid: Real
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        epsilon = parameter("epsilon", self.epsilon)
-        if epsilon < EPSILON_MIN:
+        self._normalize(epsilon=parameter)
+        if Fraction(self.epsilon) < EPSILON_MIN:
             raise OutOfRange(f"smooth sensitivity takes an epsilon of at least {float(EPSILON_MIN):g}", name="epsilon")
-        object.__setattr__(self, "epsilon", native_number(epsilon))
-        object.__setattr__(self, "grid", native_number(Grid(exact("grid", self.grid)).step))
+        self._normalize(grid=grid_step)
 
     @property
     def beta(self) -> float:
-        """How smooth the bound must be: neighbours' bounds differ by a factor of at most e^beta."""
+        """The required smoothness: neighbours' bounds differ by a factor of at most e^beta."""
         return float(Fraction(self.epsilon) * BETA_SHARE * (1 - Fraction(1, 2**10)))
 
     @property
@@ -83,10 +82,10 @@ class SmoothSensitivity(Mechanism):
         centre, spread = exact("value", value), not_negative("smooth_bound", smooth_bound)
         steps = self._noisy_steps(centre / Fraction(self.grid), spread / Fraction(self.grid), source)
         released = Grid(Fraction(self.grid)).decode_one(steps)
-        return marked(released) if source.simulated else released
+        return mark_simulated(released) if source.simulated else released
 
     def interval(self, level: float, smooth_bound: Any) -> Interval:
-        """Return where the noise lies for a public guess of the smooth bound, such as the width of the range."""
+        """Return the range of the noise for a public guess of the smooth bound, such as the width of the range."""
         width = self._noise_width(level) * float(not_negative("smooth_bound", smooth_bound)) + float(self.grid) / 2
         return Interval(-width, width)
 
@@ -147,10 +146,10 @@ class SmoothMedian(Mechanism):
         bound = median_smooth_bound(clamped, float(self.lower), float(self.upper), self._noise.beta)
         noisy = self._noise.release(float(clamped[_median_rank(len(clamped))]), bound, source=source)
         released = min(max(noisy, float(self.lower)), float(self.upper))
-        return marked(released) if source.simulated else released
+        return mark_simulated(released) if source.simulated else released
 
     def interval(self, level: float, value: Any = None) -> Interval:
-        """Return where the median of the clamped values lies for the worst data, within the bounds.
+        """Return the range of the median of the clamped values for the worst data, within the bounds.
 
         `value` is what was released; without it the interval is around zero, that is, of the error, which is never more
         than the width of the range. For most data the error is far smaller; by how much is secret.
@@ -164,12 +163,12 @@ class SmoothMedian(Mechanism):
 
 @dataclass(frozen=True, slots=True)
 class SubsampleAggregate(Mechanism):
-    """Any estimate, private: on disjoint random blocks of the data, and the smooth median of the blocks' estimates.
+    """Any estimator, made private: the smooth median of its estimates on disjoint random blocks of the data.
 
     One record lies in one block and moves one estimate, so the promise is that of the median over `blocks` numbers.
-    An estimate that fails or is no number, or a block that is no array, counts as the middle of the bounds, so that no
-    error tells of the data: a mistake in `estimate` shows in nothing but answers near the middle, so try it on public
-    data first.
+    An estimate that fails or is not a number, or a block that is not an array, counts as the middle of the bounds, so
+    that no error depends on the data. A mistake in `estimate` therefore shows only as answers near the middle; test it
+    on public data first.
     """
 
     epsilon: Real
@@ -207,14 +206,14 @@ class SubsampleAggregate(Mechanism):
         return self._median.release(np.array([self._number(estimate, rows, part) for part in parts]), source=source)
 
     def interval(self, level: float, value: Any = None) -> Interval:
-        """Return where the median of the blocks' estimates lies for the worst data, as for `SmoothMedian`."""
+        """Return the range of the median of the blocks' estimates for the worst data, as for `SmoothMedian`."""
         return self._median.interval(level, value)
 
     def _number(self, estimate: Callable[[Any], Any], rows: Any, part: NDArray[np.int64]) -> float:
         try:
             block = rows[part] if isinstance(rows, np.ndarray) else _array_of([rows[place] for place in part])
             number = float(estimate(block))
-        except Exception:  # whatever goes wrong in a caller's function must not show
+        except Exception:  # failures of the caller's function may depend on the data
             number = math.nan
         return number if math.isfinite(number) else (self.lower + self.upper) / 2
 
@@ -241,7 +240,7 @@ def median_smooth_bound(ordered: NDArray[np.float64], lower: float, upper: float
 
 
 def _array_of(records: list[Any]) -> NDArray[Any]:
-    """Return one block as an array, of a type that numpy takes from the records of this block alone."""
+    """Return one block as an array, whose dtype depends on the records of this block alone."""
     refuse_masked(records)
     return np.asarray(records)
 

@@ -1,4 +1,4 @@
-"""Exact choice among weights e^-exponent: a double-precision filter, and integers where it cannot decide.
+"""Exact categorical sampling with weights e^-exponent: a double-precision filter, and integers where it cannot decide.
 
 Promise: item i is drawn with probability e^-exponent_i / sum_j e^-exponent_j, exactly. A uniform real number is drawn
 bit by bit, as far as is needed to see between which two cumulative weights it falls:
@@ -8,10 +8,10 @@ bit by bit, as far as is needed to see between which two cumulative weights it f
    exponent * 2^-50 over the items, and 2^-49) and 2^-63 an item. A number further than eight times that from every
    cumulative weight is decided.
 2. The sliver that is not (one draw in many millions) is decided by integer arithmetic (`exact_sampling`) with as many
-   more random bits as it takes. Nothing is rounded away, also not the infinite tail.
+   more random bits as it takes. Nothing is rounded away, not even the infinite tail.
 
 Long vectors first look up 16 of the 64 bits in a table of the cells that lie within one item.
-The work of a draw depends on the weights, which are public or of a public number, and on the sliver alone.
+The time of a draw depends on the weights, which are public or of a public number, and on the sliver alone.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _LAST: Final = 2**64 - 1
 
 
 class Weights(NamedTuple):
-    """Enclosed weights of items 0, 1, …, and a bound on all the weights after them, times 2^bits."""
+    """Enclosures of the weights of items 0, 1, …, and a bound on all the weights after them, times 2^bits."""
 
     items: Sequence[Enclosure]
     rest: int
 
 
-class Wheel:
-    """A choice among items 0 … n - 1, or among infinitely many of which n are likely, to be drawn many times."""
+class CategoricalSampler:
+    """A sampler of items 0 … n - 1, or of infinitely many items of which n are likely."""
 
     def __init__(self, exponents: NDArray[np.float64], weights: Callable[[int], Weights]) -> None:
-        """Take the likely items' exponents in double precision, and all items' weights enclosed to given bits."""
+        """Build from the likely items' exponents, and a function from a precision in bits to all items' weights."""
         likely = np.exp(-exponents)
         shares = np.rint(likely * (2.0**63 / likely.sum())).astype(np.uint64)
         self._weights = weights
@@ -66,7 +66,7 @@ class Wheel:
         return drawn
 
     def draw_one(self, source: Source) -> int:
-        """Return one item; the same as `draw` without the cost of arrays."""
+        """Return one item, as `draw` does without the cost of arrays."""
         number = bits(source, 64)
         upper = self._upper_list
         item = bisect_right(upper, number)
@@ -85,12 +85,12 @@ class Wheel:
         return items
 
     def _decide_exactly(self, number: int, source: Source) -> int:
-        """Decide a number of 64 bits by integer arithmetic, drawing further bits until it is decided."""
+        """Return the item of a 64-bit number by integer arithmetic, with as many further random bits as it takes."""
         number_bits = 64
         while True:
             number = number << 32 | bits(source, 32)
             number_bits += 32
-            item = _find(number, number_bits, self._weights(number_bits + 64))
+            item = _find_item(number, number_bits, self._weights(number_bits + 64))
             if item is not None:
                 return item
 
@@ -114,8 +114,8 @@ class Wheel:
         return table
 
 
-def _find(number: int, number_bits: int, weights: Weights) -> int | None:
-    """Return the item in whose share number / 2^number_bits … (number + 1) / 2^number_bits lies, if that is certain."""
+def _find_item(number: int, number_bits: int, weights: Weights) -> int | None:
+    """Return the item whose share contains [number, number + 1] / 2^number_bits, or None if that is not certain."""
     total_low = sum(weight.low for weight in weights.items)
     total_high = sum(weight.high for weight in weights.items) + weights.rest
     start, end = number * total_low, (number + 1) * total_high
@@ -128,6 +128,6 @@ def _find(number: int, number_bits: int, weights: Weights) -> int | None:
     return None
 
 
-def listed_weights(exponents: Callable[[], Sequence[Fraction]]) -> Callable[[int], Weights]:
-    """Return the enclosed weights of a finite list of exact exponents, worked out only when they are needed."""
+def weights_of(exponents: Callable[[], Sequence[Fraction]]) -> Callable[[int], Weights]:
+    """Return a function for the weights of a finite list of exact exponents, which is read only when needed."""
     return lambda bits_: Weights([exp_negative(exponent, bits_) for exponent in exponents()], 0)

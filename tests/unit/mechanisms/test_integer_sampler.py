@@ -1,7 +1,7 @@
 """The sampler's proposals, without drawing: every integer is proposed once, and weighs what the law says.
 
 On both sides of every change of the block size up to 2^12, and at wide ones. That a coin with a given exponent is
-exact is the business of `test_coins`, that a wheel chooses by its weights that of `test_wheel`.
+exact is the business of `test_coins`, that items are chosen by their weights that of `test_categorical`.
 """
 
 from fractions import Fraction
@@ -12,8 +12,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.mechanisms import inversion
-from tacit.mechanisms.inversion import Inversion
+from tacit.mechanisms import integer_sampler
+from tacit.mechanisms.integer_sampler import IntegerSampler
 from tacit.mechanisms.laws import GaussianLaw, LaplaceLaw
 from tacit.mechanisms.randomness import SYSTEM
 
@@ -36,7 +36,7 @@ def offsets_of(law: Any) -> list[int]:
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_every_integer_is_proposed_once_with_the_weight_of_the_law(law: Any, monkeypatch: Any) -> None:
-    sampler, offsets, blocks = Inversion(law), offsets_of(law), 4
+    sampler, offsets, blocks = IntegerSampler(law), offsets_of(law), 4
     enclosed = sampler._block_weights(96).items
     rises: list[Fraction] = []
 
@@ -44,12 +44,12 @@ def test_every_integer_is_proposed_once_with_the_weight_of_the_law(law: Any, mon
         rises.append(exact_rise())
         return True
 
-    monkeypatch.setattr(inversion, "exponential_coin", kept)
+    monkeypatch.setattr(integer_sampler, "exponential_coin", kept)
     proposed = []
     for block in range(blocks):
         for offset in offsets:
-            monkeypatch.setattr(sampler._wheel, "draw_one", lambda _, block=block: block)
-            monkeypatch.setattr(inversion, "bits", lambda _, __, offset=offset: offset)
+            monkeypatch.setattr(sampler._blocks, "draw_one", lambda _, block=block: block)
+            monkeypatch.setattr(integer_sampler, "bits", lambda _, __, offset=offset: offset)
             rises.clear()
             drawn = sampler.draw_one(SYSTEM)
             proposed.append(drawn)
@@ -73,7 +73,7 @@ def test_every_integer_is_proposed_once_with_the_weight_of_the_law(law: Any, mon
 def test_vectors_propose_what_single_draws_do_and_keep_without_a_coin_only_what_is_surely_kept(
     law: Any, monkeypatch: Any
 ) -> None:
-    sampler, offsets = Inversion(law), offsets_of(law)
+    sampler, offsets = IntegerSampler(law), offsets_of(law)
     last = (1 << law.block_bits) - 1
     blocks = np.repeat(np.arange(4), len(offsets))
     away = np.tile(np.array(offsets, dtype=np.int64), 4)  # from zero; places are counted from the lowest integer
@@ -85,9 +85,9 @@ def test_vectors_propose_what_single_draws_do_and_keep_without_a_coin_only_what_
         assert doubles == pytest.approx([float(rise) for rise in rises], rel=1e-12, abs=1e-300)
         return np.ones(len(prefixes), dtype=bool)
 
-    monkeypatch.setattr(sampler._wheel, "draw", lambda *_: blocks)
+    monkeypatch.setattr(sampler._blocks, "draw", lambda *_: blocks)
     monkeypatch.setattr(sampler, "_places", lambda *_: (places, np.full(len(places), 2**16 - 1, dtype=np.uint16)))
-    monkeypatch.setattr(inversion, "settled", settled)
+    monkeypatch.setattr(integer_sampler, "fall_below_exponentials", settled)
     vector = sampler._draw_chunk(len(blocks), SYSTEM).tolist()
     innermost = sampler._innermost(blocks).tolist()
     if law.block_bits:
@@ -95,10 +95,10 @@ def test_vectors_propose_what_single_draws_do_and_keep_without_a_coin_only_what_
             law.exponent(abs(one)) - law.exponent(abs(inner)) for one, inner in zip(vector, innermost, strict=True)
         ]
         assert rises == expected
-    monkeypatch.setattr(inversion, "exponential_coin", lambda *_: True)
+    monkeypatch.setattr(integer_sampler, "exponential_coin", lambda *_: True)
     for block, offset, drawn in zip(blocks.tolist(), away.tolist(), vector, strict=True):
-        monkeypatch.setattr(sampler._wheel, "draw_one", lambda _, block=block: block)
-        monkeypatch.setattr(inversion, "bits", lambda _, __, offset=offset: offset)
+        monkeypatch.setattr(sampler._blocks, "draw_one", lambda _, block=block: block)
+        monkeypatch.setattr(integer_sampler, "bits", lambda _, __, offset=offset: offset)
         assert sampler.draw_one(SYSTEM) == drawn
     if law.block_bits:
         sure_of = sampler._surely_kept[:200].tolist()

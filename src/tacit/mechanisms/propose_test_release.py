@@ -1,4 +1,4 @@
-"""Propose, test, release: an exact answer where the data is far from any other answer, and none elsewhere.
+"""Propose, test, release: an exact answer if the data is far from any data with another answer, otherwise none.
 
 Promise of each: (epsilon, delta)-differentially private (Dwork, Lei 2009). Let A be how many records must change before
 the answer does: neighbours with the same answer have A within 1 of each other, and neighbours with different answers
@@ -22,28 +22,36 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.inversion import prepared
+from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.simulation import marked
+from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import refuse_columns, refuse_masked, vector_of
 from tacit.privacy import events
 from tacit.privacy.errors import EmptyInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
-from tacit.privacy.numbers import Real, exact, failure_probability, level_of, not_negative, parameter, native_number, rounded_up
+from tacit.privacy.numbers import (
+    Real,
+    exact,
+    failure_probability,
+    level_of,
+    not_negative,
+    parameter,
+    rounded_up,
+)
 from tacit.privacy.units import Relation
 
 _EXPONENT_MAX: Final = 709.0
 """Spreads at the end of a double's range are reported as e^709."""
 
 _LOGARITHM_SLACK: Final = 1 + 2.0**-40
-"""By how much a double's logarithm may put a spread outside its cell: 2^-40 is far more."""
+"""Widens intervals by far more than the rounding errors of a double's logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class StabilityTest:
-    """The noisy comparison of a distance with the threshold that delta asks for."""
+    """The noisy comparison of a distance with the threshold that delta requires."""
 
     epsilon: Fraction
     delta: Fraction
@@ -58,12 +66,12 @@ class StabilityTest:
 
     @property
     def distance_max(self) -> int:
-        """A distance from which on the test never fails in practice; larger ones need not be worked out."""
+        """A distance from which on the test never fails in practice; larger ones need not be computed."""
         return self.threshold + math.ceil(64 / float(self.epsilon))
 
     def passes(self, distance: int, source: Source) -> bool:
-        """Return whether the distance, with noise, reaches the threshold."""
-        return distance + prepared(LaplaceLaw(1 / self.epsilon)).draw_one(source) >= self.threshold
+        """Return whether the distance with noise reaches the threshold."""
+        return distance + sampler_for(LaplaceLaw(1 / self.epsilon)).draw_one(source) >= self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,7 @@ class StableMode(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", native_number(failure_probability("delta", self.delta)))
+        self._normalize(epsilon=parameter, delta=failure_probability)
 
     @property
     def event(self) -> Event:
@@ -85,8 +92,8 @@ class StableMode(Mechanism):
     def release(self, values: Iterable[Hashable], *, source: Source = SYSTEM) -> Any:
         """Return the mode of the values, one from each unit, or None.
 
-        Equal values that are written differently (1 and 1.0, 0.0 and -0.0) count apart: which of them is returned would
-        tell who came first. No values at all are an error only where their number is public.
+        Equal values of different types or signs (1 and 1.0, 0.0 and -0.0) count separately: which of them is returned
+        would otherwise show whose came first. An empty list is an error only where the number of values is public.
         """
         refuse_masked(values)
         refuse_columns(values, "values")
@@ -101,10 +108,10 @@ class StableMode(Mechanism):
         distance = lead if self.relation is Relation.ADD_REMOVE else (lead + 1) // 2
         if not StabilityTest(Fraction(self.epsilon), Fraction(self.delta)).passes(distance, source):
             return None
-        return marked(mode) if source.simulated else mode
+        return mark_simulated(mode) if source.simulated else mode
 
     def interval(self, level: float, value: Any = None) -> Interval:
-        """Return the released value itself, which has no noise, whatever the level."""
+        """Return the released value as both ends, whatever the level: it has no noise."""
         level_of(level)
         return Interval(value, value)
 
@@ -125,8 +132,7 @@ class InterquartileRange(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "epsilon", native_number(parameter("epsilon", self.epsilon)))
-        object.__setattr__(self, "delta", native_number(failure_probability("delta", self.delta)))
+        self._normalize(epsilon=parameter, delta=failure_probability)
         if float(exact("base", self.base)) <= 1:
             raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
         require_replace_one(self.relation)
@@ -144,10 +150,10 @@ class InterquartileRange(Mechanism):
         test = StabilityTest(Fraction(self.epsilon) / 2, Fraction(self.delta) / 2)
         answers = [self._on_ruler(ordered, shift, test, source) for shift in (0.0, 0.5)]
         released = answers[0] if answers[0] is not None else answers[1]
-        return marked(released) if source.simulated else released
+        return mark_simulated(released) if source.simulated else released
 
     def interval(self, level: float, value: Any = 1.0) -> Interval:
-        """Return the ends of the cell: the range of the data lies there for certain; anywhere if None was released."""
+        """Return the ends of the cell, in which the range of the data certainly lies; (0, inf) if None was released."""
         level_of(level)
         if value is None:
             return Interval(0.0, math.inf)
@@ -167,7 +173,7 @@ class InterquartileRange(Mechanism):
 
 
 def changes_to_leave(ordered: NDArray[np.float64], cell_of: Callable[[float], float], most: int) -> int:
-    """Return how many values must be replaced before the interquartile range can lie in another cell, up to `most`."""
+    """Return the least number of replaced values that puts the interquartile range into another cell, up to `most`."""
     cell, most = cell_of(_spread(ordered)), min(most, len(ordered) + 1)
     padded = np.concatenate([np.full(most, -np.inf), ordered, np.full(most, np.inf)])
     first, third = len(ordered) // 4 + most, 3 * len(ordered) // 4 + most

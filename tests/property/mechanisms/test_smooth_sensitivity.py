@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tacit.mechanisms import SmoothMedian, SmoothSensitivity, SubsampleAggregate
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.simulation import SeededSource
-from tacit.mechanisms.smooth import _quantile, median_smooth_bound
+from tacit.mechanisms.smooth_sensitivity import _quantile, median_smooth_bound
 from tests.statistical.evidence import Refuted
 
 LOWER, UPPER = -1.0, 10.0
