@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tacit.curator.engine_registry import BoundTables, EngineRegistry
 from tacit.ledger import Ledger, LedgerBudget
-from tacit.pipeline import Order, Work
+from tacit.pipeline import ReleaseOptions, Work
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Table
 from tacit.stats.preparation import RegisteredTable
@@ -52,9 +52,9 @@ class BoundTable(BoundRows):
         self.data = bound
         self._salt = salt
 
-    def rows(self, per_unit: int, order: Order) -> Rows:
+    def rows(self, per_unit: int, options: ReleaseOptions) -> Rows:
         return EngineRows(
-            self.data.engine, self.table, self._salt, per_unit, timeout_s=order.timeout_s, progress=order.progress
+            self.data.engine, self.table, self._salt, per_unit, timeout_s=options.timeout_s, progress=options.progress
         )
 
     def work(self, plan: StatisticPlan, per_unit: int) -> Work:

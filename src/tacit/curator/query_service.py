@@ -28,7 +28,7 @@ from tacit.ledger import Ledger, LedgerBudget, Scope
 from tacit.ledger.accounts import SumAccount
 from tacit.ledger.refusals import way_to_delta
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.pipeline import NOTHING, STALE_PLAN
+from tacit.pipeline import ZERO_COST, STALE_PLAN
 from tacit.privacy.errors import CatalogChanged, NotAllowed
 from tacit.privacy.tables import Schema, Table
 from tacit.query import (
@@ -154,16 +154,16 @@ class QueryService:
     def find_released(self, spec: QuerySpec, bound: QueryRelease) -> Callable[[], Release] | None:
         """Return what reads the answer that was released before, None if there is none; nothing is charged or run."""
         read = pipeline.find_released(bound, self._payer(spec, bound.plan))
-        return None if read is None else lambda: Release(bound.plan, read(), NOTHING, ())
+        return None if read is None else lambda: Release(bound.plan, read(), ZERO_COST, ())
 
     def release(self, spec: QuerySpec, plan: Plan | None = None, *, source: Source = SYSTEM) -> Release:
         """Answer a question, or raise and charge nothing; `plan` is its plan if it was made before.
 
         `source` is for simulations.
         """
-        order = replace(spec.order, source=source)
+        options = replace(spec.release_options, source=source)
         bound = self.bind(spec, plan)
-        found = pipeline.release(bound, self._payer(spec, bound.plan), order)
+        found = pipeline.release(bound, self._payer(spec, bound.plan), options)
         return Release(bound.plan, found.answer, found.cost, () if found.permit is None else (found.permit,))
 
     def _payer(self, spec: QuerySpec, plan: Plan) -> LedgerBudget:

@@ -1,6 +1,8 @@
-"""Measuring with noise, for private SQL and for statistics alike: how the budget of one release is divided over its
-measurements (`allocation`), what moments follow from noisy sums (`moments`), and how far they may be off (`intervals`).
+"""Noisy measurements, for private SQL and statistics alike.
 
-Not here: what is measured and how far one unit moves it (`query.contribution`, `stats.rows`), or who pays
-(`pipeline`).
+    allocation   how the budget of one release is divided over its measurements, and the noise of each part
+    moments      means, variances, covariances and correlations from noisy sums
+    intervals    confidence intervals of noisy sums and of what is computed from them
+
+Not here: what is measured and how far one unit moves it (`query.contribution`, `stats`), or who pays (`pipeline`).
 """

@@ -1,13 +1,13 @@
-"""The budget of one release, how it is divided over measurements, and the noise that each part pays for.
+"""Allocation: the budget of one release, its division over measurements, and the noise of each part.
 
-Promise: the events of noise and of pure mechanisms that were made from the parts of an allocation cost no more than
-what was asked for. Epsilon is divided in exact fractions, each part rounded down to a double, and parts add up (basic
-composition); rho likewise (Bun, Steinke 2016). What is asked for in rho, and what epsilon is converted to rho, is
+Promise: the events of noise and of pure mechanisms that are made from the parts of an allocation cost no more than
+was asked for. Epsilon is divided in exact fractions, each part rounded down to a double, and parts add up (basic
+composition); rho likewise (Bun, Steinke 2016). A rho that is asked for, and an epsilon that is converted to rho, is
 first reduced by `MARGIN`: a part of rho is off by a few roundings of 2^-53, however many parts there are.
 
 Several measurements get Laplace noise scaled to their L1 sensitivity or Gaussian noise scaled to their L2 sensitivity,
 all of them the same, whichever gives the narrower intervals on geometric average; Gaussian noise needs a delta in the
-budget. What is chosen depends on shares and on ratios of sensitivities alone, not on bounds, so that the event is known
+budget. The choice depends on shares and on ratios of sensitivities alone, not on bounds, so that the event is known
 before bounds are learnt.
 """
 
@@ -31,7 +31,7 @@ from tacit.privacy.numbers import DEFAULT_LEVEL, Real, positive, rounded_down
 from tacit.privacy.units import Relation
 
 MARGIN: Final = 1 - 2.0**-40
-"""What is kept of a rho, and of an epsilon that is converted to rho, so that rounding never exceeds what was asked."""
+"""Factor on a rho, and on an epsilon that is converted to rho, so that rounding never exceeds what was asked for."""
 
 Law: TypeAlias = Literal["Laplace", "Gaussian"]
 Noise: TypeAlias = Laplace | Gaussian
@@ -39,20 +39,20 @@ Noise: TypeAlias = Laplace | Gaussian
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """An epsilon or a rho, under a relation, with the delta that one release may take of its budget (0: none)."""
+    """An epsilon or a rho under a relation, and the delta that one release may take of its budget (0 for none)."""
 
     relation: Relation
     epsilon: Fraction | None = None
     rho: float | None = None
     delta: float = 0.0
     rows_per_unit: int = 1
-    """The contribution bound: how many rows of one unit are counted."""
+    """Contribution bound: the number of rows of one unit that are counted."""
 
     @classmethod
     def of(cls, budget: Budget, epsilon: object = None, rho: object = None, rows_per_unit: int = 1) -> Allocation:
-        """Return what may be spent of a budget: exactly one of epsilon and rho says how much."""
+        """Return the allocation of a release that asks a budget for either epsilon or rho."""
         if (epsilon is None) == (rho is None):
-            raise InvalidInput("a statistic is asked for epsilon= or rho=: exactly one of them", name="epsilon")
+            raise InvalidInput("pass exactly one of epsilon= and rho=", name="epsilon")
         whole = cls(budget.cap.relation, delta=SumAccount.of(budget.cap).slice, rows_per_unit=rows_per_unit)
         if rho is not None:
             return replace(whole, rho=float(positive("rho", rho)) * MARGIN)
@@ -60,17 +60,17 @@ class Allocation:
 
     @property
     def row_sensitivity(self) -> int:
-        """How far neighbours are apart in a count of rows: a replaced unit takes its rows away and adds as many."""
+        """The sensitivity of a count of rows; replacing a unit removes its rows and adds as many."""
         return self.rows_per_unit * (2 if self.relation is Relation.REPLACE_ONE else 1)
 
     @property
     def choice_epsilon(self) -> Fraction:
-        """The epsilon of an exponential mechanism, which takes epsilon^2 / 8 of rho (Cesar, Rogers 2021, lemma 3.1)."""
+        """The epsilon of an exponential mechanism, which costs rho = epsilon^2 / 8 (Cesar, Rogers 2021, lemma 3.1)."""
         return self.epsilon if self.epsilon is not None else Fraction(math.sqrt(8 * self._rho))
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """The epsilon of any pure mechanism, which takes epsilon^2 / 2 of rho (Bun, Steinke 2016)."""
+        """The epsilon of any pure mechanism, which costs rho = epsilon^2 / 2 (Bun, Steinke 2016)."""
         return self.epsilon if self.epsilon is not None else Fraction(math.sqrt(2 * self._rho))
 
     @property
@@ -80,18 +80,18 @@ class Allocation:
 
     @property
     def law(self) -> Law:
-        """The noise that is paid in what is allocated: Laplace in epsilon, Gaussian in rho."""
+        """The noise distribution: Laplace for epsilon, Gaussian for rho."""
         return "Laplace" if self.rho is None else "Gaussian"
 
     @property
     def variance(self) -> float:
-        """The variance of noise for a count of rows that takes all of the allocation."""
+        """The variance of the noise on a count of rows that takes the whole allocation."""
         if self.epsilon is not None:
             return 2 * (self.row_sensitivity / float(self.epsilon)) ** 2
         return self.row_sensitivity**2 / (2 * self._rho)
 
     def divided(self, *weights: float) -> tuple[Allocation, ...]:
-        """Return parts in proportion to weights, which together cost no more than the whole."""
+        """Return parts in proportion to weights; together they cost no more than the whole."""
         if self.rho is not None:
             total = math.fsum(weights)  # the same in every version of Python, as is the event
             return tuple(replace(self, rho=self.rho * weight / total) for weight in weights)
@@ -102,7 +102,7 @@ class Allocation:
         return tuple(replace(self, epsilon=part) for part in parts)
 
     def repeated(self, times: int) -> Allocation:
-        """Return what each of several mechanisms alike may spend."""
+        """Return the allocation of each of `times` equal mechanisms."""
         if times == 1:
             return self
         if self.rho is not None:
@@ -110,7 +110,7 @@ class Allocation:
         return replace(self, epsilon=Fraction(rounded_down(Fraction(self.epsilon or 0) / times)))
 
     def without_delta(self) -> Allocation:
-        """Return the same for mechanisms that are pure: a release takes its delta only once."""
+        """Return the allocation for pure mechanisms: a release takes its delta only once."""
         return replace(self, delta=0.0)
 
     def require_delta(self, why: str) -> float:
@@ -122,7 +122,7 @@ class Allocation:
         return self.delta
 
     def least_error(self, error: Callable[[Law], float]) -> Allocation:
-        """Return the allocation under the law of noise, of those that it allows, whose expected error is least.
+        """Return the allocation, as epsilon or converted to rho, with the least expected error.
 
         `error` is the mean squared error where the noise of a count has a variance of 1.
         """
@@ -132,14 +132,14 @@ class Allocation:
         return min(found, key=lambda one: one.variance * error(one.law))
 
     def noise(self, length: Real = 1) -> Noise:
-        """Return the noise for sums that one row moves all together by `length`: in L1 (Laplace), in L2 (Gaussian)."""
+        """Return the noise for sums that one row moves together by `length`, in L1 (Laplace) or L2 (Gaussian)."""
         sensitivity = Fraction(length) * self.row_sensitivity
         if self.epsilon is not None:
             return Laplace(sensitivity, self.epsilon, relation=self.relation)
         return Gaussian(sensitivity, sigma=sigma_for_rho(self._rho), relation=self.relation)
 
     def noises(self, reaches: Sequence[int], weights: Sequence[float] | None = None) -> tuple[Noise, ...]:
-        """Return the narrower noise of several sums, each of which one row moves by its reach at most."""
+        """Return the narrower noise for several sums, each of which one row moves by at most its reach."""
         shared = [1.0] * len(reaches) if weights is None else weights
         moved = [reach * self.row_sensitivity for reach in reaches]
         return noises(self.divided(*shared), shared, list(zip(moved, moved, strict=True)))
@@ -155,8 +155,8 @@ def noises(
 ) -> tuple[Noise, ...]:
     """Return the noise of measurements from their sensitivities in L1 and L2, all Laplace or all Gaussian.
 
-    `parts` are what is allocated by `weights`; `places` is the part that pays for each measurement, if some share one
-    (parallel composition); each measurement is taken `times` times.
+    `parts` are the allocations by `weights`; `places` is the index of the part that pays for each measurement, if some
+    share one (parallel composition); each measurement is taken `times` times.
     """
     if not parts:
         return ()
@@ -176,15 +176,15 @@ def noises(
     if not delta:
         return laplace
     epsilon = float(sum(part.epsilon or 0 for part in parts)) * MARGIN
-    # a rho that is not below the exact one, found once for all epsilons nearby, rules most cases out
-    if not narrower(of_sum(_rho_for(float(f"{epsilon * 1.01:.2e}"), delta)), laplace):
+    # an upper bound on rho, cached for all epsilons nearby, rules out most cases
+    if not is_gaussian_narrower(of_sum(_rho_for(float(f"{epsilon * 1.01:.2e}"), delta)), laplace):
         return laplace
     found = of_sum(rho_for(epsilon, delta))
-    return found if narrower(found, laplace) else laplace
+    return found if is_gaussian_narrower(found, laplace) else laplace
 
 
-def narrower(gaussian: Sequence[Noise], laplace: Sequence[Noise]) -> bool:
-    """Whether Gaussian noises have the narrower intervals, on geometric average."""
+def is_gaussian_narrower(gaussian: Sequence[Noise], laplace: Sequence[Noise]) -> bool:
+    """Whether Gaussian noises have narrower intervals than Laplace noises, on geometric average."""
     normal = NormalDist().inv_cdf((1 + DEFAULT_LEVEL) / 2)
     by_scale = normal / -math.log(1 - DEFAULT_LEVEL)
     logarithms = []

@@ -1,17 +1,17 @@
-"""Intervals of sums of many noises from their variance and their kurtosis, and of whatever is computed from draws.
+"""Confidence intervals: of sums of noises by variance and kurtosis, of values computed from them by simulation.
 
 A sum of Gaussian noises is Gaussian. A sum of Laplace noises lies between: one of them is Laplace, many are nearly
 Gaussian, and its excess kurtosis, 3 times the sum of a^4 v^2 over (the sum of a^2 v)^2 for coefficients a and
-variances v, says how far between. The quantile is taken at that place between those of the two laws, both of which are
-met exactly at the ends; in between it is off by less than a hundredth of the level (tests/statistical/stats).
+variances v, says how far between. The quantile is interpolated there between those of the two distributions, and is
+exact at both ends; in between it is off by less than a hundredth of the level (tests/statistical/stats).
 
-That takes noises for continuous. Those of a scale near 1 or less are mostly 0, and intervals by their variance hold the
-truth too seldom; the law of a sum of a few of them is computed instead (`discrete_half_width`): its characteristic
-function is a product of known ones, and its inverse Fourier transform is the law itself.
+That takes noises for continuous. Those of a scale near 1 or less are mostly 0, and intervals by their variance cover
+the true value too seldom; for sums of a few of them the distribution is computed instead (`discrete_half_width`): its
+characteristic function is a product of known ones, and its inverse Fourier transform is the distribution itself.
 
-Values that are computed from several noisy sums (a mean is a ratio of two) have intervals from draws: fresh noise is
-taken off the released numbers many times, and the value computed anew. What is computed of such draws so that enough
-intervals hold is argued in `moments`.
+Values that are computed from several noisy sums (a mean is a ratio of two) have simulated intervals: fresh noise is
+subtracted from the released numbers many times, and the value computed again. Why these cover often enough is argued in
+`moments`.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from tacit.mechanisms.simulation import SeededSource
 
 LAPLACE_KURTOSIS: Final = 3.0
 DISCRETE_BELOW: Final = 64.0
-"""Sums of a variance below this have their law computed."""
+"""Below this variance the distribution of a sum is computed exactly."""
 STEPS: Final = 2**7
-"""In how many parts of a whole number coefficients are counted there."""
+"""The resolution of coefficients in that computation: 1/128."""
 DRAWS: Final = 4_000
 DRAWS_MIN: Final = 200
 DRAWN_MAX: Final = 4_000_000
-"""How many numbers are drawn at most to find the intervals of one answer."""
+"""Upper bound on the numbers drawn for the intervals of one answer."""
 VARIANCE_MIN: Final = 2.0**-30
-"""Variances below this are taken for this one: noise that is hardly ever anything but 0."""
+"""Lower bound on variances: noise that is almost always 0."""
 
 Compute: TypeAlias = Callable[[Sequence[NDArray[np.float64]], float], Iterator[tuple[Any, Any]]]
-"""From draws of sums, and the probability beyond either end, to the least and greatest values in question of each."""
+"""From draws of sums and the probability beyond either end to pairs of the least and the greatest value per draw."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A number of independent discrete Laplace noises of a scale, each times a coefficient."""
+    """The sum of `count` independent discrete Laplace noises of one scale, times a coefficient."""
 
     coefficient: float
     scale: float
@@ -59,18 +59,18 @@ class Summand:
 
     @property
     def ratio(self) -> float:
-        """The probability of a number over that of the one before, away from 0."""
+        """The ratio of the probabilities of consecutive numbers, away from 0."""
         return math.exp(-1 / self.scale) if self.scale else 0.0
 
     @property
     def variance(self) -> float:
-        """The variance of all of them together."""
+        """The variance of the sum."""
         return self.count * self.coefficient**2 * 2 * self.ratio / (1 - self.ratio) ** 2
 
 
 @lru_cache(maxsize=4096)
 def discrete_half_width(summands: tuple[Summand, ...], level: float) -> float:
-    """Return the least half-width that holds a sum of discrete Laplace noises with probability `level`, or a bit more.
+    """Return the least half-width, slightly rounded up, that covers a sum of discrete Laplace noises at `level`.
 
     Coefficients are rounded to 1/128, and the half-width is widened by what that moves the sum, on average.
     """
@@ -90,7 +90,7 @@ def discrete_half_width(summands: tuple[Summand, ...], level: float) -> float:
 
 
 def half_widths(variance: Any, kurtosis: Any, level: float) -> NDArray[np.float64]:
-    """Return the half-widths of the intervals that hold sums of noises with probability `level`."""
+    """Return the half-widths of intervals that cover sums of noises with probability `level`."""
     normal = NormalDist().inv_cdf((1 + level) / 2)
     laplace = -math.log(1 - level) / math.sqrt(2)
     place = np.clip(np.asarray(kurtosis, dtype=np.float64) / LAPLACE_KURTOSIS, 0.0, 1.0)
@@ -98,10 +98,10 @@ def half_widths(variance: Any, kurtosis: Any, level: float) -> NDArray[np.float6
 
 
 def whole_half_widths(variance: Any, kurtosis: Any, level: float) -> NDArray[np.float64]:
-    """Return half-widths for counts: rounded up where noise has few values, of which the next one may lie just beyond.
+    """Return half-widths for counts, rounded up where noise has few values and the next one may lie just beyond.
 
-    Coefficients of noises in a count are at most 1, so that nothing is off by more than one number. Where noises are
-    hardly ever anything but 0, that is, below a sixteenth of what may be missed in variance, nothing is rounded.
+    Coefficients of noises in a count are at most 1, so the error is at most one number. Where noises are almost always
+    0 (a variance below a sixteenth of 1 - level), nothing is rounded.
     """
     width, spread = half_widths(variance, kurtosis, level), np.asarray(variance, dtype=np.float64)
     is_coarse = (np.asarray(kurtosis) > 0) & (spread < DISCRETE_BELOW) & (spread > (1 - level) / 16)
@@ -109,7 +109,7 @@ def whole_half_widths(variance: Any, kurtosis: Any, level: float) -> NDArray[np.
 
 
 def variance(noise: Noise) -> float:
-    """Return the variance of a noise on whole numbers, nearly."""
+    """Return the approximate variance of a noise on whole numbers."""
     if isinstance(noise, Laplace):
         inverse = 1 / float(noise.scale)
         if inverse > 50:
@@ -123,9 +123,9 @@ def variance(noise: Noise) -> float:
 def simulated_interval(
     noises: Sequence[Noise], released: Sequence[NDArray[Any]], level: float, compute: Compute
 ) -> Interval | None:
-    """Return the interval of all that `compute` makes of arrays with a first axis of draws, None for too many numbers.
+    """Return the interval of what `compute` returns for arrays with a first axis of draws; None for too many numbers.
 
-    The noise that is taken off is drawn from a fixed seed: it hides nothing, and the same answer has the same interval.
+    The noise that is subtracted has a fixed seed: it protects nothing, and the same answer has the same interval.
     """
     draws = min(DRAWS, DRAWN_MAX // max(1, sum(int(one.size) for one in released)))
     if draws < DRAWS_MIN:
@@ -136,7 +136,7 @@ def simulated_interval(
         drawn = noise.release(np.zeros((draws, *one.shape), dtype=np.int64), source=source)
         again.append(np.asarray(one, dtype=np.float64)[None] - np.asarray(drawn, dtype=np.float64))
     tail = (1 - level) / 2
-    # one standard deviation of what the draws leave open: their seed is fixed, so an error would be that of all answers
+    # less one standard error of the draws: their seed is fixed, so an error would be common to all answers
     tail = max(tail - math.sqrt(tail * (1 - tail) / draws), tail / 2)
     ends = [
         (np.quantile(least, tail, axis=0), np.quantile(greatest, 1 - tail, axis=0))

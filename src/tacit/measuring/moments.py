@@ -1,19 +1,19 @@
-"""Means, variances, covariances and correlations from noisy sums; post-processing, so nothing here costs or protects.
+"""Means, variances, covariances and correlations from noisy sums: post-processing, so nothing here costs or protects.
 
 Sums are of whole steps of a public grid around a centre, products and squares included, in the order: rows, the sum of
 each column, products, squares (less `square_offset` for each row). A mean divides a sum by a number of rows of at
-least 1 and is put back into its bounds; variances are kept between 0 and the greatest possible, correlations between
+least 1 and is clamped to its bounds; variances are clamped between 0 and the greatest possible, correlations between
 -1 and 1.
 
 Intervals are made of draws, that is, of sums less fresh noise (`draws`). P(total' <= t rows') over draws is an exact
-test of the mean t, as total - t rows is linear in the sums; so the draws of a mean have the right quantiles, cut off at
-its limits or not, as long as their rows are positive. Draws of fewer rows than one are counted at both limits of what
-the statistic can be, which leaves out nothing. A variance is no ratio of two sums: the noise of the total is squared in
-it, and its draws lie too low twice, once for the noise and once for the draw. The mean square around a fixed number c
-is such a ratio, and is the variance where c is the mean. So draws of variances are made around fixed numbers, the
-middle of the mean's interval and halfway to either end, and the interval is that of all three. It holds 95 to 100 % of
-variances of any shape at the level 0.95, where draws of the variance itself hold 8 to 95 %; where the noise is small
-(rows times epsilon of 100) it is 1 to 7 % wider than these, and around the middle alone it would hold 94 %.
+test of the mean t, as total - t rows is linear in the sums; so the draws of a mean have the right quantiles, clamped to
+its limits or not, as long as their rows are positive. Draws of fewer rows than one count at both limits of the
+statistic, which leaves out nothing. A variance is no ratio of two sums: the noise of the total is squared in it, and
+its draws lie too low twice, once for the noise and once for the draw. The mean square around a fixed number c is such a
+ratio, and is the variance where c is the mean. So draws of variances are made around fixed numbers, the middle of the
+mean's interval and halfway to either end, and the interval is that of all three. It covers 95 to 100 % of variances of
+any shape at the level 0.95, where draws of the variance itself cover 8 to 95 %; where the noise is small (rows times
+epsilon of 100) it is 1 to 7 % wider than these, and around the middle alone it would cover 94 %.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PLACES: Final = (-0.5, 0.0, 0.5)
-"""Around which places in the interval of the mean, whose ends are -1 and 1, draws of variances are made."""
+"""Positions in the interval of the mean, whose ends are -1 and 1, around which draws of variances are made."""
 
 SPREADS: Final = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
@@ -50,11 +50,11 @@ class Scale(Protocol):
 
     @property
     def step(self) -> Fraction:
-        """What one step is worth."""
+        """The size of one step."""
 
     @property
     def shift(self) -> int:
-        """The number of steps that is counted as 0."""
+        """The number of steps that counts as 0."""
 
     @property
     def lower(self) -> float:
@@ -66,12 +66,12 @@ class Scale(Protocol):
 
 
 def square_offset(scale: Scale) -> int:
-    """Return what is taken off each square of steps to centre it, which halves its noise."""
+    """Return the offset that is subtracted from each square of steps to centre it, which halves its noise."""
     return scale.reach**2 // 2
 
 
 def limits(function: str, scales: Sequence[Scale]) -> tuple[float, float]:
-    """Return between what a statistic lies, whatever the rows are; a sample has two of them at least."""
+    """Return the range of a statistic, whatever the rows are; a sample has at least two rows."""
     if function == "avg":
         return scales[0].lower, scales[0].upper
     if function == "corr":
@@ -86,9 +86,9 @@ def limits(function: str, scales: Sequence[Scale]) -> tuple[float, float]:
 def draws(
     function: str, scales: Sequence[Scale], sums: Sequence[Numbers], tail: float
 ) -> Iterator[tuple[Numbers, Numbers]]:
-    """Yield the least and the greatest values that draws of sums, along the first axis, stand for.
+    """Yield the least and the greatest value of the statistic for draws of sums along the first axis.
 
-    Once, or around each place of the mean for variances; `tail` is the probability beyond either end of an interval.
+    Once, or for variances once around each of `PLACES`; `tail` is the probability beyond either end of an interval.
     """
     if function not in SPREADS:
         values = FUNCTIONS[function](scales, sums)
@@ -167,7 +167,7 @@ def _correlation(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
 
 
 def _slope(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
-    """Return the slope of the first column over the second, of which alone the squares are needed."""
+    """Return the slope of the first column over the second; only the squares of the second are needed."""
     spread = np.maximum(_variance_in_steps(scales[1], sums[0], sums[2], sums[4]), 1.0)
     return np.asarray(_covariance_in_steps(scales, sums) / spread * float(scales[0].step / scales[1].step))
 
@@ -179,4 +179,4 @@ FUNCTIONS: Final[Mapping[str, Callable[[Sequence[Scale], Sequence[Numbers]], Num
     "corr": _correlation,
     "regr_slope": _slope,
 }
-"""The statistics by their names in SQL, from sums that may have any axes in common."""
+"""The statistics by their SQL names, from sums of one common shape."""

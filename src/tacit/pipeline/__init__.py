@@ -1,18 +1,18 @@
-"""The release pipeline: plan → price → reserve → run → commit, the same for every kind of release.
+"""The release pipeline: plan, price, reserve, run, commit, the same for every kind of release.
 
-    plan.py        what a kind of release tells the pipeline (`ReleasePlan`), and how it is asked for (`Order`)
+    plan.py        what a kind of release implements (`ReleasePlan`), and the options of one release (`ReleaseOptions`)
     release.py     `preview`, `find_released` and `release`: the only module that charges, runs and commits a plan
-    steps.py       releases that leave in steps under one charge, each step anchored in the ledger
-    interrupts.py  what Ctrl-C does while a release is under way
+    steps.py       releases in several steps under one charge, each step anchored in the ledger
+    interrupts.py  Ctrl-C during a release
 
 Not here: what a plan releases (capabilities), where its rows are (engines), which plans there are (the curator).
 """
 
-from tacit.pipeline.plan import CallerData, Data, Order, Quote, Released, ReleasePlan, Work
+from tacit.pipeline.plan import CallerData, Data, Quote, Released, ReleaseOptions, ReleasePlan, Work
 from tacit.pipeline.release import (
-    NOTHING,
     RUN_FAILED,
     STALE_PLAN,
+    ZERO_COST,
     begin,
     find_released,
     holding_outcomes,
@@ -22,13 +22,13 @@ from tacit.pipeline.release import (
 from tacit.pipeline.steps import StepAnchor
 
 __all__ = [
-    "NOTHING",
     "RUN_FAILED",
     "STALE_PLAN",
+    "ZERO_COST",
     "CallerData",
     "Data",
-    "Order",
     "Quote",
+    "ReleaseOptions",
     "ReleasePlan",
     "Released",
     "StepAnchor",

@@ -1,11 +1,11 @@
-"""What Ctrl-C does while a release is under way.
+"""Ctrl-C during a release.
 
 Promise: an interrupt never comes between two steps of the ledger. It asks the engine to stop; if the run stops for
-that, `Interrupted` (a KeyboardInterrupt) is raised with the charge noted as cancelled, and if the run ends first, its
-answer is returned: it was paid for. A second Ctrl-C is raised at once, and the run ends in the background.
+that, `Interrupted` (a KeyboardInterrupt) is raised and the charge is noted as cancelled; if the run ends first, its
+answer is returned, because it is charged. A second Ctrl-C is raised at once, and the run ends in the background.
 
-This holds on the main thread, as in scripts, shells and notebooks; the program's own handler is back when the release
-has ended. Other threads get no signals, and a program that ignores interrupts is not interrupted.
+This holds on the main thread, as in scripts, shells and notebooks; the program's own handler is restored when the
+release has ended. Other threads get no signals, and a program that ignores interrupts is not interrupted.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tacit.privacy.errors import Cancelled
 T = TypeVar("T")
 
 INSIST_S: Final = 0.05
-"""How often Ctrl-C is looked for and a run that is to stop is told so.
+"""How often Ctrl-C is checked, and the cancellation repeated.
 
-A wait without a limit would not notice the signal, and an engine forgets an interrupt that comes before its statement.
+A wait without a limit would not notice the signal, and an engine forgets a cancellation that precedes its statement.
 """
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a release after its charge; the message says what became of it."""
+    """Ctrl-C stopped a release after its charge; the message says what was charged."""
 
 
-def shielded(work: Callable[[], T], cancel: Callable[[int], None]) -> T:
-    """Return or raise what `work` does, in a thread of its own; Ctrl-C calls `cancel` with that thread's identifier."""
+def run_shielded(work: Callable[[], T], cancel: Callable[[int], None]) -> T:
+    """Run `work` in a thread of its own and return or raise its outcome; Ctrl-C calls `cancel` with the thread's id."""
     if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
         return work()
     result: list[T] = []
@@ -51,7 +51,7 @@ def shielded(work: Callable[[], T], cancel: Callable[[int], None]) -> T:
 
     context = contextvars.copy_context()
     worker = threading.Thread(target=context.run, args=(run,), name="tacit release", daemon=True)
-    with _noted() as interrupted:
+    with _first_interrupt() as interrupted:
         worker.start()
         while not done.wait(INSIST_S):
             if interrupted.is_set() and worker.ident is not None:
@@ -64,16 +64,16 @@ def shielded(work: Callable[[], T], cancel: Callable[[int], None]) -> T:
 
 
 @contextmanager
-def _noted() -> Iterator[threading.Event]:
-    """Note the first Ctrl-C instead of raising it; raise the second."""
+def _first_interrupt() -> Iterator[threading.Event]:
+    """Yield an event that the first Ctrl-C sets; the second one raises Interrupted."""
     interrupted = threading.Event()
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         if interrupted.is_set():
             raise Interrupted("stopped; what was charged stays charged")
         interrupted.set()
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, handle)
     try:
         yield interrupted
     finally:

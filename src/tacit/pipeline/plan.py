@@ -1,4 +1,4 @@
-"""What a kind of release tells the pipeline, and how one release is asked for.
+"""The interface of a kind of release (`ReleasePlan`), and the options of one release.
 
 A new kind of release is one class with the members of `ReleasePlan`; it has no code of its own for charges, keys,
 failures, interrupts or repeated answers. ARCHITECTURE.md has a worked example, and `tests/conformance/pipeline` holds
@@ -24,42 +24,42 @@ T = TypeVar("T")
 
 
 class Data(Protocol):
-    """The rows that a plan was made for, in exactly one version."""
+    """The rows of a plan, in exactly one version."""
 
     @property
     def version(self) -> str | None:
         """A digest that changes with the rows or with what is declared of them; None if the caller holds the rows.
 
-        Answers about data without a version are not kept: nothing says whether the next rows are the same.
+        Answers about data without a version are not stored: it is not known whether the next rows are the same.
         """
         ...
 
     def is_current(self) -> bool:
-        """Return whether the rows have been those of `version` all the time since the plan was bound to them."""
+        """Return whether the rows are still those of `version` and have been since the plan was bound to them."""
         ...
 
     def cancel(self, thread: int) -> None:
-        """Make what a thread runs on these rows raise Cancelled."""
+        """Make the run of a thread on these rows raise Cancelled."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the engine is asked to do, as far as it depends on no row; a server derives its time class from it."""
+    """The work of the engine as far as it depends on no row; a server derives the time class from it."""
 
     statements: int = 1
-    """How many statements run, each counted once for every table that it reads."""
+    """Number of statements, each counted once for every table that it reads."""
     unit_steps: int = 0
-    """How many steps one unit can add to them (docs/explanation/threat-model.md, "Time")."""
+    """Number of steps that one unit can add to them (docs/explanation/threat-model.md, "Time")."""
 
 
 class CallerData:
-    """Arrays and frames in the caller's own process."""
+    """Arrays and frames in the caller's process."""
 
     version = None
 
     def is_current(self) -> bool:
-        """Return True: nobody but the caller replaces them."""
+        """Return True: only the caller replaces them."""
         return True
 
     def cancel(self, thread: int) -> None:
@@ -67,17 +67,17 @@ class CallerData:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """How one release is asked for, beside what is asked."""
+class ReleaseOptions:
+    """Options of one release that do not change what is released."""
 
     purpose: str = ""
-    """What the ledger notes; the plan's label if it is empty."""
+    """The purpose in the ledger; the plan's label if it is empty."""
     key: str | None = None
-    """The same key with the same plan on the same data is charged once, however often it is asked."""
+    """Idempotency key: the same key with the same plan on the same data is charged once."""
     timeout_s: float | None = None
     progress: Progress | None = None
     source: Source = SYSTEM
-    """Where noise comes from; another one than the operating system is for simulations, and marks the release."""
+    """The source of randomness; any but the operating system's is for simulations, and marks the release."""
 
     def __post_init__(self) -> None:
         texts.note("purpose", self.purpose)
@@ -88,69 +88,69 @@ class Order:
 
 
 class ReleasePlan(Protocol[T]):
-    """A release that is planned and priced from public facts alone; T is what it releases."""
+    """A release that is planned and priced without the data; T is the type of its answer."""
 
     @property
     def event(self) -> Event:
-        """All that the run releases, for the accountant."""
+        """The privacy event of the whole run."""
         ...
 
     @property
     def digest(self) -> str:
-        """A text that is equal for plans that release the same from the same tables."""
+        """A text that is equal for plans with the same answer from the same tables."""
         ...
 
     @property
     def label(self) -> str:
-        """What is released, for people and for the ledger."""
+        """A description of the release, for messages and the ledger."""
         ...
 
     @property
     def answer_bytes(self) -> int | None:
-        """How many bytes the numbers and keys of an encoded answer take at most; None where keys are selected."""
+        """Upper bound on the bytes of numbers and keys in an encoded answer; None where keys are selected."""
         ...
 
     @property
     def work(self) -> Work:
-        """What the engine will be asked to do."""
+        """The work of the engine."""
         ...
 
     @property
     def data(self) -> Data:
-        """The rows that it was made for."""
+        """The rows that the plan is bound to."""
         ...
 
     def check(self) -> None:
-        """Raise what `run` would raise whatever the rows are; called before the charge, looks at no row."""
+        """Raise any error of `run` that does not depend on rows; called before the charge, and reads no row."""
         ...
 
-    def run(self, order: Order) -> T:
-        """Touch the rows and return the release, with noise; called after the charge, and by the pipeline alone."""
+    def run(self, options: ReleaseOptions) -> T:
+        """Read the rows and return the answer, with noise; called after the charge, and by the pipeline alone."""
         ...
 
     def encode(self, answer: T) -> bytes:
-        """Return the form in which the ledger keeps an answer."""
+        """Return the bytes that the ledger stores for an answer."""
         ...
 
     def decode(self, kept: bytes) -> T:
-        """Read an answer that the ledger kept."""
+        """Return the answer from the bytes of `encode`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quote(Cost):
-    """What a release would be charged, exactly; it equals the Cost that is then charged, and nothing is spent."""
+    """The exact cost of a release, before it is charged; equal to the Cost that is then charged."""
 
     is_released: bool = False
-    """Whether the same was released before, so that it costs nothing."""
+    """Whether the same answer was released before, so that it costs nothing."""
     remaining: Mapping[str, Cost] = field(default_factory=dict)
-    """What is left now of each budget that would pay, by the name of its data set."""
+    """What is left of each budget that would be charged, by the name of its data set."""
     refusal: str = ""
-    """Why it would be refused now for want of budget, with what is left and what would fit; empty if it fits."""
+    """Why it would be refused for lack of budget, with what is left and what would fit; empty if it fits."""
 
     @property
     def fits(self) -> bool:
-        """Whether what is left now pays for it."""
+        """Whether the remaining budget covers it."""
         return not self.refusal
 
     def __eq__(self, other: object) -> bool:
@@ -163,13 +163,13 @@ class Quote(Cost):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The fields of a quote, for the previews of each kind of release."""
+        """The fields of a quote, for subclasses that add their own."""
         return {one.name: getattr(self, one.name) for one in fields(Quote)}
 
 
 @dataclass(frozen=True, slots=True)
 class Released(Generic[T]):
-    """What a plan released, and what was charged for it: nothing, and no permit, if it was released before."""
+    """An answer with its cost and permit; if it was released before, the cost is zero and the permit None."""
 
     answer: T
     cost: Cost

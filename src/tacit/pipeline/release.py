@@ -1,34 +1,34 @@
 """From a plan to a release: check, reserve, run, commit.
 
 Promise: the budget has charged the plan's event before `run` touches the data; `run` works on the tables that the plan
-was bound to, in exactly those versions and with exactly those records, or its outcome is dropped; what is kept under
-the plan's digest and the data's version is given again at no cost, and for one permit only one outcome leaves. The
-quota of stored answers, where the ledger has one, is asked for the size of the answer before the charge. A budget in
-memory and rows that the caller holds take the same way, without keys and without kept answers.
+was bound to, in exactly those versions and with exactly those records, or its outcome is dropped; the answer that is
+stored under the plan's digest and the data's version is repeated at no cost, and for one permit only one outcome
+leaves. The quota of stored answers, where the ledger has one, is checked before the charge. Budgets in memory and rows
+of the caller take the same way, without keys and stored answers.
 
 What fails after the charge. Whether a run fails must tell as little as possible of the rows. The rule, on every engine:
 
 1. No value of a row makes a statement fail: expressions are total, arithmetic is exact and proved to fit, sizes of
    texts and numbers of rows per unit are bounded when the question is planned, so one unit adds a small, public amount
    of work. What is left are failures of the machine: no memory, no disk, no connection, time is up.
-2. All of them are one error, EngineFailed, with one sentence. The reason is noted in the ledger, for its owner. Only
-   what the caller decided itself is told apart: that it cancelled, and, over DuckDB, that the time limit it gave has
-   passed (on a server the owner sets time limits, and there that is EngineFailed as well).
-3. The charge stands, and is not good for another run: a key whose run failed or was cancelled is refused. A budget has
-   a smallest price, so the bits that failures could tell are few and counted.
+2. All of them are one error, EngineFailed, with one message. The reason is noted in the ledger, for its owner. Only the
+   caller's own decisions are told apart: that it cancelled, and, over DuckDB, that the time limit it gave has passed
+   (on a server the owner sets time limits, and there that is EngineFailed as well).
+3. The charge stands, and pays for no other run: a key whose run failed or was cancelled is refused. A budget has a
+   smallest price, so the number of bits that failures could tell is bounded.
 
-What is asked twice at once. A release without a key gets one from its plan's digest, the data's version, its payer and
-the number of the attempt. Whoever asks the same for the same payer while it runs, in whichever thread or process, is
-given the same open permit by the ledger, and charged nothing more. All of them run; that is sound, because
+Concurrent equal requests. A release without a key gets one from its plan's digest, the data's version, its payer and
+the number of the attempt. Equal requests for the same payer while it runs, in whichever thread or process, get the same
+open permit from the ledger, and are charged nothing more. All of them run; that is sound, because
 
 1. nothing leaves a run before the ledger has settled its permit, by one transaction: `commit` writes the answer if
    neither an answer nor a failure stands there, `annotate` the failure on the same condition;
 2. the first of the two to be written is the outcome that leaves for this permit. A run that comes second drops what it
    has, its own failure too: if an answer was written it returns that one; if a failure was written it begins again with
-   the next attempt, which is a new charge. So a failure that was told was paid for by itself, and fresh noise on the
-   same numbers is never seen twice for one charge. Only who cancelled a run is told so in any case;
-3. a run that died with its process has settled nothing, and nothing of it left: the next one who asks the same runs
-   under its permit, as with a key of one's own;
+   the next attempt, which is a new charge. So a failure that was reported was paid for by itself, and fresh noise on
+   the same numbers is never seen twice for one charge. Only a caller that cancelled its run is told so in any case;
+3. a run that died with its process has settled nothing, and nothing of it left: the next equal request runs under its
+   permit, as with a key of its own;
 4. payers do not share: an analyst's own cap is charged for whatever was not released before.
 """
 
@@ -46,8 +46,8 @@ from typing import Final, Protocol, TypeVar
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
 from tacit.ledger.answer_storage import reserved_bytes
-from tacit.pipeline.interrupts import shielded
-from tacit.pipeline.plan import Order, Quote, Released, ReleasePlan
+from tacit.pipeline.interrupts import run_shielded
+from tacit.pipeline.plan import Quote, Released, ReleaseOptions, ReleasePlan
 from tacit.privacy.errors import (
     AlreadySettled,
     Cancelled,
@@ -61,11 +61,10 @@ from tacit.privacy.events import Event
 
 T = TypeVar("T")
 
-NOTHING: Final = Cost(0.0, 0.0, 0.0)
-"""What an answer costs that was released before."""
+ZERO_COST: Final = Cost(0.0, 0.0, 0.0)
+"""The cost of an answer that was released before."""
 RUN_FAILED: Final = (
-    "the question could not be run to its end; what was charged stays charged, and the owner finds the reason in the "
-    "ledger (tacit ledger show)"
+    "the run failed; what was charged stays charged, and the owner finds the reason in the ledger (tacit ledger show)"
 )
 STALE_PLAN: Final = "a table was registered anew since this was planned; nothing was charged, so ask again"
 _log: Final = logging.getLogger("tacit.pipeline")
@@ -77,8 +76,8 @@ def holding_outcomes(hold: Callable[[], None]) -> Iterator[None]:
     """Within the block, call `hold` after each run, before anything of its outcome can be seen.
 
     Once it is committed, an answer is repeated at cost 0 and listed, a failure is in the ledger, and a quota shows how
-    much was stored: whoever polls for that would measure how long the run took, to the moment. A server waits in `hold`
-    until the end of the run's time class.
+    much was stored: a caller who polls for that would measure how long the run took. A server waits in `hold` until the
+    end of the run's time class.
     """
     token = _hold.set(hold)
     try:
@@ -87,7 +86,7 @@ def holding_outcomes(hold: Callable[[], None]) -> Iterator[None]:
         _hold.reset(token)
 
 
-def _held() -> None:
+def _hold_outcome() -> None:
     if (hold := _hold.get()) is not None:
         hold()
 
@@ -105,20 +104,20 @@ class _Chargeable(Protocol):
 
 
 def find_released(plan: ReleasePlan[T], budget: Budget) -> Callable[[], T] | None:
-    """Return what reads the answer that was released before for a plan on the same version of its data, if any.
+    """Return a function that reads the answer that was released before for a plan and its data's version, or None.
 
-    Nothing is charged or run. Raises what `preview` raises, so that it tells nothing to those who may not ask.
+    Nothing is charged or run. Raises what `preview` raises, so that it tells nothing to callers without permission.
     """
     budget.preview(plan.event)
-    kept = _kept(plan, budget)
+    kept = _stored_answer(plan, budget)
     return None if kept is None else lambda: plan.decode(kept)
 
 
 def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
-    """Return exactly what `release` would charge now, and whether what is left pays for it; spends nothing."""
+    """Return exactly what `release` would charge now, and whether the remaining budget covers it; spends nothing."""
     cost, refusal = budget.preview(plan.event), None
-    if is_released := _kept(plan, budget) is not None:
-        cost = NOTHING
+    if is_released := _stored_answer(plan, budget) is not None:
+        cost = ZERO_COST
     else:
         refusal = budget.refusal(plan.event)
     remaining = {budget.dataset: budget.remaining()}
@@ -126,74 +125,72 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
     return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why)
 
 
-def begin(plan: _Chargeable, budget: Budget, order: Order) -> Permit:
-    """Charge a plan whose release leaves in steps (`StepAnchor`), and return its permit."""
+def begin(plan: _Chargeable, budget: Budget, options: ReleaseOptions) -> Permit:
+    """Charge a plan that is released in steps (`StepAnchor`), and return its permit."""
     plan.check()
-    return budget.reserve(plan.event, order.purpose or plan.label)
+    return budget.reserve(plan.event, options.purpose or plan.label)
 
 
-def release(plan: ReleasePlan[T], budget: Budget, order: Order) -> Released[T]:
-    """Charge a plan, run it and return what it releases; or raise, before the charge without spending anything.
+def release(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Released[T]:
+    """Charge a plan, run it and return its answer; an error before the charge spends nothing.
 
     On the main thread Ctrl-C cancels the run and interrupts no step of the ledger (`interrupts`).
     """
-    if plan.data.version is None and order.key is not None:
-        raise InvalidInput(
-            "a key is for statistics of a registered table, whose ledger keeps the answer; leave key= out", name="key"
-        )
-    budget.preview(plan.event)  # who may not ask learns nothing from the checks that follow
-    if not order.source.simulated and (kept := _kept(plan, budget)) is not None:
-        return Released(plan.decode(kept), NOTHING, None)
+    if plan.data.version is None and options.key is not None:
+        raise InvalidInput("key= needs a registered table, whose ledger stores the answer; leave it out", name="key")
+    budget.preview(plan.event)  # first: callers without permission learn nothing from the checks below
+    if not options.source.simulated and (kept := _stored_answer(plan, budget)) is not None:
+        return Released(plan.decode(kept), ZERO_COST, None)
     plan.check()
     if not plan.data.is_current():
         raise CatalogChanged(STALE_PLAN)
-    return shielded(lambda: _within_quota(plan, budget, order), plan.data.cancel)
+    return run_shielded(lambda: _release_within_quota(plan, budget, options), plan.data.cancel)
 
 
-def _kept(plan: ReleasePlan[T], budget: Budget) -> bytes | None:
+def _stored_answer(plan: ReleasePlan[T], budget: Budget) -> bytes | None:
     version = plan.data.version
     return None if version is None else budget.released(plan.digest, version)
 
 
-def _within_quota(plan: ReleasePlan[T], budget: Budget, order: Order) -> Released[T]:
+def _release_within_quota(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Released[T]:
     if budget.quota is None or plan.data.version is None:
-        return _released(plan, budget, order)[0]
+        return _charge_and_run(plan, budget, options)[0]
     reservation, size = budget.quota.reserve(budget.payer, reserved_bytes(plan.answer_bytes)), 0
     try:
-        released, size = _released(plan, budget, order)
+        released, size = _charge_and_run(plan, budget, options)
     finally:
         budget.quota.settle(reservation, size)
     return released
 
 
-def _released(plan: ReleasePlan[T], budget: Budget, order: Order) -> tuple[Released[T], int]:
-    """Charge a plan, run it and commit its answer; again with a new charge while another run of it failed.
+def _charge_and_run(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> tuple[Released[T], int]:
+    """Charge a plan, run it and commit its answer; repeat with a new charge while another run of it failed.
 
-    Returns the release and how many bytes of it were stored.
+    Returns the release and the number of bytes stored.
     """
     version = plan.data.version
-    is_kept = version is not None and not order.source.simulated
+    is_kept = version is not None and not options.source.simulated
     attempt = 0
     while True:
         attempt += 1
-        key = order.key
+        key = options.key
         if key is None and is_kept:
             key = _shared_key(plan, budget, attempt)
         bound_to = {} if version is None else {"plan": plan.digest, "data_version": version}
         try:
-            permit = budget.reserve(plan.event, order.purpose or plan.label, key=key, **bound_to)
-            answer, encoded = _run(plan, budget, permit, order)
+            permit = budget.reserve(plan.event, options.purpose or plan.label, key=key, **bound_to)
+            answer, encoded = _run(plan, budget, permit, options)
             budget.commit(permit, encoded, **(bound_to if is_kept else {}), before="")
             return Released(answer, permit.cost, permit), len(encoded or b"")
-        except AlreadySettled:  # another run under this key came to its end first: its outcome is the one that counts
-            if (kept := _kept(plan, budget)) is not None:
-                return Released(plan.decode(kept), NOTHING, None), 0
-            if order.key is not None:
+        except AlreadySettled:  # another run under this key ended first: its outcome counts
+            if (kept := _stored_answer(plan, budget)) is not None:
+                return Released(plan.decode(kept), ZERO_COST, None), 0
+            if options.key is not None:
                 raise
 
 
 def _shared_key(plan: ReleasePlan[T], budget: Budget, attempt: int) -> str:
-    """Return the key of a release that was given none: equal for the same plan, data, payer and attempt.
+    """Return the key of a release without one: equal for the same plan, data, payer and attempt.
 
     Callers of a server cannot write it: their keys begin with their names, and no name begins with =.
     """
@@ -201,18 +198,18 @@ def _shared_key(plan: ReleasePlan[T], budget: Budget, attempt: int) -> str:
     return f"={hashlib.sha256(shared.encode()).hexdigest()}"
 
 
-def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, order: Order) -> tuple[T, bytes | None]:
-    """Run a charged plan; whatever goes wrong is noted in the ledger and told as the rule above says.
+def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseOptions) -> tuple[T, bytes | None]:
+    """Run a charged plan; a failure is noted in the ledger and reported by the rule above.
 
-    Raise AlreadySettled if it goes wrong after another run of the same permit was answered or failed.
+    Raise AlreadySettled if it fails after another run of the same permit was answered or failed.
     """
     failure: EngineFailed
     try:
-        answer = plan.run(order)
+        answer = plan.run(options)
         encoded = None if plan.data.version is None else plan.encode(answer)
         if not plan.data.is_current():
             raise CatalogChanged("a table was registered anew during the run")
-        _held()
+        _hold_outcome()
         return answer, encoded
     except (Cancelled, TimedOut) as error:
         failure = error
@@ -225,10 +222,10 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, order: Order) -> 
         reason = type(error).__name__
         frames = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote a row
         _log.error("a charged run failed with %s\n%s", reason, frames)
-    _held()
+    _hold_outcome()
     try:
         budget.annotate(permit, f"the run failed: {reason}", before="")
     except AlreadySettled:
-        if not isinstance(failure, Cancelled):  # which the caller knows, and nothing else is told by it
+        if not isinstance(failure, Cancelled):  # the caller knows that it cancelled, and learns nothing else
             raise
     raise failure

@@ -1,12 +1,11 @@
-"""Releases that leave in steps under one charge: how far one came, as the budget that paid for it notes it.
+"""Releases in several steps under one charge: the progress of each is noted with its permit.
 
-Promise: a step leaves when its number and a digest of the whole state are noted with the permit, in one exchange with
-what was noted before (`annotate`, compare and set). So of copies of a state only one goes on: a copy that is behind,
-or that was told other steps, does not have the digest that was noted last, and is refused. In a ledger the note is a
-record of its journal, and lasts as long as the charge.
+Promise: a step leaves when its number and a digest of the whole state are noted with the permit, by compare and set
+(`annotate` with `before`). So of copies of a state only one can continue: a copy that is behind, or that had other
+steps, does not have the digest that was noted last, and is refused. In a ledger the note is a record of its journal.
 
 A step is stored before it is noted. A process that is killed in between leaves a state that is one step ahead of the
-note; nothing of that step was released, and whoever opens the state notes it first.
+note; nothing of that step was released, and the next process that opens the state notes it first.
 
 The digest covers a random secret in the state, so that notes, which auditors read, tell nothing of steps and noise.
 """
@@ -23,28 +22,28 @@ from tacit.privacy.errors import AlreadySettled
 _STEP: Final = re.compile(r"step (\d+) of \d+, state [0-9a-f]{64}")
 
 
-def digest_of(start: bytes) -> str:
+def start_digest(start: bytes) -> str:
     """Return the digest of a state before its first step."""
     return hashlib.sha256(start).hexdigest()
 
 
-def digest_after(digest: str, record: bytes) -> str:
-    """Return the digest of a state when a step is added."""
+def step_digest(digest: str, record: bytes) -> str:
+    """Return the digest of a state after a step."""
     return hashlib.sha256(digest.encode() + record).hexdigest()
 
 
 class StepAnchor:
-    """The note of one stepwise release at its budget."""
+    """The note on the permit of one stepwise release."""
 
     def __init__(self, budget: Budget, permit: str, horizon: int) -> None:
         self._budget, self._permit, self._horizon = budget, permit, horizon
 
     def begin(self, digest: str) -> None:
-        """Note a state that has no step yet."""
+        """Note a state without steps."""
         self._budget.annotate(self._permit, self._text(0, digest), before="")
 
     def advance(self, steps: int, digest: str, before: str) -> None:
-        """Note that a step is released, or raise AlreadySettled if another copy of the state went on."""
+        """Note that a step is released, or raise AlreadySettled if another copy of the state is ahead."""
         try:
             self._budget.annotate(self._permit, self._text(steps, digest), before=self._text(steps - 1, before))
         except AlreadySettled:
@@ -53,11 +52,11 @@ class StepAnchor:
             self._budget.commit(self._permit)
 
     def is_at(self, steps: int, digest: str) -> bool:
-        """Whether a state is what was noted last."""
+        """Whether a state is the one that was noted last."""
         return self._budget.note(self._permit) == self._text(steps, digest)
 
     def require(self, steps: int, digest: str, before: str) -> None:
-        """Raise AlreadySettled unless a state is the one that was noted, or one step ahead, which is noted then."""
+        """Raise AlreadySettled unless a state is the noted one, or one step ahead, which is then noted."""
         if self.is_at(steps, digest):
             return
         if not steps or not self.is_at(steps - 1, before):
@@ -72,7 +71,7 @@ class StepAnchor:
         noted = f"step {found[1]}" if found else "none of its steps"
         return AlreadySettled(
             f"this state has {steps} steps, and is not the one that was noted last with its budget ({noted}): it was "
-            "copied or restored, and would release the same noise again; go on with the newest state, or start a new "
-            "release for what follows",
+            "copied or restored, and would release the same noise again; continue with the newest state, or start a "
+            "new release",
             name="state",
         )

@@ -1,8 +1,8 @@
-"""The arguments of a question, spelt once: for `Curator.sql`, `Client.sql`, previews, cursors and the server.
+"""The arguments of a question, defined once for `Curator.sql`, `Client.sql`, previews, cursors and the server.
 
-`PlanOptions` decide what is planned and what it costs, `RunOptions` how it is run; `QueryOptions` are both, and who
-asks. `QuerySpec` is what they become, checked. Promise: an argument that does not exist is refused by name before
-anything is planned.
+`PlanOptions` decide what is planned and what it costs, `RunOptions` how it is run; `QueryOptions` are both, with the
+analyst. `QuerySpec` holds them checked. Promise: an argument that does not exist is refused by name before anything is
+planned.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Final, Self, TypedDict, cast
 
 from tacit.engines.protocol import Progress
-from tacit.pipeline import Order
+from tacit.pipeline import ReleaseOptions
 from tacit.privacy.bounds import Category
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Limits
@@ -23,7 +23,7 @@ from tacit.query.plan import PlanSettings
 
 
 class PlanOptions(TypedDict, total=False):
-    """What decides the plan of a question and its price, beside its SQL and epsilon; None is as if left out."""
+    """The arguments beside SQL and epsilon that decide the plan of a question and its price; None is the default."""
 
     rho: object
     """In place of epsilon: what the whole answer costs, as zero-concentrated differential privacy."""
@@ -43,7 +43,7 @@ class RunOptions(TypedDict, total=False):
     """How a question is run, whatever it asks."""
 
     purpose: str
-    """What the ledger notes; the query itself if it is empty."""
+    """What the ledger records as the purpose; the query itself if it is empty."""
     key: str | None
     """The same key with the same question on the same data is charged once, however often it is asked."""
     timeout_s: float | None
@@ -53,10 +53,10 @@ class RunOptions(TypedDict, total=False):
 
 
 class QueryOptions(PlanOptions, RunOptions, total=False):
-    """What a question can be told beside its SQL and epsilon."""
+    """All arguments of a question beside its SQL and epsilon."""
 
     analyst: str | None
-    """Whose own cap is charged, too; to a server the token says it."""
+    """The analyst whose own cap is charged, too; a server takes it from the token."""
 
 
 OPTIONS: Final = ("epsilon", *QueryOptions.__annotations__)
@@ -75,13 +75,13 @@ def check_options(given: Mapping[str, object], known: Sequence[str] = OPTIONS) -
 
 @dataclass(frozen=True, slots=True)
 class QuerySpec:
-    """A question with its arguments: what is asked, at what price, with which limits, by whom and what for."""
+    """A question with its arguments: SQL, price, limits and keys, analyst, and the order to run it."""
 
     sql: str
     target: Target
     settings: PlanSettings
     analyst: str | None = None
-    order: Order = field(default_factory=Order)
+    release_options: ReleaseOptions = field(default_factory=ReleaseOptions)
     """Purpose, idempotency key, time limit and progress of the run."""
 
     def __post_init__(self) -> None:
@@ -96,8 +96,10 @@ class QuerySpec:
         settings = PlanSettings(
             Limits() if limits is None else limits, options.get("keys"), options.get("other", False)
         )
-        order = Order(options.get("purpose", ""), options.get("key"), options.get("timeout_s"), options.get("progress"))
-        return cls(sql, target, settings, options.get("analyst"), order)
+        release_options = ReleaseOptions(
+            options.get("purpose", ""), options.get("key"), options.get("timeout_s"), options.get("progress")
+        )
+        return cls(sql, target, settings, options.get("analyst"), release_options)
 
     @classmethod
     def of_plan(cls, sql: str, epsilon: object, options: PlanOptions, analyst: str | None = None) -> Self:

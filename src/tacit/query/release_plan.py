@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tacit.engines.protocol import Engine
-from tacit.pipeline import Data, Order, Work
+from tacit.pipeline import Data, ReleaseOptions, Work
 from tacit.privacy.events import Event
 from tacit.privacy.tables import Table
 from tacit.query.plan import Plan
@@ -30,7 +30,7 @@ class QueryRelease:
 
     @property
     def event(self) -> Event:
-        """All that the plan releases."""
+        """The event of all that the plan releases."""
         return self.plan.event
 
     @property
@@ -55,19 +55,19 @@ class QueryRelease:
         return Work(statements, self.plan.work + sum(map(limiting_steps, self.tables)))
 
     def check(self) -> None:
-        """Refuse statements that the engine cannot express."""
+        """Raise for statements that the engine cannot express."""
         for statement in (*self.plan.learning, *self.plan.statements):
             statement.sql(self.engine.write)
 
-    def run(self, order: Order) -> Noisy:
+    def run(self, options: ReleaseOptions) -> Noisy:
         """Run the statements and add noise."""
         return run(
             self.plan,
             self.engine,
             self.salt,
-            timeout_s=order.timeout_s,
-            progress=order.progress,
-            source=order.source,
+            timeout_s=options.timeout_s,
+            progress=options.progress,
+            source=options.source,
         )
 
     def encode(self, answer: Noisy) -> bytes:
@@ -75,5 +75,5 @@ class QueryRelease:
         return answer.to_bytes()
 
     def decode(self, kept: bytes) -> Noisy:
-        """Read noisy measures back."""
+        """Return the noisy measures that `encode` wrote."""
         return Noisy.from_bytes(kept)

@@ -331,7 +331,8 @@ class StatisticInputs:
             arrays = BoundArrays(ArrayRows(self._arrays, self._unit, self.per_unit))
             bind, budget, is_by_unit = lambda: arrays, self.budget, self._unit is not None
         protected = _protection(self.budget, self.per_unit, by_unit=is_by_unit)
-        return release_or_prepare(PreparedStatistic(plan, self.per_unit, bind, budget, self._release_options, protected))
+        prepared = PreparedStatistic(plan, self.per_unit, bind, budget, self._release_options, protected)
+        return release_or_prepare(prepared)
 
 
 def _missing(column: str) -> EmptyInput:

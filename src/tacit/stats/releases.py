@@ -20,7 +20,7 @@ from typing import Any, Final
 from tacit import pipeline
 from tacit.ledger import Budget
 from tacit.ledger.answer_storage import require_storable
-from tacit.pipeline import CallerData, Data, ReleaseOptions, Quote, Work
+from tacit.pipeline import CallerData, Data, Quote, ReleaseOptions, Work
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.events import Event
 from tacit.stats.answer import Answer

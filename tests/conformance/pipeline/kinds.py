@@ -12,7 +12,7 @@ import pandas as pd
 import tacit
 from tacit import pipeline
 from tacit.ledger import Budget
-from tacit.pipeline import Order, Released, ReleasePlan
+from tacit.pipeline import Released, ReleaseOptions, ReleasePlan
 from tacit.query import PlanSettings, QuerySpec, Target
 
 EPSILON = 0.5
@@ -26,11 +26,11 @@ class Prepared:
     plan: ReleasePlan[Any]
     budget: Budget
 
-    def release(self, order: Order | None = None) -> Released[Any]:
-        return pipeline.release(self.plan, self.budget, order or Order())
+    def release(self, options: ReleaseOptions | None = None) -> Released[Any]:
+        return pipeline.release(self.plan, self.budget, options or ReleaseOptions())
 
-    def encoded(self, order: Order | None = None) -> bytes:
-        return self.plan.encode(self.release(order).answer)
+    def encoded(self, options: ReleaseOptions | None = None) -> bytes:
+        return self.plan.encode(self.release(options).answer)
 
 
 Prepare = Callable[[tacit.Curator, str | None], Prepared]

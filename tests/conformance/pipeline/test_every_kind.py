@@ -17,7 +17,7 @@ import pytest
 import tacit
 from tacit import pipeline
 from tacit.ledger.answer_storage import reserved_bytes
-from tacit.pipeline import Order, ReleasePlan
+from tacit.pipeline import ReleaseOptions, ReleasePlan
 from tacit.privacy.errors import (
     BudgetExceeded,
     Cancelled,
@@ -43,7 +43,7 @@ def curator(tmp_path: Path) -> Iterator[tacit.Curator]:
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, plan: ReleasePlan[Any], run: Any) -> None:
     """Replace what a kind of release does when it runs."""
-    monkeypatch.setattr(type(plan), "run", lambda self, order: run(order))
+    monkeypatch.setattr(type(plan), "run", lambda self, options: run(options))
 
 
 def notes(curator: tacit.Curator) -> list[str]:
@@ -60,9 +60,9 @@ def test_what_a_preview_says_is_charged_once_and_repeated_for_free(curator: taci
     assert spent(curator) == pytest.approx(EPSILON)
     again = KINDS[kind](curator, None)
     quote = pipeline.preview(again.plan, again.budget)
-    assert (quote, quote.is_released) == (pipeline.NOTHING, True)
+    assert (quote, quote.is_released) == (pipeline.ZERO_COST, True)
     second = again.release()
-    assert (second.cost, second.permit) == (pipeline.NOTHING, None)
+    assert (second.cost, second.permit) == (pipeline.ZERO_COST, None)
     assert again.plan.encode(second.answer) == prepared.plan.encode(first.answer)
     assert spent(curator) == pytest.approx(EPSILON)
     assert [one.kind for one in curator.ledger.history()].count("answer-released") == 1
@@ -80,13 +80,13 @@ def test_an_answer_is_read_back_as_it_was_written(curator: tacit.Curator, kind: 
 
 
 def test_a_key_is_charged_once_and_pays_for_nothing_else(curator: tacit.Curator, kind: str) -> None:
-    prepared, order = KINDS[kind](curator, "ana"), Order(key="monday")
-    first = prepared.encoded(order)
-    assert prepared.encoded(order) == first
+    prepared, options = KINDS[kind](curator, "ana"), ReleaseOptions(key="monday")
+    first = prepared.encoded(options)
+    assert prepared.encoded(options) == first
     assert spent(curator, "ana") == pytest.approx(EPSILON)
     for other in set(KINDS) - {kind}:
         with pytest.raises((KeyReused, InvalidInput)):
-            KINDS[other](curator, "ana").release(order)
+            KINDS[other](curator, "ana").release(options)
     assert spent(curator) == pytest.approx(EPSILON)
 
 
@@ -95,11 +95,11 @@ def test_the_run_gets_the_order_and_the_ledger_the_purpose(
 ) -> None:
     prepared, seen = KINDS[kind](curator, None), []
     run = type(prepared.plan).run
-    monkeypatch.setattr(type(prepared.plan), "run", lambda self, order: (seen.append(order), run(self, order))[1])
+    monkeypatch.setattr(type(prepared.plan), "run", lambda self, options: (seen.append(options), run(self, options))[1])
     shares: list[float] = []
-    order = Order("quarterly report", timeout_s=30.0, progress=shares.append)
-    released = prepared.release(order)
-    assert seen == [order]
+    options = ReleaseOptions("quarterly report", timeout_s=30.0, progress=shares.append)
+    released = prepared.release(options)
+    assert seen == [options]
     assert released.permit is not None
     assert released.permit.purpose == "quarterly report"
 
@@ -110,7 +110,7 @@ def test_a_run_that_fails_stays_charged_and_says_nothing_of_its_reason(
 ) -> None:
     prepared = KINDS[kind](curator, None)
 
-    def fail(_order: Order) -> None:
+    def fail(_options: ReleaseOptions) -> None:
         raise error
 
     with monkeypatch.context() as patched:
@@ -132,7 +132,7 @@ def test_what_the_caller_decided_is_told_apart_and_stays_charged(
 ) -> None:
     prepared = KINDS[kind](curator, None)
 
-    def stop(_order: Order) -> None:
+    def stop(_options: ReleaseOptions) -> None:
         raise error
 
     run_instead(monkeypatch, prepared.plan, stop)
@@ -163,7 +163,7 @@ def test_a_budget_that_does_not_admit_it_keeps_it_from_the_data(
     curator.add_analyst("eve", {"visits": tacit.Budget(EPSILON / 2, 1e-8)})
     for analyst, error in (("eve", BudgetExceeded), ("nobody", NotPermitted)):
         prepared = KINDS[kind](curator, analyst)
-        run_instead(monkeypatch, prepared.plan, lambda _order: pytest.fail("the data were touched"))
+        run_instead(monkeypatch, prepared.plan, lambda _options: pytest.fail("the data were touched"))
         with pytest.raises(error):
             prepared.release()
     assert spent(curator) == 0.0
@@ -184,8 +184,8 @@ def test_a_table_that_changes_during_the_run_drops_the_answer(
     prepared = KINDS[kind](curator, None)
     run = type(prepared.plan).run
 
-    def change(self: Any, order: Order) -> Any:
-        answer = run(self, order)
+    def change(self: Any, options: ReleaseOptions) -> Any:
+        answer = run(self, options)
         register(curator, age_max=100, replace=True)
         return answer
 
@@ -208,7 +208,7 @@ def test_what_is_asked_twice_at_once_is_charged_once(
     both, found = threading.Barrier(2, timeout=20), []
     plans = [KINDS[kind](curator, None) for _ in range(2)]
     run = type(plans[0].plan).run
-    monkeypatch.setattr(type(plans[0].plan), "run", lambda self, order: (both.wait(), run(self, order))[1])
+    monkeypatch.setattr(type(plans[0].plan), "run", lambda self, options: (both.wait(), run(self, options))[1])
     threads = [threading.Thread(target=lambda one=one: found.append(one.encoded())) for one in plans]
     for thread in threads:
         thread.start()
@@ -231,13 +231,13 @@ SCRIPT = """
         prepared = KINDS[kind](curator, None)
         run, commit = type(prepared.plan).run, LedgerBudget.commit
 
-        def killed(self, order):
+        def killed(self, options):
             if moment == "interrupt":
                 os.kill(os.getpid(), signal.SIGINT)
                 while not cancelled:  # an engine that is told to stop
                     time.sleep(0.01)
                 raise Cancelled("stopped")
-            answer = run(self, order) if moment in ("during", "after") else None
+            answer = run(self, options) if moment in ("during", "after") else None
             if moment in ("before", "during"):
                 os._exit(9)
             return answer

@@ -19,10 +19,10 @@ import pytest
 
 import tacit
 from tacit.ledger import Ledger, LedgerBudget
-from tacit.pipeline.steps import StepAnchor, digest_after, digest_of
+from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerBusy, UnknownName
 from tacit.stats import RunningCount, RunningSum
-from tacit.stats.stream_files import read
+from tacit.stats.stream_files import decode_state
 
 COSTS: dict[str, Any] = {"tree": {"epsilon": 0.5}, "root": {"rho": 0.01}}
 costs = pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
@@ -203,13 +203,13 @@ def test_the_permit_is_open_until_the_last_step_and_its_note_holds_nothing_priva
     running.add(5)
     assert ledger.reservations() == []
     assert RunningCount.from_bytes(running.to_bytes(), budget=budget).steps == 2
-    assert len(read(running.to_bytes()).header["secret"]) == 64  # so that no step can be guessed from a digest
+    assert len(decode_state(running.to_bytes()).header["secret"]) == 64  # so that no step can be guessed from a digest
 
 
 def test_a_note_depends_on_the_secret_at_every_step() -> None:
     """Otherwise whoever reads notes could guess a step and its noise, and compare."""
-    first, second = (digest_of(secret) for secret in (b"one", b"other"))
+    first, second = (start_digest(secret) for secret in (b"one", b"other"))
     for record in (b"step 1", b"step 2"):
-        first, second = digest_after(first, record), digest_after(second, record)
+        first, second = step_digest(first, record), step_digest(second, record)
         assert first != second
-        assert first not in (digest_of(record), digest_after("", record))
+        assert first not in (start_digest(record), step_digest("", record))

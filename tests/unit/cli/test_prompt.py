@@ -28,7 +28,7 @@ from tacit.cli.repl.session import COMMANDS
 from tacit.cli.repl.sql_text import SqlCompleter, is_complete, is_quoted, split_statements
 from tacit.curator import Curator
 from tacit.ledger import Budget
-from tacit.pipeline.interrupts import shielded
+from tacit.pipeline.interrupts import run_shielded
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import Cancelled
 from tacit.privacy.tables import Limits
@@ -252,7 +252,7 @@ def test_an_answer_that_came_before_the_cancelling_is_not_lost() -> None:
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert shielded(work, lambda _thread: None) == "paid for"
+        assert run_shielded(work, lambda _thread: None) == "paid for"
     finally:
         signal.signal(signal.SIGINT, before)
 

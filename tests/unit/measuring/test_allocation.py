@@ -10,7 +10,7 @@ from sqlglot import exp
 
 import tacit
 from tacit.ledger.accounts import Measured, SumAccount
-from tacit.measuring.allocation import Allocation, narrower, noises
+from tacit.measuring.allocation import Allocation, is_gaussian_narrower, noises
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.events import Composed
 from tacit.privacy.tables import Kind
@@ -60,15 +60,15 @@ def test_gaussian_noise_for_an_epsilon_is_charged_no_more_than_that(epsilon: flo
 def test_the_choice_follows_the_exact_quantile_of_the_normal_law() -> None:
     half_width = -math.log(0.05)  # of Laplace noise of scale 1
     between = half_width / 1.95998  # narrower by the quantile 1.959964, wider by 1.96
-    assert narrower([Gaussian(1, sigma=between)], [Laplace(1, 1)])
-    assert not narrower([Gaussian(1, sigma=half_width / 1.95995)], [Laplace(1, 1)])
+    assert is_gaussian_narrower([Gaussian(1, sigma=between)], [Laplace(1, 1)])
+    assert not is_gaussian_narrower([Gaussian(1, sigma=half_width / 1.95995)], [Laplace(1, 1)])
 
 
 def test_the_choice_does_not_depend_on_bounds() -> None:
     """Where both laws are nearly even, sensitivities of any size leave the law as it is."""
     sigma = -math.log(0.05) / 1.9599639845400543
     for near in (sigma * (1 - 1e-15), sigma, sigma * (1 + 1e-15)):
-        laws = {narrower([Gaussian(one, sigma=near)], [Laplace(one, 1)]) for one in (1, 3, 10**9 + 7, 2**40 - 1)}
+        laws = {is_gaussian_narrower([Gaussian(one, sigma=near)], [Laplace(one, 1)]) for one in (1, 3, 10**9 + 7, 2**40 - 1)}
         assert len(laws) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.curator.query_service import QueryService
 from tacit.privacy.errors import NotAllowed
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 
@@ -23,7 +23,7 @@ WHO = "analyst.visits"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
-    limits = Limits(planning=2, planning_each=1, waiting_each=10)
+    limits = ServerLimits(planning=2, planning_each=1, waiting_each=10)
     made = clinic.make(tmp_path_factory.mktemp("clinic"), limits=limits)
     with made.client:
         yield made
@@ -38,7 +38,7 @@ def test_a_flood_of_large_questions_leaves_others_their_threads(
     lock, plan = threading.Lock(), QueryService.plan
 
     def slow(self: QueryService, asked: Any) -> Any:
-        who = asked.order.purpose
+        who = asked.release_options.purpose
         with lock:
             running[who] += 1
             most[who] = max(most[who], running[who])
