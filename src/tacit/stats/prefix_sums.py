@@ -1,12 +1,13 @@
-"""How running totals are measured, so that each of them has little noise: by roots, or by trees.
+"""Prefix sums with little noise: by the square root of their matrix, or by trees.
 
-Both measure linear functions of the steps x_1, x_2, ... exactly, add noise to each once, and make every running total
-from what was measured so far; no total is ever released by itself.
+Both measure linear functions of the steps x_1, x_2, ... exactly, add noise to each once, and estimate every running
+total from the measurements so far; no total is released by itself.
 
-Roots, for Gaussian noise: the matrix of running totals (ones on and below the diagonal) is the square of the Toeplitz
-matrix of f_k = binom(2k, k) / 4^k, so y = F x + z and total = F y has noise F z (Fichtenberger, Henzinger, Upadhyay
-2022; Henzinger, Upadhyay, Upadhyay 2023: its mean squared error is within a factor 1 + o(1) of the least). F is scaled
-by 2^16 and rounded to whole numbers, and the second factor is the exact inverse of the rounded one times the totals.
+Square roots, for Gaussian noise: the matrix of running totals (ones on and below the diagonal) is the square of the
+Toeplitz matrix of f_k = binom(2k, k) / 4^k, so y = F x + z and total = F y has noise F z (Fichtenberger, Henzinger,
+Upadhyay 2022; Henzinger, Upadhyay, Upadhyay 2023: its mean squared error is within a factor 1 + o(1) of the least). F
+is scaled by 2^16 and rounded to integers, and the second factor is the exact inverse of the rounded one times the
+totals.
 Sensitivity: columns of F are not negative and fall, so their inner products are greatest for the first, neighbouring
 ones; k steps of one unit, by `per_step` each, move y by at most per_step |f shifted by 0 + ... + f shifted by k - 1|.
 
@@ -43,36 +44,36 @@ Whole = NDArray[np.int64]
 BITS: Final = 16
 SPLIT: Final = 20
 STEP_MAX: Final = 2**40
-"""The greatest size of one step; beyond it is clamped, which moves no neighbours apart."""
+"""The greatest size of one step; larger ones are clamped, which moves no neighbours apart."""
 BRANCHES: Final = (2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 SHARE_MIN: Final = 1e-3
 
 
-class Counter(Protocol):
-    """Measures steps, and makes running totals of what was measured."""
+class PrefixSums(Protocol):
+    """Measured steps, and running totals estimated from them."""
 
     values: list[int]
     """The steps, clamped."""
 
     @property
     def done(self) -> int:
-        """How many steps were measured."""
+        """The number of measured steps."""
         ...
 
     def measure(self, value: int) -> int:
-        """Return what is measured of the next step, with its noise, and count it."""
+        """Add the next step, and return its noisy measurement."""
         ...
 
     def restore(self, value: int, measured: int) -> None:
-        """Count a step that was measured before."""
+        """Add a step that was measured before."""
         ...
 
     def total(self, steps: int) -> tuple[float, float, float]:
-        """Return the total after so many steps, its variance and its excess kurtosis."""
+        """Return the total after a number of steps, its variance and its excess kurtosis."""
         ...
 
     def summands(self, steps: int) -> tuple[Summand, ...]:
-        """Return the noises that a total is off by, where they are discrete Laplace noises."""
+        """Return the noises in a total, where they are discrete Laplace noises."""
         ...
 
 
@@ -101,7 +102,7 @@ def root_inverse(horizon: int) -> Numbers:
 
 
 def root_length(horizon: int, steps: int) -> Fraction:
-    """Return how far a unit moves all measured numbers in L2, with `steps` steps of size 1; rounded up by 2^-32."""
+    """Return the L2 sensitivity of all measurements to a unit with `steps` steps of size 1, rounded up by 2^-32."""
     sums = np.cumsum(root_coefficients(horizon))
     window = sums.copy()
     window[steps:] -= sums[:-steps]
@@ -110,19 +111,19 @@ def root_length(horizon: int, steps: int) -> Fraction:
 
 
 def root_error(horizon: int, steps: int) -> float:
-    """Return the mean variance of a total for unit noise: moved by a unit of 1 step, all measured with deviation 1."""
+    """Return the mean variance of a total, for noise whose deviation over the L2 sensitivity is 1."""
     spread = float(np.mean(np.cumsum(root_inverse(horizon) ** 2)))
     return spread * float(root_length(horizon, steps)) ** 2
 
 
 @dataclass
-class Roots:
+class SquareRootSums:
     """Running totals by the square root of their matrix."""
 
     horizon: int
     noise: Whole
     variance: float
-    """Of the noise of each measured number."""
+    """The variance of the noise of each measurement."""
     values: list[int] = field(default_factory=list)
     measured: list[int] = field(default_factory=list)
 
@@ -138,7 +139,7 @@ class Roots:
         return len(self.values)
 
     def measure(self, value: int) -> int:
-        at = self._count(value)
+        at = self._append(value)
         back = self._first[: at + 1][::-1]
         exact = (int(back @ self._high[: at + 1]) << SPLIT) + int(back @ self._low[: at + 1])
         noisy = exact + int(self.noise[at])
@@ -146,11 +147,11 @@ class Roots:
         return noisy
 
     def restore(self, value: int, measured: int) -> None:
-        self._count(value)
+        self._append(value)
         self._keep(measured)
 
-    def _count(self, value: int) -> int:
-        """Keep a step in two parts of which sums stay within 63 bits."""
+    def _append(self, value: int) -> int:
+        """Append a step in two parts, whose sums stay within 63 bits."""
         clamped = max(-STEP_MAX, min(value, STEP_MAX))
         at = self.done
         self.values.append(clamped)
@@ -170,7 +171,7 @@ class Roots:
 
 
 def tree_levels(horizon: int, branch: int) -> int:
-    """Return how many levels have a node that is complete before the end, at least one."""
+    """Return the number of levels with a node that is complete before the end, at least one."""
     levels = 1
     while branch**levels < horizon:
         levels += 1
@@ -189,7 +190,7 @@ def tree_spreads(branch: int, variances: Sequence[float]) -> tuple[list[float], 
 
 
 def digits(number: int, branch: int, levels: int) -> list[int]:
-    """Return the digits of a number, the lowest first; the last one takes all that is left."""
+    """Return the digits of a number in base `branch`, the lowest first; the last one holds the rest."""
     found = []
     for _ in range(levels - 1):
         number, digit = divmod(number, branch)
@@ -199,22 +200,22 @@ def digits(number: int, branch: int, levels: int) -> list[int]:
 
 @lru_cache(maxsize=32)
 def best_tree(horizon: int) -> tuple[int, tuple[float, ...], float]:
-    """Return the branching, the shares of epsilon by level, and the mean variance of a total for unit noise.
+    """Return the branching factor, the shares of epsilon by level, and the mean variance of a total for unit noise.
 
     A level with the share s has noise of variance 1 / s^2.
     """
     found = []
     for branch in BRANCHES:
         levels = tree_levels(horizon, branch)
-        found += [_fitted(horizon, branch, fewer) for fewer in range(max(1, levels - 1), levels + 1)]
+        found += [_fit_shares(horizon, branch, fewer) for fewer in range(max(1, levels - 1), levels + 1)]
         if branch >= horizon:
             break
     least, branch, shares = min(found)
     return branch, shares, least
 
 
-def _fitted(horizon: int, branch: int, levels: int) -> tuple[float, int, tuple[float, ...]]:
-    """Share epsilon among levels so that the mean variance is least; none gets less than a thousandth."""
+def _fit_shares(horizon: int, branch: int, levels: int) -> tuple[float, int, tuple[float, ...]]:
+    """Return the least mean variance, the branching factor, and the shares of epsilon, each at least a thousandth."""
     from scipy.optimize import minimize
 
     uses = np.zeros(levels)
@@ -232,13 +233,13 @@ def _fitted(horizon: int, branch: int, levels: int) -> tuple[float, int, tuple[f
         spreads, _ = tree_spreads(branch, (1 / shares(logits) ** 2).tolist())
         return float(np.log(np.dot(uses, spreads)))
 
-    fitted = minimize(error, np.zeros(levels), method="L-BFGS-B", options={"maxiter": 60})
-    return float(np.exp(fitted.fun)), branch, tuple(shares(fitted.x).tolist())
+    found = minimize(error, np.zeros(levels), method="L-BFGS-B", options={"maxiter": 60})
+    return float(np.exp(found.fun)), branch, tuple(shares(found.x).tolist())
 
 
 @dataclass
-class Trees:
-    """Running totals by a tree of nodes that are estimated from below."""
+class TreeSums:
+    """Running totals by a tree whose nodes are estimated from below."""
 
     branch: int
     noises: tuple[Whole, ...]
@@ -250,7 +251,7 @@ class Trees:
         self._spreads, self._fourths = tree_spreads(self.branch, self.variances)
         levels = len(self.noises)
         self._exact, self._estimates = [0] * levels, [0.0] * levels
-        """Of each level, sums over the complete nodes that no complete node of the next level holds."""
+        """For each level, sums over the complete nodes that are in no complete node of the next level."""
 
     @property
     def done(self) -> int:
@@ -284,17 +285,17 @@ class Trees:
         return self.totals[steps - 1], variance, fourth / variance**2
 
     def summands(self, steps: int) -> tuple[Summand, ...]:
-        """Return the noises of the nodes that a total is made of, and of those below them, by their coefficients."""
+        """Return the noises of the nodes of a total, and of those below them, with their coefficients."""
         found = []
         for level, use in enumerate(digits(steps, self.branch, len(self.noises))):
             left, count = 1.0, use
             for below in range(level, -1, -1):
                 share = self._spreads[below] / self.variances[below] if below else 1.0
-                found.append(Summand(left * share, scale_of(self.variances[below]), count))
+                found.append(Summand(left * share, discrete_laplace_scale(self.variances[below]), count))
                 left, count = left * (1 - share), count * self.branch
         return tuple(one for one in found if one.count)
 
 
-def scale_of(variance: float) -> float:
-    """Return the scale of a discrete Laplace noise of a variance 1 / (cosh(1 / scale) - 1)."""
+def discrete_laplace_scale(variance: float) -> float:
+    """Return the scale of a discrete Laplace noise from its variance 1 / (cosh(1 / scale) - 1)."""
     return 1 / math.acosh(1 + 1 / variance)

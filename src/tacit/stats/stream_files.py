@@ -1,9 +1,9 @@
-"""The state of a running total as bytes, and as a file that one process at a time goes on with.
+"""The state of a running total as bytes, and as a file that one process at a time may continue.
 
-A state is a header, all noise that will ever be used, and one record a step. Noise is drawn and stored before the first
-step, so that a step that is told again gets the very same noise, whatever happened in between. The header names the
-permit that paid, and has a secret, so that a digest of the state tells nothing of it (`pipeline.steps`). The file is
-made in one piece (written beside its place, synced, linked), and grows by a record that is synced before the total is
+A state is a header, the noise of all steps, and one record for each step. Noise is drawn and stored before the first
+step, so that a step that is added again gets the same noise, whatever happened in between. The header names the permit
+that paid, and has a secret, so that a digest of the state reveals nothing of it (`pipeline.steps`). The file is created
+atomically (written under another name, synced, linked), and grows by a record that is synced before the total is
 released. A record that was cut off by a crash was never released; it is dropped when the file is read.
 """
 
@@ -38,30 +38,30 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class State:
-    """What is read back: the header, the noises, and the steps with what was measured of them."""
+    """A decoded state: the header, the noises, and for each step its value and what was measured."""
 
     header: Mapping[str, Any]
     noises: tuple[Whole, ...]
     steps: tuple[tuple[int, int], ...]
     size: int
-    """How many bytes are whole."""
+    """The number of bytes up to the end of the last complete record."""
 
 
-def written(header: Mapping[str, Any], noises: Sequence[Whole]) -> bytes:
-    """Return the state before the first step."""
+def encode_state(header: Mapping[str, Any], noises: Sequence[Whole]) -> bytes:
+    """Return the bytes of a state before the first step."""
     text = json.dumps({**header, "noises": [len(one) for one in noises]}, sort_keys=True).encode()
     body = _LENGTH.pack(len(text)) + text + b"".join(one.astype("<i8").tobytes() for one in noises)
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def record(step: int, value: int, measured: int) -> bytes:
-    """Return the record of a step."""
+def encode_step(step: int, value: int, measured: int) -> bytes:
+    """Return the bytes of the record of a step."""
     wide = measured.to_bytes(16, "little", signed=True)
     return RECORD.pack(value, wide, zlib.crc32(struct.pack("<Qq16s", step, value, wide)))
 
 
-def read(data: bytes) -> State:
-    """Read a state, or refuse what is none; a last record that was cut off is left out."""
+def decode_state(data: bytes) -> State:
+    """Return a state, without a last record that was cut off; raise InvalidInput for what is no state."""
     start = len(MAGIC) + _DIGEST
     if not data.startswith(MAGIC) or len(data) < start + _LENGTH.size:
         raise InvalidInput("this is not the state of a running total", name="state")
@@ -105,14 +105,14 @@ class StateFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            raise InvalidInput(f"another process goes on with {path}; stop it first", name="path", value=path) from None
-        # One that was forgotten gives its lock back when it is collected, and can be opened again.
+            raise InvalidInput(f"another process has {path} open; stop it first", name="path", value=path) from None
+        # A file that was not closed gives up its lock when it is collected, and can be opened again.
         self._closing = weakref.finalize(self, os.close, self._file)
         self._size = os.fstat(self._file).st_size
 
     @classmethod
     def create(cls, path: Path, state: bytes) -> StateFile:
-        """Put a new state into its place in one piece; never over another one."""
+        """Create the file of a new state atomically; raise InvalidInput if there is one already."""
         beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -121,9 +121,9 @@ class StateFile:
                 file.flush()
                 os.fsync(file.fileno())
             os.link(beside, path)
-            _synced(path.parent)
+            _sync_folder(path.parent)
         except FileExistsError:
-            raise taken(path) from None
+            raise already_exists(path) from None
         except OSError:
             raise EngineFailed(
                 "the state of the running total could not be written; what was charged is spent"
@@ -134,9 +134,9 @@ class StateFile:
         return cls(path)
 
     def load(self) -> State:
-        """Read the state, and cut off what a crash left behind the last whole record."""
+        """Return the state, and truncate the file after its last complete record."""
         with open(self.path, "rb") as file:
-            state = read(file.read())
+            state = decode_state(file.read())
         if state.size != self._size:
             os.ftruncate(self._file, state.size)
             os.fsync(self._file)
@@ -144,14 +144,14 @@ class StateFile:
         return state
 
     def require_own(self) -> None:
-        """Raise InvalidInput unless this process holds the lock: of two that go on, the noise would cancel out."""
+        """Raise InvalidInput unless this process holds the lock: two processes would release the same noise."""
         if os.getpid() != self._owner:
-            raise InvalidInput("a forked process cannot go on with a running total; open it there", name="path")
+            raise InvalidInput("a forked process cannot continue a running total; open it there", name="path")
         if not self._closing.alive:
-            raise InvalidInput("this running total was closed; go on with it by RunningCount.open", name="path")
+            raise InvalidInput("this running total was closed; continue it with RunningCount.open", name="path")
 
     def append(self, data: bytes) -> None:
-        """Store a record for good, or nothing of it."""
+        """Append a record and sync it, or leave the file as it was."""
         self.require_own()
         try:
             done = 0
@@ -161,31 +161,31 @@ class StateFile:
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._size)
-            raise EngineFailed("the step could not be stored, so nothing was released; tell it again") from None
+            raise EngineFailed("the step could not be stored, so nothing was released; add it again") from None
         self._size += len(data)
 
     def drop_last(self) -> None:
-        """Take back the record that was stored last, of a step that was never released."""
+        """Remove the last record, of a step that was never released."""
         self.require_own()
         self._size -= RECORD.size
         os.ftruncate(self._file, self._size)
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Close the file and release its lock."""
         self._closing()
 
 
-def taken(path: Path) -> InvalidInput:
-    """A refusal: there is a file already."""
-    return InvalidInput(f"{path} exists already; go on with it by RunningCount.open", name="path", value=path)
+def already_exists(path: Path) -> InvalidInput:
+    """Return the error for a path at which there is a file already."""
+    return InvalidInput(f"{path} exists already; continue it with RunningCount.open", name="path", value=path)
 
 
 def _damaged() -> InvalidInput:
     return InvalidInput("the state of the running total is damaged; nothing more can be released of it", name="state")
 
 
-def _synced(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -15,7 +15,7 @@ import tacit
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.stats import RunningCount
-from tacit.stats.prefix_sums import Roots, Trees
+from tacit.stats.prefix_sums import SquareRootSums, TreeSums
 
 COSTS: dict[str, Any] = {"tree": {"epsilon": 1.0}, "root": {"rho": 0.5}}
 costs = pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
@@ -46,7 +46,7 @@ def test_threads_that_tell_steps_at_once_tell_one_after_another(cost: Any) -> No
     budget = tacit.Budget(epsilon=9.0, delta=1e-6)
     run = begun(cost, budget)
     together = threading.Barrier(2)
-    kind = type(run._counter)
+    kind = type(run._sums)
     measure = kind.measure
     told: list[int] = []
 
@@ -70,7 +70,7 @@ def test_a_step_that_was_interrupted_was_not_told(cost: Any) -> None:
     run, plain = begun(cost), begun(cost)
     for one in (run, plain):
         one.add(3)
-    owner, name = {Trees: (math, "fsum"), Roots: (Roots, "_keep")}[type(run._counter)]
+    owner, name = {TreeSums: (math, "fsum"), SquareRootSums: (SquareRootSums, "_keep")}[type(run._sums)]
     with patch.object(owner, name, interrupted_once(getattr(owner, name))), pytest.raises(KeyboardInterrupt):
         run.add(4)
     assert run.steps == 1

@@ -18,8 +18,8 @@ import pytest
 from tacit import Budget
 from tacit.ledger import Ledger, LedgerBudget
 from tacit.stats import RunningCount
-from tacit.stats.stream_files import read
-from tacit.stats.streams import _counter
+from tacit.stats.stream_files import decode_state
+from tacit.stats.streams import _prefix_sums
 
 STEPS: Final = [17, 3, 250, 0, 12, 9, 88, 41, 5, 6] * 20
 
@@ -90,8 +90,8 @@ def compared(when: str, path: Path, log: Path, budget: LedgerBudget) -> None:
     """Hold what a stream released that was killed against what it would have released."""
     running = RunningCount(len(STEPS), budget=budget, rho=0.01, path=path)
     spent = budget.spent().epsilon
-    start = read(running.to_bytes())
-    expected = _counter(start.header, start.noises)
+    start = decode_state(running.to_bytes())
+    expected = _prefix_sums(start.header, start.noises)
     running.close()
     assert told(path, log, when, 0.02 if when == "any moment" else None) in (-9, 0)
     with RunningCount.open(path, budget=budget) as again:
@@ -116,10 +116,10 @@ def compared(when: str, path: Path, log: Path, budget: LedgerBudget) -> None:
 def test_fresh_noise_after_a_crash_would_be_seen(tmp_path: Path) -> None:
     """The planted bug: noise that is drawn anew when a state is opened."""
     running = RunningCount(8, budget=Budget(1.0), epsilon=0.01)
-    start = read(running.to_bytes())
+    start = decode_state(running.to_bytes())
     first = [running.add(5).estimate for _ in range(8)]
     for noises, is_same in ((start.noises, True), (tuple(noise[::-1].copy() for noise in start.noises), False)):
-        again = _counter(start.header, noises)
+        again = _prefix_sums(start.header, noises)
         for _ in range(8):
             again.measure(5)
         assert ([again.total(place)[0] for place in range(1, 9)] == first) is is_same

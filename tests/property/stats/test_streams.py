@@ -17,7 +17,7 @@ from tacit import Budget, Relation
 from tacit.accounting.measures import approximate_zcdp, pure_epsilon
 from tacit.measuring.allocation import Allocation
 from tacit.stats import prefix_sums, streams
-from tacit.stats.prefix_sums import Roots
+from tacit.stats.prefix_sums import SquareRootSums
 
 HORIZON = 30
 
@@ -31,7 +31,7 @@ def choice(delta: float, steps: int, per_step: int, relation: Relation) -> Any:
 def measured(chosen: Any, values: list[int]) -> list[Any]:
     """All numbers that are measured of a stream, before noise, vector by vector."""
     if chosen.header["law"] == "Gaussian":
-        counter = Roots(HORIZON, np.zeros(HORIZON, dtype=np.int64), 1.0)
+        counter = SquareRootSums(HORIZON, np.zeros(HORIZON, dtype=np.int64), 1.0)
         return [np.array([counter.measure(value) for value in values], dtype=float)]
     branch = chosen.header["branch"]
     sizes = [branch**level for level in range(len(chosen.noises))]

@@ -26,8 +26,8 @@ from tacit.privacy.errors import (
 )
 from tacit.stats import RunningCount, RunningSum
 from tacit.stats.prefix_sums import (
-    Roots,
-    Trees,
+    SquareRootSums,
+    TreeSums,
     best_tree,
     digits,
     root_coefficients,
@@ -69,7 +69,7 @@ def test_neighbouring_first_steps_of_a_unit_move_the_measured_numbers_most() -> 
 
 def test_roots_without_noise_give_the_exact_totals() -> None:
     values = [5, 0, 7, 2**33, 1, -3]
-    counter = Roots(8, np.zeros(8, dtype=np.int64), 1.0)
+    counter = SquareRootSums(8, np.zeros(8, dtype=np.int64), 1.0)
     for value in values:
         counter.measure(value)
     assert [round(counter.total(at)[0]) for at in range(1, 7)] == np.cumsum(values).tolist()
@@ -79,7 +79,7 @@ def test_roots_without_noise_give_the_exact_totals() -> None:
 def test_trees_without_noise_give_the_exact_totals(branch: int, levels: int) -> None:
     horizon = 40
     noises = tuple(np.zeros(horizon // branch**level, dtype=np.int64) for level in range(levels))
-    counter = Trees(branch, noises, tuple(1.0 + level for level in range(levels)))
+    counter = TreeSums(branch, noises, tuple(1.0 + level for level in range(levels)))
     for value in range(horizon):
         counter.measure(value)
     assert [round(counter.total(at)[0], 6) for at in range(1, 41)] == np.cumsum(range(horizon)).tolist()
@@ -94,13 +94,13 @@ def test_the_variance_of_a_tree_is_that_of_its_coefficients() -> None:
         for node in range(size):
             noises = tuple(np.zeros(one, dtype=np.int64) for one in sizes)
             noises[level][node] = 1
-            counter = Trees(branch, noises, variances)
+            counter = TreeSums(branch, noises, variances)
             for _ in range(horizon):
                 counter.measure(0)
             shares = np.array([counter.total(at)[0] for at in range(1, horizon + 1)])
             squares += shares**2 * variances[level]
             fourths += 3 * shares**4 * variances[level] ** 2
-    counter = Trees(branch, tuple(np.zeros(one, dtype=np.int64) for one in sizes), variances)
+    counter = TreeSums(branch, tuple(np.zeros(one, dtype=np.int64) for one in sizes), variances)
     for _ in range(horizon):
         counter.measure(0)
     stated = np.array([counter.total(at) for at in range(1, horizon + 1)])
@@ -248,7 +248,7 @@ def test_nothing_is_released_where_nothing_can_be_stored(
 
     with monkeypatch.context() as patch:
         patch.setattr("os.pwrite", full)
-        with pytest.raises(EngineFailed, match="tell it again"):
+        with pytest.raises(EngineFailed, match="add it again"):
             counter.add(4)
     assert counter.steps == 0
     assert counter.add(4).step == 1
@@ -261,7 +261,7 @@ def test_what_was_closed_cannot_go_on_beside_its_file(
     budget = ledger_budget()
     with RunningCount(8, epsilon=1, budget=budget, path=tmp_path / "state") as running:
         first = running.add(3)
-    with pytest.raises(InvalidInput, match=r"was closed; go on with it by RunningCount\.open"):
+    with pytest.raises(InvalidInput, match=r"was closed; continue it with RunningCount\.open"):
         running.add(1_000)
     assert running.last == running.add(3, step=0) == first
     running.close()
