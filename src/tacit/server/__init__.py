@@ -1,12 +1,12 @@
-"""The curator over REST: who asks is known, what they may do is decided in one place, and everything has a limit.
+"""The REST server of a curator: authentication, permissions, limits, jobs.
 
     app         the application: its routes and middleware
-    process     starting and stopping: where it binds, TLS, several processes over one folder
-    access      people, roles, tokens, browser sessions, and the record of what was refused
-    context     what requests share (`Server`) and who makes one (`Caller`)
+    process     starting and stopping: bind address, TLS, several processes over one folder
+    access      people, roles, tokens, browser sessions, audit
+    context     what requests share (`Server`), and the caller of one (`Caller`)
     routes      SQL, statistics, tables, budgets, accounts, operations; requests and responses are those of `tacit.wire`
 
-Nothing here makes noise or charges a budget: the curator does.
+Noise and charges are made by the curator only.
 """
 
 from tacit.privacy.extras import import_extra

@@ -1,19 +1,19 @@
-"""The application: its routes, and what every request passes through.
+"""The ASGI application of one folder: routes, middleware, lifespan.
 
-    RequestLimits     host, size and pace of requests, strict headers on responses
-    RequestLog        one log line and the metrics of each request
-    error_responses   every error as a document with a code
-    routes            who calls, what they may do, and the curator
+    RequestLimits     host, size and duration of requests, security headers of responses
+    RequestLog        log line and metrics of each request
+    error_responses   errors as documents with a code
+    routes            authentication, permissions, calls of the curator
 
-One application serves one folder. Questions are planned in a few threads and run in others, by fair queues; light
-requests have threads of their own; the event loop only waits.
+Queries are planned in a few threads and run in others, each behind a fair queue; light requests have the framework's
+thread pool; the event loop does no work of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Final
 
 from fastapi import FastAPI
@@ -22,8 +22,8 @@ from fastapi.responses import HTMLResponse
 from tacit.curator import Curator
 from tacit.privacy.errors import TacitError
 from tacit.server import error_responses
-from tacit.server.access import Access
-from tacit.server.catalog_audit import noted
+from tacit.server.access import Access, Oidc, OidcSettings
+from tacit.server.catalog_audit import record_changes
 from tacit.server.context import Server, require_known
 from tacit.server.fair_queue import FairQueue, FairThreads, QueueLimits
 from tacit.server.jobs import Jobs
@@ -32,15 +32,15 @@ from tacit.server.quotas import AnswerQuota
 from tacit.server.releases import ReleaseCache, ReleaseStore
 from tacit.server.routes import ROUTERS
 from tacit.server.settings import Settings
-from tacit.server.telemetry import Metrics, note
+from tacit.server.telemetry import Metrics, log_event
 from tacit.version import __version__
 from tacit.wire.responses import ErrorResponse
 
 STOP_S: Final = 20.0
-"""How long questions that run may go on when the server stops."""
+"""How long active runs may continue when the server stops."""
 
 LOGINS: Final = QueueLimits(running=4, running_each=2, waiting=256, waiting_each=32)
-"""How many passwords are checked and wait for it, in all and of one address."""
+"""Password checks that run and wait, in total and of one address."""
 
 DESCRIPTION: Final = """\
 Answers about people, with differential privacy, under one budget. Every answer has its price, which a preview shows
@@ -60,25 +60,22 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
     logins = FairThreads(LOGINS, "tacit login")
     jobs = Jobs(database, FairQueue(settings.limits.queue), metrics, curator.cancel, settings.limits)
     curator.ledger.quota = quota = AnswerQuota(database, settings.limits)
-    oidc = None
-    if settings.oidc is not None:
-        from tacit.server.access.logins import Oidc, OidcSettings
-
-        oidc = Oidc(OidcSettings.of(settings.oidc), database)
+    oidc = None if settings.oidc is None else Oidc(OidcSettings.of(settings.oidc), database)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        note("started", version=__version__)
+        log_event("started", version=__version__)
         refreshing = (
             None if settings.refresh_s is None else asyncio.create_task(_refresh(curator, access, settings.refresh_s))
         )
-        yield
-        if refreshing is not None:
-            refreshing.cancel()
-        await jobs.close(STOP_S)
-        planning.close()
-        logins.close()
-        note("stopped")
+        try:
+            yield
+        finally:
+            if refreshing is not None:
+                refreshing.cancel()
+            with closing(planning), closing(logins):
+                await jobs.close(STOP_S)
+            log_event("stopped")
 
     app = FastAPI(
         title="tacit",
@@ -113,19 +110,19 @@ def create_app(curator: Curator, access: Access, settings: Settings) -> FastAPI:
 
 
 async def _refresh(curator: Curator, access: Access, every_s: float) -> None:
-    """Look at the rows of all tables again and again; what is refused is said in the log, for the owner."""
+    """Refresh all tables at an interval, and log the outcome."""
     while True:
         await asyncio.sleep(every_s)
         try:
-            changed = await asyncio.to_thread(_refreshed, curator, access)
+            changed = await asyncio.to_thread(_refresh_all, curator, access)
         except TacitError as error:
-            note("refresh refused", code=error.code)
+            log_event("refresh refused", code=error.code)
         else:
-            note("refreshed", tables=changed)
+            log_event("refreshed", tables=changed)
 
 
-def _refreshed(curator: Curator, access: Access) -> list[str]:
-    with noted(access, curator, address="schedule"):
+def _refresh_all(curator: Curator, access: Access) -> list[str]:
+    with record_changes(access, curator, address="schedule"):
         return curator.refresh()
 
 

@@ -1,12 +1,12 @@
-"""Changes of the catalog in the audit: who changed which table, from where, and what was stated before and after.
+"""Audit records of catalog changes.
 
-A record's action is `catalog.add`, `catalog.replace`, `catalog.move` (to another data set), `catalog.remove`, or
-`catalog.refresh` where only the version of the rows is another, followed by two digests of what the catalog stated of
-the table and of the version of its rows, with > between them. `none` stands for a table that was not there, or is no
-longer. `catalog.warn` follows a change after which two budgets have the same rows.
+The action of a record is `catalog.add`, `catalog.replace`, `catalog.move` (to another data set), `catalog.remove`, or
+`catalog.refresh` if only the version of the rows changed, followed by two digests of the table's catalog entry and row
+version, before and after, as BEFORE>AFTER; `none` stands for no table. `catalog.warn` follows a change after which two
+budgets cover the same rows.
 
-The catalog is a file and the audit a database: a record is written after its change, and one who is killed in between
-leaves a change without a record.
+The catalog is a file and the audit a database: the record is written after the change, so a process that is killed in
+between leaves a change without a record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DIGITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """A table at a moment: what the catalog states of it, and the version of its rows."""
+class _TableState:
+    """A table's catalog entry and the version of its rows, at a moment."""
 
     resource: Resource
     statement: str
@@ -39,24 +39,24 @@ class _State:
 
 
 @contextmanager
-def noted(
+def record_changes(
     access: Access, curator: Curator, names: Iterable[str] | None = None, *, by: str = "", address: str = ""
 ) -> Iterator[list[str]]:
-    """Record what the block changes in the catalog: of the named tables, or, where nobody else is at work, of all.
+    """Record what the block changes in the catalog entries of the named tables, or of all.
 
-    Yields the list to which the block adds what was warned of.
+    Yield a list to which the block appends warnings. Naming the tables keeps changes of others out of the record.
     """
     before, warnings = _states(curator), list[str]()
     try:
         yield warnings
     finally:
-        _note_changes(access, curator, before, names, warnings, by, address)
+        _write_records(access, curator, before, names, warnings, by, address)
 
 
-def _note_changes(
+def _write_records(
     access: Access,
     curator: Curator,
-    before: Mapping[str, _State],
+    before: Mapping[str, _TableState],
     names: Iterable[str] | None,
     warnings: Sequence[str],
     by: str,
@@ -69,23 +69,23 @@ def _note_changes(
         if old != new:
             action = f"{_action(old, new)} {old.digest if old else NONE}>{new.digest if new else NONE}"
             resource = (new or before[key]).resource
-            access.note(by, action, resource, DONE, address)
+            access.record(by, action, resource, DONE, address)
             if warnings:
-                access.note(by, "catalog.warn", resource, DONE, address)
+                access.record(by, "catalog.warn", resource, DONE, address)
 
 
-def _states(curator: Curator) -> dict[str, _State]:
+def _states(curator: Curator) -> dict[str, _TableState]:
     try:
         catalog, versions = curator.catalog, curator.engines.versions()
-    except CatalogInvalid:  # somebody is about to mend it
+    except CatalogInvalid:  # it is being repaired
         return {}
     return {
-        key: _State(Resource(table.dataset, table.name), catalog.statement(table.name), versions.get(key, NONE))
+        key: _TableState(Resource(table.dataset, table.name), catalog.statement(table.name), versions.get(key, NONE))
         for key, table in catalog.tables.items()
     }
 
 
-def _action(old: _State | None, new: _State | None) -> str:
+def _action(old: _TableState | None, new: _TableState | None) -> str:
     if old is None or new is None:
         return "catalog.add" if old is None else "catalog.remove"
     if old.statement == new.statement:

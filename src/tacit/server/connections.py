@@ -1,16 +1,14 @@
-"""Connections as callers hold them: how many, how slow, and how much they say before a request is complete.
-
-Uvicorn bounds none of it before the application is called. Here
+"""Limits on connections that apply before the application is called, where uvicorn has none:
 
 - the target, the headers, the trailers and the framing of chunks of a request have a total limit (431, T714), counted
   on raw bytes, so that it holds for whichever parser is installed; so has the number of headers;
 - headers have a time limit from the beginning of a connection, and again from the first byte of each further request;
-- few requests are taken from a connection before they are answered;
-- a process holds so many connections, and so many of one address. When one more comes, the oldest that waits for its
-  caller (idle, headers or body not complete, answer not read) is closed: of the same address if that has its share,
-  else of the address that has the most. So idle connections of others lock nobody out.
+- few requests of a connection are accepted before the first is answered;
+- connections are limited in total and by address. When one more arrives, the oldest that waits for its client (idle,
+  headers or body incomplete, response not read) is closed: of the same address if that has reached its limit, else of
+  the address with the most connections. So idle connections lock no other client out.
 
-Not here: TLS handshakes, which have asyncio's time limit of a minute and are counted when they have ended.
+TLS handshakes have asyncio's time limit of a minute and are counted when they are complete.
 """
 
 from __future__ import annotations
@@ -26,26 +24,26 @@ from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from tacit.server.access.passwords import network_of
-from tacit.server.error_responses import CODE_HEADER, document_of, status_of
+from tacit.server.access.login_throttle import network_of
+from tacit.server.error_responses import CODE_HEADER, error_response, status_of
 from tacit.server.middleware import HEADERS, HEADERS_MAX, headers_too_large
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 
 PIPELINED_MAX: Final = 8
-"""How many requests of one connection wait for an answer to the one before them."""
+"""Requests of one connection that wait for the response to the one before them."""
 FEED_BYTES: Final = 4096
 BACKLOG: Final = 128
-"""How many connections the system accepts before the process sees them."""
+"""Connections that the operating system queues for the process."""
 FILES_KEPT: Final = 256
-"""How many file descriptors stay free of connections: for databases, tables, logs, and what is being accepted."""
+"""File descriptors kept for databases, tables, logs and connections being accepted."""
 
 _Base: Any = AutoHTTPProtocol
 
 
-def connections_within(limits: Limits) -> int:
-    """Return how many connections a process can hold: its setting, or less where it may open fewer files.
+def connections_within(limits: ServerLimits) -> int:
+    """Return the limit on connections of a process: the setting, or less if it may open fewer files.
 
-    The soft limit on open files is raised first, as far as the system lets it.
+    The soft limit on open files is raised first, up to the hard limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.connections + FILES_KEPT
@@ -59,13 +57,13 @@ def connections_within(limits: Limits) -> int:
 
 
 class Proxies:
-    """The addresses and networks of a setting, as uvicorn reads them; * is every address."""
+    """The addresses and networks of trusted proxies, as uvicorn reads them; * is every address."""
 
     def __init__(self, stated: Iterable[str]) -> None:
         self._all, self._networks = False, list[ipaddress.IPv4Network | ipaddress.IPv6Network]()
         for one in stated:
             self._all = self._all or one == "*"
-            with suppress(ValueError):  # a name, by which no address is known
+            with suppress(ValueError):  # a name, which matches no address
                 self._networks.append(ipaddress.ip_network(one, strict=False))
 
     def __contains__(self, address: object) -> bool:
@@ -86,7 +84,7 @@ class OpenConnections:
         self.total = 0
 
     def enter(self, connection: LimitedConnection) -> bool:
-        """Take a connection in, and make room for it; return whether there is none."""
+        """Add a connection, closing another if needed; return whether there is no room for it."""
         address = connection.address
         own = self._by_address.get(address, OrderedDict())
         is_full = True
@@ -103,7 +101,7 @@ class OpenConnections:
         return is_full
 
     def leave(self, connection: LimitedConnection) -> None:
-        """Forget a connection; one that was never taken in is no matter."""
+        """Remove a connection, if it was added."""
         own = self._by_address.get(connection.address)
         if own is not None and connection in own:
             del own[connection]
@@ -112,14 +110,14 @@ class OpenConnections:
                 del self._by_address[connection.address]
 
     def used(self, connection: LimitedConnection) -> None:
-        """Put a connection behind those that were silent for longer."""
+        """Mark a connection as the most recently used of its address."""
         own = self._by_address.get(connection.address)
         if own is not None and connection in own:
             own.move_to_end(connection)
 
 
 def _close_oldest(connections: Iterable[LimitedConnection]) -> bool:
-    """Close the connection that has waited longest for its caller; return whether there is one."""
+    """Close the connection that has waited longest for its client; return whether there is one."""
     oldest = next((one for one in connections if one.is_waiting), None)
     if oldest is not None:
         oldest.drop()
@@ -127,9 +125,9 @@ def _close_oldest(connections: Iterable[LimitedConnection]) -> bool:
 
 
 class LimitedConnection(asyncio.Protocol):
-    """A connection with limits on what it says and how long that takes; `limit` sets those of the process.
+    """A mixin in front of one of uvicorn's protocols that limits size and duration of requests.
 
-    A mixin in front of one of uvicorn's protocols, whose attributes it reads.
+    `limit` sets the limits of the process.
     """
 
     headers_s: ClassVar[float]
@@ -137,12 +135,12 @@ class LimitedConnection(asyncio.Protocol):
     registry: ClassVar[OpenConnections]
     proxies: ClassVar[Proxies]
 
-    _alarm: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
     _overhead = 0
-    """Bytes of the current message that are not of its body."""
+    """Bytes of the current message that are not part of its body."""
     address = ""
     is_proxy = False
-    """Whether it comes from a proxy, which stands for many callers."""
+    """Whether the client is a trusted proxy, which stands for many clients."""
     client: Any
     cycle: Any
     flow: Any
@@ -150,25 +148,25 @@ class LimitedConnection(asyncio.Protocol):
     transport: Any
 
     @classmethod
-    def limit(cls, limits: Limits, proxies: Iterable[str] = ()) -> int:
-        """Set the limits of this process, and return how many connections it holds."""
+    def limit(cls, limits: ServerLimits, proxies: Iterable[str] = ()) -> int:
+        """Set the limits of this process, and return the limit on connections."""
         cls.headers_s, cls.header_bytes = limits.headers_s, limits.header_bytes
         most = connections_within(limits)
         cls.registry, cls.proxies = OpenConnections(most, min(most, limits.connections_each)), Proxies(proxies)
         return most
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
+        """Register the connection and start the timer for its first request."""
         super().connection_made(transport)
         peer = self.client[0] if self.client else ""
         self.address, self.is_proxy = network_of(peer), peer in self.proxies
         if self.registry.enter(self):
             transport.abort()
             return
-        self._set_alarm()
+        self._set_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, never more than the limit beyond what belongs to bodies."""
+        """Pass data to the parser in pieces within the limit on headers."""
         self.registry.used(self)
         while data and not self.transport.is_closing():
             room = self.header_bytes - self._overhead
@@ -178,18 +176,18 @@ class LimitedConnection(asyncio.Protocol):
             piece, data = data[: min(room, FEED_BYTES)], data[min(room, FEED_BYTES) :]
             self._feed(piece)
         if self._is_in_request:
-            self._drop_alarm()
-        elif self._alarm is None:
-            self._set_alarm()
+            self._drop_timer()
+        elif self._timer is None:
+            self._set_timer()
 
     def _feed(self, piece: bytes) -> None:
-        """Give a piece to the parser, and count what of it was not the body."""
+        """Pass a piece to the parser, and count the bytes that are not part of the body."""
         before = self.cycle
         held, was_open = (0, False) if before is None else (len(before.body), before.more_body)
         super().data_received(piece)
         cycle = self.cycle
         body = 0 if cycle is None else len(cycle.body) - (held if cycle is before else 0)
-        # the framing of chunks is paid for by the bytes in them, so that only chunks of a byte or two are too costly
+        # body bytes offset the framing of chunks, so that only chunks of a byte or two reach the limit
         self._overhead = max(0, self._overhead + len(piece) - 2 * body)
         if len(getattr(self, "pipeline", ())) > PIPELINED_MAX:
             self.drop()
@@ -199,18 +197,18 @@ class LimitedConnection(asyncio.Protocol):
             self._overhead = 0  # a message is complete, and the next byte begins another
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection and its alarm."""
-        self._drop_alarm()
+        """Unregister the connection and cancel its timer."""
+        self._drop_timer()
         self.registry.leave(self)
         super().connection_lost(exc)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is the caller's turn: to send a request, the rest of one, or to read an answer."""
+        """Whether the client has to act: send a request, the rest of one, or read a response."""
         return not self._is_in_request or self.cycle.more_body or self.flow.write_paused
 
     def drop(self) -> None:
-        """Close at once, whatever has not been sent."""
+        """Abort the connection."""
         self.registry.leave(self)
         self.transport.abort()
 
@@ -219,7 +217,7 @@ class LimitedConnection(asyncio.Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _refuse(self) -> None:
-        """Say that there are too many headers, unless an answer has begun, and close."""
+        """Respond with 431, unless a response has begun, and close."""
         if self.transport.is_closing():
             return
         if not self._is_in_request:
@@ -228,27 +226,27 @@ class LimitedConnection(asyncio.Protocol):
         else:
             self.drop()
 
-    def _set_alarm(self) -> None:
-        self._alarm = asyncio.get_running_loop().call_later(self.headers_s, self._ring)
+    def _set_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self.headers_s, self._expire)
 
-    def _drop_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _ring(self) -> None:
-        self._alarm = None
+    def _expire(self) -> None:
+        self._timer = None
         if not self._is_in_request and not self.transport.is_closing():
             self.transport.close()
 
 
 class LimitedProtocol(LimitedConnection, _Base):  # type: ignore[misc]
-    """The protocol of the parser that is installed, with limits."""
+    """The protocol of the installed HTTP parser, with limits."""
 
 
 def _refusal(most: int) -> bytes:
     error = headers_too_large(most)
-    body = json.dumps(document_of(error).model_dump()).encode()
+    body = json.dumps(error_response(error).model_dump()).encode()
     lines = [
         f"HTTP/1.1 {status_of(error)} Request Header Fields Too Large".encode(),
         b"content-type: application/json",

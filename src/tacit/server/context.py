@@ -1,7 +1,7 @@
-"""One running server: the curator, who may do what, the questions under way; and the caller of one request.
+"""What routes work with: `Server`, shared by all requests of a process, and `Caller`, of one request.
 
-A caller is looked up when a permission is required, once for a request. Routes ask `caller.require(action,
-resource)` and nothing else; whatever is refused is on record before the answer leaves.
+A caller is authenticated when a permission is first checked, once for a request. Routes check permissions by
+`caller.require(action, resource)`; a refusal is recorded before the response is sent.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from tacit.curator import Curator
 from tacit.privacy.errors import NotInCatalog, NotKnown, NotPermitted
 from tacit.privacy.tables import Table
-from tacit.server.access import Access, Action, Actor, Resource, may
+from tacit.server.access import Access, Action, Actor, Oidc, Resource, may
 from tacit.server.database import Database
 from tacit.server.fair_queue import FairThreads
 from tacit.server.jobs import Jobs
@@ -26,21 +26,18 @@ from tacit.server.releases import ReleaseCache, ReleaseStore
 from tacit.server.settings import Settings
 from tacit.server.telemetry import Metrics
 
-if TYPE_CHECKING:
-    from tacit.server.access.logins import Oidc
-
 T = TypeVar("T")
 
 COOKIE: Final = "tacit_session"
 CSRF_HEADER: Final = "X-Tacit-CSRF"
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 RECORDED_MAX: Final = 10
-"""How many tables of one refused question are recorded; a question can name thousands that do not exist."""
+"""Tables of one refused query that are recorded; a query can name thousands that do not exist."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """All that requests share in one process."""
+    """The objects that all requests of a process share."""
 
     curator: Curator
     access: Access
@@ -49,18 +46,18 @@ class Server:
     jobs: Jobs
     releases: ReleaseStore
     metrics: Metrics
-    shown: ReleaseCache
+    release_cache: ReleaseCache
     planning: FairThreads
-    """Where questions are planned, and other work that takes seconds of Python is done."""
+    """Threads for planning and other work that takes seconds of Python code."""
     logins: FairThreads
-    """Where passwords are checked, by turns of addresses."""
+    """Threads for password checks, queued by address."""
     quota: AnswerQuota
     oidc: Oidc | None = None
 
 
 @dataclass
 class Caller:
-    """Whoever makes a request."""
+    """The caller of one request."""
 
     server: Server
     bearer: str | None
@@ -68,14 +65,14 @@ class Caller:
     csrf: str | None
     method: str
     address: str
-    gone: Callable[[], Awaitable[None]]
-    """Returns when the connection has ended."""
-    seen: list[str] = field(default_factory=list)
-    """The caller's name once it is known, for the log."""
+    disconnected: Callable[[], Awaitable[None]]
+    """Returns when the client has disconnected."""
+    names: list[str] = field(default_factory=list)
+    """The caller's name once it is authenticated, for the log."""
 
     @cached_property
     def actor(self) -> Actor:
-        """The caller, by the token or the cookie of the request."""
+        """The authenticated caller, by the token or the session cookie of the request."""
         access = self.server.access
         if self.bearer is not None:
             actor = access.actor_of_token(self.bearer, self.address)
@@ -84,81 +81,85 @@ class Caller:
             if self.method not in SAFE:
                 access.check_csrf(actor, self.csrf, self.address)
         else:
-            access.note("", "token.use", Resource(), NotKnown.code, self.address)
-            raise NotKnown("say who you are: Authorization: Bearer TOKEN, or log in")
-        self.seen.append(actor.name)
+            access.record("", "token.use", Resource(), NotKnown.code, self.address)
+            raise NotKnown("authentication is required: send Authorization: Bearer TOKEN, or log in")
+        self.names.append(actor.name)
         return actor
 
     @property
     def name(self) -> str:
-        """Her name."""
+        """The caller's name."""
         return self.actor.name
 
     @property
-    def mark(self) -> dict[str, str]:
-        """By whom and from where a change is made, for the record of it."""
+    def origin(self) -> dict[str, str]:
+        """Name and address of the caller, as arguments for the audit record of a change."""
         return {"by": self.name, "address": self.address}
 
-    async def planned(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, done in the caller's turn and in no thread of light requests."""
+    async def run_planning(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, run by the planning threads in the caller's turn."""
         name = await run_in_threadpool(lambda: self.name)
-        return await self.server.planning.run(name, work, self.gone)
+        return await self.server.planning.run(name, work, self.disconnected)
 
     def may(self, action: Action, resource: Resource = Resource()) -> bool:  # noqa: B008  # frozen
-        """Whether the caller may do something; nothing is recorded."""
+        """Return whether the caller may perform an action; records nothing."""
         return may(self.actor, action, resource)
 
     def require(self, action: Action, resource: Resource = Resource()) -> None:  # noqa: B008  # frozen
-        """Refuse, and record, what the caller may not do."""
+        """Raise NotPermitted, and record it, unless the caller may perform an action."""
         self.server.access.require(self.actor, action, resource, self.address)
 
     def require_somewhere(self, action: Action) -> None:
-        """Refuse, and record, what the caller may do on no resource."""
+        """Raise NotPermitted, and record it, unless the caller may perform an action on some resource."""
         places = [Resource(one.dataset, one.table, self.name) for one in self.actor.grants]
         if not any(self.may(action, place) for place in places):
             self.require(action, Resource(person=self.name))
 
     def tables(self, action: Action) -> list[Table]:
-        """Return the tables on which the caller may do something."""
-        return [table for table in self.server.curator.catalog.tables.values() if self.may(action, of_table(table))]
+        """Return the tables on which the caller may perform an action."""
+        return [
+            table for table in self.server.curator.catalog.tables.values() if self.may(action, table_resource(table))
+        ]
 
     def table(self, name: str, action: Action) -> Table:
-        """Return a table on which the caller may do something; to those who may not read it, there is none."""
+        """Return a table on which the caller may perform an action; raise NotInCatalog if it is hidden or absent."""
         visible = {table.name.lower(): table for table in self.tables(Action.CATALOG_READ)}
         if name.lower() not in visible:
             self.record_tables(action, [name])
-            raise NotInCatalog(f"no table is called {name}", name="table", value=name)
+            raise NotInCatalog(f"there is no table {name}", name="table", value=name)
         table = visible[name.lower()]
-        self.require(action, of_table(table))
+        self.require(action, table_resource(table))
         return table
 
     def payer(self, datasets: Iterable[str]) -> str | None:
-        """Return whose own cap is charged beside the budgets of data sets; None for a caller who keeps all of these."""
-        keeps = all(self.may(Action.BUDGET_WRITE, Resource(dataset=one)) for one in datasets)
-        return None if keeps else self.name
+        """Return the analyst whose cap is charged, or None if the caller manages the budgets of all these data sets."""
+        manages = all(self.may(Action.BUDGET_WRITE, Resource(dataset=one)) for one in datasets)
+        return None if manages else self.name
 
     def record(self, action: Action, resource: Resource) -> None:
-        """Record a request for something that is hidden from the caller, or absent.
+        """Record a request for a resource that is hidden from the caller or absent.
 
-        Both are recorded alike, one transaction each: if only the hidden were, the time would tell them apart.
+        Both cases write one transaction, so that the response time does not tell them apart.
         """
-        self.server.access.note(self.name, action, resource, NotPermitted.code, self.address)
+        self.server.access.record(self.name, action, resource, NotPermitted.code, self.address)
 
     def record_tables(self, action: Action, names: Iterable[str]) -> None:
         """Record requests for tables that are hidden from the caller or absent, the hidden ones first."""
         known = self.server.curator.catalog.tables
         for name in sorted(names, key=lambda one: (one.lower() not in known, one))[:RECORDED_MAX]:
             table = known.get(name.lower())
-            self.record(action, Resource(table=name) if table is None else of_table(table))
+            self.record(action, Resource(table=name) if table is None else table_resource(table))
 
 
-def of_table(table: Table) -> Resource:
-    """Return a table as what actions are about."""
+def table_resource(table: Table) -> Resource:
+    """Return the resource of a table."""
     return Resource(dataset=table.dataset, table=table.name)
 
 
-def _caller(request: Request) -> Caller:
-    async def gone() -> None:
+async def caller_of(request: Request) -> Caller:
+    """Return the caller of a request, not yet authenticated; `async`, so that it takes no thread."""
+
+    async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
@@ -169,9 +170,9 @@ def _caller(request: Request) -> Caller:
         csrf=request.headers.get(CSRF_HEADER),
         method=request.method,
         address=request.client.host if request.client else "",
-        gone=gone,
+        disconnected=disconnected,
     )
-    request.state.seen = caller.seen
+    request.state.caller_names = caller.names
     return caller
 
 
@@ -181,7 +182,7 @@ def _bearer(request: Request) -> str | None:
 
 
 def require_known(access: Access, scope: MutableMapping[str, Any]) -> None:
-    """Raise NotKnown unless the token or the cookie of a request is somebody's; its body is not read for that."""
+    """Raise NotKnown unless the token or the session cookie of a request is valid; does not read its body."""
     request = Request(scope)
     address = request.client.host if request.client else ""
     if (bearer := _bearer(request)) is not None:
@@ -189,12 +190,7 @@ def require_known(access: Access, scope: MutableMapping[str, Any]) -> None:
     elif (cookie := request.cookies.get(COOKIE)) is not None:
         access.actor_of_session(cookie, address)
     else:
-        raise NotKnown("say who you are: Authorization: Bearer TOKEN, or log in")
+        raise NotKnown("authentication is required: send Authorization: Bearer TOKEN, or log in")
 
 
-async def caller(request: Request) -> Caller:
-    """Return the caller, who is looked up when a permission is required."""
-    return _caller(request)
-
-
-Who = Annotated[Caller, Depends(caller)]
+CallerDep = Annotated[Caller, Depends(caller_of)]

@@ -1,9 +1,8 @@
-"""The server's own database: people, tokens, browsers, refusals, and what questions left behind.
+"""The server's own database: people, tokens, sessions, audit records, jobs, copies of released answers.
 
-One SQLite file `server.sqlite` in the curator's folder, or the schema `tacit_server` where the ledger lies in
-PostgreSQL. Promise: changes happen one after another, wholly or not at all, and are on disk when they have ended;
-several threads and processes, forked ones too, use one place at once. A new file is readable by its owner only.
-Placeholders are `?` in both. Not here: budgets and what was charged, which only the ledger knows.
+The SQLite file `server.sqlite` in the curator's folder, or the schema `tacit_server` if the ledger is in PostgreSQL.
+Promise: transactions are serialized, atomic and durable; threads and processes, also forked ones, may share a database.
+A new file is readable by its owner only. Placeholders are `?` in both stores. Budgets and charges are in the ledger.
 """
 
 from __future__ import annotations
@@ -32,29 +31,29 @@ DESCRIPTION: Final = "the server's own database"
 _PROFILE: Final = ErrorProfile(
     noun="server's database",
     undone="nothing was changed",
-    closed="nobody is let in",
-    doubt="whether the last change was made is not known; look before making it again",
+    closed="no request is accepted",
+    doubt="it is unknown whether the last change was made; check before repeating it",
 )
-_TAKE_TURN: Final = "SELECT only_row FROM turn FOR UPDATE"
+_LOCK: Final = "SELECT only_row FROM turn FOR UPDATE"
 
 
 class Database(ABC):
-    """Rows of the server; made by `open_database`."""
+    """The server's database, opened by `open_database`."""
 
     @abstractmethod
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """Return the rows of one SELECT, as they are now."""
+        """Return the rows of one SELECT."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Execute]:
-        """Hold the write lock; what is executed happens when the block ends, or not at all if it raises."""
+        """Hold the write lock; commit when the block ends, roll back if it raises."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what is open; the next use opens it again."""
+        """Close the connections; the next use opens them again."""
 
     def write(self, *statements: tuple[str, Sequence[Any]]) -> None:
-        """Execute statements in one transaction, all or none."""
+        """Execute statements in one transaction."""
         with self.transaction() as execute:
             for sql, values in statements:
                 execute(sql, values)
@@ -78,11 +77,11 @@ class SqliteDatabase(SqliteFile, Database):
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         _require_storable(values)
-        with self._reader.held(), self._translated():
-            return list(self._reader.connected().execute(sql, values).fetchall())
+        with self._reader.held(), self._translate_errors():
+            return list(self._reader.connect().execute(sql, values).fetchall())
 
     def transaction(self) -> AbstractContextManager[Execute]:
-        return self._begun(self._writer, "BEGIN IMMEDIATE", _checked)
+        return self._begin(self._writer, "BEGIN IMMEDIATE", _checked)
 
 
 class PostgresDatabase(PostgresSchema, Database):
@@ -100,16 +99,16 @@ class PostgresDatabase(PostgresSchema, Database):
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         _require_storable(values)
-        with self._reader.held(), self._translated():
-            (rows,) = self._first_answers(self._reader, placeholders(sql), values, is_prepared=True)
+        with self._reader.held(), self._translate_errors():
+            (rows,) = self._execute_first(self._reader, placeholders(sql), values, is_prepared=True)
             return rows
 
     def transaction(self) -> AbstractContextManager[Execute]:
-        return self._begun(self._writer, f"{BEGIN}; {_TAKE_TURN}", lambda fetch, answers: _checked(fetch))
+        return self._begin(self._writer, f"{BEGIN}; {_LOCK}", lambda fetch, answers: _checked(fetch))
 
 
 def open_database(folder: Path, dsn: str | None = None) -> Database:
-    """Open the database of a folder, or of a connection string; what is missing is made."""
+    """Open the database of a folder or of a connection string, and create what is missing."""
     database = SqliteDatabase(Path(folder)) if dsn is None else PostgresDatabase(dsn)
     try:
         database.open()
@@ -120,7 +119,7 @@ def open_database(folder: Path, dsn: str | None = None) -> Database:
 
 
 def _checked(execute: Execute) -> Execute:
-    """Return a function that refuses what cannot be stored before it executes anything."""
+    """Return `execute` with a check of its values."""
 
     def checked(sql: str, values: Sequence[Any]) -> Rows:
         _require_storable(values)
@@ -130,10 +129,10 @@ def _checked(execute: Execute) -> Execute:
 
 
 def _require_storable(values: Sequence[Any]) -> None:
-    """Refuse texts that are not texts of UTF-8 without zeros: requests may hold them, and databases fail on them."""
+    """Raise InvalidInput for texts with zeros or lone surrogates, on which databases fail."""
     for value in values:
         if isinstance(value, str) and ("\x00" in value or not (value.isascii() or _is_utf8(value))):
-            raise InvalidInput("a text holds characters that cannot be stored; leave out zeros and lone surrogates")
+            raise InvalidInput("a text holds characters that cannot be stored; remove zeros and lone surrogates")
 
 
 def _is_utf8(text: str) -> bool:

@@ -1,8 +1,8 @@
-"""Whatever goes wrong as a status and a document: `{"error": {"code", "name", "message", "details"}}`.
+"""Errors as HTTP responses: a status and `{"error": {"code", "name", "message", "details"}}`.
 
-Promise: a document holds what the error's own sentence says and what it carries as attributes for the caller, and
-nothing else. What tacit did not foresee is answered with T000 and a reference, under which the log has the place in the
-code and the kind of the error, never its text, which might hold a value.
+Promise: a response holds the message and the attributes of a TacitError and nothing else. Any other exception is
+answered with T000 and a reference, under which the log has its class and its place in the code, but not its text, which
+might hold a value of the data.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
     errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
     errors.ServerLimit: HTTPStatus.TOO_MANY_REQUESTS,
 }
-"""The status of an error is that of its nearest ancestor here."""
+"""The status of an error is that of its nearest base class here."""
 
 DOCUMENTED: Final = (400, 401, 402, 403, 404, 405, 408, 409, 413, 421, 422, 429, 431, 500, 501, 503, 504, 507)
 CODE_HEADER: Final = "X-Tacit-Code"
@@ -58,10 +58,10 @@ _LOG: Final = logging.getLogger("tacit.server")
 
 
 class AsciiJSONResponse(JSONResponse):
-    """JSON in ASCII, so that whatever a request held can be quoted, also what UTF-8 cannot write."""
+    """JSON in ASCII, so that messages can quote lone surrogates of a request."""
 
     def render(self, content: Any) -> bytes:
-        """Return the document as it is sent."""
+        """Return the content as bytes."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -73,35 +73,35 @@ def status_of(error: TacitError) -> int:
     return int(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def document_of(error: TacitError) -> ErrorResponse:
-    """Return an error as the caller sees it."""
+def error_response(error: TacitError) -> ErrorResponse:
+    """Return the document of an error."""
     return _document(error.code, type(error).__name__, error.message, _details(error))
 
 
-def response_of(error: TacitError) -> JSONResponse:
-    """Return the answer to a request that failed."""
+def respond_to(error: TacitError) -> JSONResponse:
+    """Return the HTTP response to an error."""
     headers = {CODE_HEADER: error.code}
     if (after_s := getattr(error, "retry_after_s", None)) is not None:
         headers["Retry-After"] = str(max(1, round(after_s)))
     if isinstance(error, errors.NotKnown):
         headers["WWW-Authenticate"] = "Bearer"
-    return AsciiJSONResponse(document_of(error).model_dump(), status_of(error), headers)
+    return AsciiJSONResponse(error_response(error).model_dump(), status_of(error), headers)
 
 
 def install(app: FastAPI) -> None:
-    """Make every failure of an application a document."""
+    """Register the exception handlers of an application."""
 
     @app.exception_handler(TacitError)
     async def _known(_request: Request, error: TacitError) -> JSONResponse:
-        return response_of(error)
+        return respond_to(error)
 
     @app.exception_handler(RequestValidationError)
-    async def _misshapen(_request: Request, error: RequestValidationError) -> JSONResponse:
-        return response_of(invalid_request(next(iter(error.errors()), {"loc": (), "msg": "cannot be read"})))
+    async def _invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        return respond_to(invalid_request(next(iter(error.errors()), {"loc": (), "msg": "cannot be read"})))
 
     @app.exception_handler(HTTPException)
-    async def _by_the_framework(_request: Request, error: HTTPException) -> JSONResponse:
-        sentence = {404: "nothing is at this address; /openapi.json lists what is", 405: "this address takes others"}
+    async def _of_the_framework(_request: Request, error: HTTPException) -> JSONResponse:
+        sentence = {404: "there is no such path; see /openapi.json", 405: "method not allowed; see /openapi.json"}
         name = HTTPStatus(error.status_code).name.title().replace("_", "")
         document = _document("T100", name, sentence.get(error.status_code, f"{name}: see /openapi.json"))
         return AsciiJSONResponse(
@@ -109,33 +109,33 @@ def install(app: FastAPI) -> None:
         )
 
 
-def response_of_unforeseen(error: BaseException) -> JSONResponse:
-    """Return the answer to a request that met a defect of tacit."""
+def respond_to_defect(error: BaseException) -> JSONResponse:
+    """Return the HTTP response to an unexpected exception."""
     return AsciiJSONResponse(
-        unforeseen(error).model_dump(), int(HTTPStatus.INTERNAL_SERVER_ERROR), {CODE_HEADER: TacitError.code}
+        defect_response(error).model_dump(), int(HTTPStatus.INTERNAL_SERVER_ERROR), {CODE_HEADER: TacitError.code}
     )
 
 
-def unforeseen(error: BaseException) -> ErrorResponse:
-    """Return the document for a defect of tacit, and write where it happened to the log."""
+def defect_response(error: BaseException) -> ErrorResponse:
+    """Return the document of an unexpected exception, and log where it was raised."""
     reference, places, at = secrets.token_hex(4), [], error.__traceback__
     while at is not None:
         code = at.tb_frame.f_code
         places.append(f"{code.co_filename.rpartition('/tacit/')[2]}:{at.tb_lineno} {code.co_name}")
         at = at.tb_next
     _LOG.error("defect", extra={"facts": {"reference": reference, "kind": type(error).__name__, "at": places[-8:]}})
-    sentence = f"the server failed, and that is a defect of tacit; its log has the place under {reference}"
+    sentence = f"internal error, a defect of tacit; see {reference} in the server's log"
     return _document("T000", "Defect", sentence)
 
 
 def _document(code: str, name: str, message: str, details: Mapping[str, Any] | None = None) -> ErrorResponse:
-    # not validated, for a message may quote what is no text of UTF-8
+    # not validated: a message may quote lone surrogates, which pydantic refuses
     body = ErrorBody.model_construct(code=code, name=name, message=message, details=dict(details or {}))
     return ErrorResponse.model_construct(error=body)
 
 
 def _details(error: TacitError) -> dict[str, Any]:
-    """Return what an error carries beside its sentence, as far as a caller can use it."""
+    """Return the attributes of an error that callers can use."""
     found: dict[str, Any] = {}
     if isinstance(error, errors.BudgetExceeded):
         for name in _COSTS:

@@ -1,15 +1,13 @@
-"""Questions that run: in a thread each, when it is their turn, and answered when their class of time ends.
+"""Runs of queries and statistics in a thread pool behind a fair queue, and the jobs that long ones become.
 
-A request waits for its question up to a limit; what takes longer becomes a job, which any process of the server can
-show and cancel, because jobs are rows in the server's database. The process that runs one says every few moments that
-it is alive; a job whose process has died is `lost`, and asking the same question with the same key again finishes it
-without a second charge.
+A request waits for its run up to a limit; a longer run becomes a job, a row in the server's database, which every
+process of the server can show and cancel. The process that runs a job writes heartbeats; a job without them is `lost`,
+and repeating its request with the same key completes it without a second charge.
 
 The outcome of a run is held back before it is committed (`pipeline.holding_outcomes`), so that no preview, repetition,
-list of releases or record of the ledger shows earlier than the answer itself that the run has ended.
+list of releases or ledger record shows earlier than the answer itself that the run has ended.
 
-What a job shows of its progress is how much of its class of time has passed, never what the engine says, which depends
-on the rows.
+The progress of a job is the elapsed share of its time class, never the engine's progress, which depends on the rows.
 """
 
 from __future__ import annotations
@@ -26,50 +24,50 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from tacit.ledger.permits import time_of
+from tacit.ledger.clock import time_of
 from tacit.pipeline import RUN_FAILED, holding_outcomes
 from tacit.privacy.errors import Cancelled, EngineFailed, TacitError, TimedOut
 from tacit.server.database import Database
-from tacit.server.error_responses import document_of, unforeseen
+from tacit.server.error_responses import defect_response, error_response
 from tacit.server.fair_queue import FairQueue
 from tacit.server.quotas import Pruning
 from tacit.server.response_padding import ResponseClock
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 from tacit.server.telemetry import Metrics
 from tacit.wire.responses import JobResponse, ReleaseResponse, StatisticResponse
 
-BEAT_S: Final = 0.5
+HEARTBEAT_S: Final = 0.5
 LOST_AFTER_S: Final = 15.0
 KEPT_S: Final = 24 * 3600.0
-"""How long a job is shown after it has ended, if there is room; its answer stays among the releases."""
-SHOWN_MAX: Final = 200
+"""How long a job is listed after it has ended, within the quota; its answer stays among the releases."""
+LISTED_MAX: Final = 200
 
-Answer = ReleaseResponse | StatisticResponse
-Work = Callable[[], Answer]
+RunResponse = ReleaseResponse | StatisticResponse
+Run = Callable[[], RunResponse]
 
 
 @dataclass(eq=False)
-class RunningJob:
-    """A question between its request and its answer."""
+class ActiveRun:
+    """A run between its request and its response."""
 
     person: str
-    work: Work
+    run: Run
     class_s: float
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     thread: int | None = None
     is_cancelled: bool = False
     is_job: bool = False
     clock: ResponseClock | None = None
-    task: asyncio.Task[Answer] | None = None
-    filing: asyncio.Task[None] | None = None
-    same: Hashable = None
-    """Equal for requests that ask the same of the same data for the same person; None is equal to no other."""
+    task: asyncio.Task[RunResponse] | None = None
+    insertion: asyncio.Task[None] | None = None
+    request_key: Hashable = None
+    """Equal for requests of one person for the same answer on the same data; None matches no other run."""
     is_late: bool | None = None
-    """Whether the run took longer than its class; None until its outcome was held back."""
+    """Whether the run took longer than its time class; None until its outcome is held back."""
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def hold(self) -> None:
-        """Wait, in the thread of the run, until its outcome may be seen: the end of its class, or of the server."""
+        """Wait, in the thread of the run, until its time class ends or the server stops."""
         assert self.clock is not None
         self.is_late = self.clock.elapsed_s > self.clock.class_s
         self.stopping.wait(self.clock.wait_s)
@@ -77,82 +75,84 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A row of the table of jobs; its answer is read when it is asked for, after the caller was checked."""
+    """A database row of a job; its response is built after the caller's permission was checked."""
 
     row: tuple[Any, ...]
 
     @property
     def person(self) -> str:
-        """Whose job it is."""
+        """The person who made the request."""
         return str(self.row[1])
 
     def response(self) -> JobResponse:
-        """Return what became of the job."""
+        """Return the job with its answer or error."""
         return _response(self.row, with_answer=True)
 
 
 class Jobs:
-    """The questions of one process, and the jobs of all."""
+    """The active runs of one process, and the jobs of all processes."""
 
     def __init__(
-        self, database: Database, queue: FairQueue, metrics: Metrics, stop: Callable[[int], None], limits: Limits
+        self, database: Database, queue: FairQueue, metrics: Metrics, stop: Callable[[int], None], limits: ServerLimits
     ) -> None:
         self._database, self.queue, self._metrics, self._stop = database, queue, metrics, stop
         self._pruning = Pruning("jobs", limits)
         self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="tacit question")
-        self._running: set[RunningJob] = set()
+        self._running: set[ActiveRun] = set()
         self._process = secrets.token_hex(8)
-        self._beating: asyncio.Task[None] | None = None
+        self._heartbeat: asyncio.Task[None] | None = None
 
-    async def answered(
-        self, person: str, work: Work, class_s: float, wait_s: float, same: Hashable = None
-    ) -> Answer | str:
-        """Run a question and return its answer, or the id of its job if that takes longer than the wait.
+    async def run(
+        self, person: str, run: Run, class_s: float, wait_s: float, request_key: Hashable = None
+    ) -> RunResponse | str:
+        """Return the response of a run, or the id of its job if it takes longer than `wait_s`.
 
-        A request that is the `same` as one under way is not run again, and gets the outcome of that one.
+        While a run with the same `request_key` is active, its outcome is returned instead of running again.
         """
-        running = self._under_way(same) or self._started(RunningJob(person, work, class_s, same=same))
+        running = self._find_active(request_key) or self._start(
+            ActiveRun(person, run, class_s, request_key=request_key)
+        )
         assert running.task is not None
         done, _ = await asyncio.wait({running.task}, timeout=wait_s)
         if done:
             return running.task.result()
-        if running.filing is None:
-            running.filing = asyncio.create_task(self._become_job(running))
-        await asyncio.shield(running.filing)
+        if running.insertion is None:
+            running.insertion = asyncio.create_task(self._make_job(running))
+        await asyncio.shield(running.insertion)
         return running.id
 
-    def _under_way(self, same: Hashable) -> RunningJob | None:
-        found = (one for one in self._running if one.same == same and not one.is_cancelled)
-        return None if same is None else next(found, None)
+    def _find_active(self, request_key: Hashable) -> ActiveRun | None:
+        found = (one for one in self._running if one.request_key == request_key and not one.is_cancelled)
+        return None if request_key is None else next(found, None)
 
-    def _started(self, running: RunningJob) -> RunningJob:
+    def _start(self, running: ActiveRun) -> ActiveRun:
         running.task = asyncio.create_task(self._run(running))
         self._running.add(running)
         running.task.add_done_callback(lambda _: self._running.discard(running))
         return running
 
-    async def _become_job(self, running: RunningJob) -> None:
-        await asyncio.to_thread(self._file, running)
+    async def _make_job(self, running: ActiveRun) -> None:
+        await asyncio.to_thread(self._insert, running)
         assert running.task is not None
-        if running.task.done():  # between the two: the job is there, and is told how it ended
-            await asyncio.to_thread(self._end, running)
+        if running.task.done():  # while the row was inserted
+            await asyncio.to_thread(self._write_outcome, running)
         else:
-            running.task.add_done_callback(lambda _: self._ended(running))
-            if self._beating is None or self._beating.done():
-                self._beating = asyncio.create_task(self._beat())
+            running.task.add_done_callback(lambda _: self._write_outcome_later(running))
+            if self._heartbeat is None or self._heartbeat.done():
+                self._heartbeat = asyncio.create_task(self._send_heartbeats())
 
-    async def _run(self, running: RunningJob) -> Answer:
-        async with self.queue.turn(running.person):
+    async def _run(self, running: ActiveRun) -> RunResponse:
+        async with self.queue.slot(running.person):
             running.clock = clock = ResponseClock(time.monotonic(), running.class_s)
             loop = asyncio.get_running_loop()
             try:
-                return await loop.run_in_executor(self._threads, _begun, running)
+                return await loop.run_in_executor(self._threads, _run_in_thread, running)
             finally:
                 if await clock.wait() if running.is_late is None else running.is_late:
                     self._metrics.late.inc()
 
-    def _file(self, running: RunningJob) -> None:
-        """Write that a question has become a job, and forget the oldest that have ended."""
+    def _insert(self, running: ActiveRun) -> None:
+        """Insert the row of a job, and delete those that ended long ago."""
         running.is_job, now_us = True, _now_us()
         self._database.write(
             (
@@ -163,20 +163,20 @@ class Jobs:
             ("DELETE FROM jobs WHERE changed_at_us < ?", (now_us - int(KEPT_S * 1e6),)),
         )
 
-    def _ended(self, running: RunningJob) -> None:
-        asyncio.get_running_loop().run_in_executor(None, self._end, running)
+    def _write_outcome_later(self, running: ActiveRun) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self._write_outcome, running)
 
-    def _end(self, running: RunningJob) -> None:
-        """Write how a job ended."""
+    def _write_outcome(self, running: ActiveRun) -> None:
+        """Write the response or error of a job to its row."""
         task = running.task
         if task is None or task.cancelled():
             state = "cancelled"
-            document: BaseModel = document_of(_cancelled())
+            document: BaseModel = error_response(_cancelled())
         elif (error := task.exception()) is None:
             state, document = "done", task.result()
         else:
             state = "cancelled" if isinstance(error, Cancelled) else "failed"
-            document = document_of(error) if isinstance(error, TacitError) else unforeseen(error)
+            document = error_response(error) if isinstance(error, TacitError) else defect_response(error)
         text = json.dumps(document.model_dump())
         with self._database.transaction() as execute:
             execute(
@@ -185,16 +185,16 @@ class Jobs:
             )
             self._pruning.prune(execute, running.person, len(text))
 
-    async def _beat(self) -> None:
-        """Say that this process is alive while it has jobs, and stop those that somebody cancelled."""
+    async def _send_heartbeats(self) -> None:
+        """Write heartbeats while this process has jobs, and stop the jobs that were cancelled."""
         while jobs := [one for one in self._running if one.is_job]:
-            flagged = await asyncio.to_thread(self._say_alive)
+            flagged = await asyncio.to_thread(self._write_heartbeat)
             for one in jobs:
                 if one.id in flagged and not one.is_cancelled:
                     self._cancel(one)
-            await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(HEARTBEAT_S)
 
-    def _say_alive(self) -> set[str]:
+    def _write_heartbeat(self) -> set[str]:
         self._database.write(
             (
                 "UPDATE jobs SET changed_at_us = ? WHERE process = ? AND state = 'running'",
@@ -206,42 +206,42 @@ class Jobs:
         )
         return {row[0] for row in rows}
 
-    def _cancel(self, running: RunningJob, *, at_once: bool = False) -> None:
-        """Stop a question at the end of the class of time that it is in; one that waits for its turn, now.
+    def _cancel(self, running: ActiveRun, *, at_once: bool = False) -> None:
+        """Stop a run at the end of its present time class; one that still waits in the queue, at once.
 
-        Whether it ended before it was cancelled then tells no more than the class in which it ended.
+        Whether it ended before it was cancelled then reveals no more than the class in which it ended.
         """
         running.is_cancelled = True
         if running.clock is None:
             if running.task is not None:
-                running.task.cancel()  # it still waits for its turn, and nothing is charged
+                running.task.cancel()  # it waits in the queue, and nothing was charged
         elif at_once:
             running.stopping.set()
             self._interrupt(running)
         else:
             asyncio.get_running_loop().call_later(running.clock.wait_s, self._interrupt, running)
 
-    def _interrupt(self, running: RunningJob) -> None:
+    def _interrupt(self, running: ActiveRun) -> None:
         if running.thread is not None:
             self._stop(running.thread)
 
-    def listed(self, person: str | None) -> list[JobResponse]:
-        """Return jobs, the newest first, of one person or of all."""
+    def list_jobs(self, person: str | None) -> list[JobResponse]:
+        """Return the jobs of one person or of all, newest first."""
         where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
-        rows = self._database.read(f"{_SELECT}{where} ORDER BY asked_at_us DESC LIMIT {SHOWN_MAX}", values)
+        rows = self._database.read(f"{_SELECT}{where} ORDER BY asked_at_us DESC LIMIT {LISTED_MAX}", values)
         return [_response(row, with_answer=False) for row in rows]
 
     def find(self, job: str) -> JobRow | None:
-        """Return a job, or None if there is none by this name."""
+        """Return a job, or None."""
         rows = self._database.read(f"{_SELECT} WHERE id = ?", (job,))
         return JobRow(rows[0]) if rows else None
 
     def cancel(self, job: str) -> None:
-        """Ask the process that runs a job to stop it; what was charged stays charged."""
+        """Mark a job as cancelled for the process that runs it; what was charged stays charged."""
         self._database.write(("UPDATE jobs SET is_cancelled = 1 WHERE id = ? AND state = 'running'", (job,)))
 
     async def close(self, within_s: float) -> None:
-        """Let what runs come to its end for some seconds, then stop it."""
+        """Wait `within_s` for active runs to end, then stop them and the threads."""
         tasks = {one.task for one in self._running if one.task is not None}
         if tasks:
             await asyncio.wait(tasks, timeout=within_s)
@@ -256,13 +256,13 @@ class Jobs:
 _SELECT: Final = "SELECT id, person, state, asked_at_us, changed_at_us, expected_s, document FROM jobs"
 
 
-def _begun(running: RunningJob) -> Answer:
-    """Do the work of a question in this thread."""
+def _run_in_thread(running: ActiveRun) -> RunResponse:
+    """Execute a run in the current thread."""
     running.thread = threading.get_ident()
     try:
         with holding_outcomes(running.hold):
-            return running.work()
-    except TimedOut:  # the limit is the server's, and nothing tells it apart from another failure
+            return running.run()
+    except TimedOut:  # must look like any other failure of a run
         raise EngineFailed(RUN_FAILED) from None
     finally:
         running.thread = None
@@ -291,4 +291,4 @@ def _now_us() -> int:
 
 
 def _cancelled() -> Cancelled:
-    return Cancelled("the question was cancelled; what was charged stays charged")
+    return Cancelled("the query was cancelled; what was charged stays charged")

@@ -1,14 +1,10 @@
-"""Middleware around all routes: limits on requests, security headers on responses, logs and metrics.
+"""ASGI middleware around all routes: limits on requests, security headers on responses, logs and metrics.
 
-It is plain ASGI, because what every request passes through should cost none of them much.
+A request with a Host header that is not the server's is refused, against DNS rebinding. If others can connect, an IP
+address is accepted as well: it cannot be rebound.
 
-A request that names a host which is not the server's is refused, so that a page whose name was rebound to this address
-(DNS rebinding) reaches nothing. An address is accepted in the place of a name where others can connect: it cannot be
-rebound.
-
-A body is read whole, within its limits, before anything is done with it; so a slow or endless one costs memory and
-time up to a stated bound and nothing else. JSON that is nested too deeply is refused before anything parses it. Answers
-say to browsers that they are neither to be kept, nor framed, nor run, nor guessed at.
+A body is read whole, within limits on size and time, before it is used, and JSON that is nested too deeply is refused
+before it is parsed. Responses forbid browsers to cache, frame, execute or sniff them.
 """
 
 from __future__ import annotations
@@ -29,9 +25,9 @@ from tacit.privacy.errors import (
     TooLarge,
     WrongHost,
 )
-from tacit.server.error_responses import CODE_HEADER, response_of, response_of_unforeseen
+from tacit.server.error_responses import CODE_HEADER, respond_to, respond_to_defect
 from tacit.server.settings import Settings
-from tacit.server.telemetry import Metrics, note
+from tacit.server.telemetry import Metrics, log_event
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -49,30 +45,30 @@ HEADERS: Final = (
 )
 STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
 HEADERS_MAX: Final = 100
-"""How many headers a request has."""
+"""Headers of one request."""
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-STRANGER_BYTES: Final = 16_384
-"""How many bytes are read and parsed of a caller who is not known: checking a megabyte takes seconds of the loop."""
+UNKNOWN_CALLER_BYTES: Final = 16_384
+"""Bytes read of an unauthenticated caller: validating a megabyte takes seconds of the event loop."""
 JSON_DEPTH_MAX: Final = 32
-"""How deep a body may be nested; what a request means is nested a few levels, and parsers recurse."""
-_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that is not closed goes to the end: linear time
+"""Nesting depth of a body; valid requests have a few levels, and parsers recurse."""
+_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # an unclosed one extends to the end, in linear time
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _IN_THREAD_BYTES: Final = 65_536
 _CODE: Final = CODE_HEADER.lower().encode()
 
 
 class RequestLimits:
-    """The outermost layer: host, size, pace and nesting of requests, and the headers of responses."""
+    """Checks host, size, duration and nesting of requests, and adds security headers to responses."""
 
     def __init__(self, app: App, settings: Settings, require_known: Callable[[Message], None] | None = None) -> None:
-        """Wrap an application; `require_known` raises unless the caller of a request is known, for large bodies."""
+        """Wrap an application; `require_known` authenticates the caller before a large body is read."""
         self._app, self._limits, self._require_known = app, settings.limits, require_known
         self._headers = (*HEADERS, STRICT) if settings.is_encrypted else HEADERS
         self._hosts = frozenset(one.lower() for one in (settings.host, *settings.hosts, *settings.proxies)) | LOCAL
         self._accepts_addresses = not settings.is_local
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Take one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -91,8 +87,8 @@ class RequestLimits:
             if body is not None:
                 await _require_shallow(body)
         except TacitError as error:
-            response = response_of(error)
-            response.headers["Connection"] = "close"  # what is left of the body would be read as another request's
+            response = respond_to(error)
+            response.headers["Connection"] = "close"  # or the rest of the body would be read as a request
             await response(scope, receive, answer)
             return
         if body is None:
@@ -107,17 +103,17 @@ class RequestLimits:
         await self._app(scope, replay, answer)
 
     def _require_host(self, scope: Message) -> None:
-        """Raise WrongHost unless a request names this server, once."""
+        """Raise WrongHost unless there is one Host header and it is this server's."""
         named = [value for name, value in scope["headers"] if name == b"host"]
         host = _host_of(named[0].decode("latin-1")) if len(named) == 1 else ""
         if host not in self._hosts and not (self._accepts_addresses and _is_address(host)):
             raise WrongHost(
-                "the request names a host that is not this server's; use its own name, or let its owner add the name "
-                "to the setting `hosts`"
+                "the Host header is not a name of this server; use its own name, or ask its owner to add the name to "
+                "the setting `hosts`"
             )
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
-        """Return the whole body, or None if the caller is gone."""
+        """Return the whole body, or None if the client disconnected."""
         stated = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         most = self._limits.body_bytes
         if stated.isdigit() and int(stated) > most:
@@ -125,7 +121,7 @@ class RequestLimits:
         deadline_s = asyncio.get_running_loop().time() + self._limits.body_s
         parts, size, is_checked = [], 0, False
         while True:
-            if max(size, int(stated) if stated.isdigit() else 0) > STRANGER_BYTES and not is_checked:
+            if max(size, int(stated) if stated.isdigit() else 0) > UNKNOWN_CALLER_BYTES and not is_checked:
                 is_checked = True
                 if self._require_known is not None:
                     await asyncio.to_thread(self._require_known, scope)
@@ -133,7 +129,7 @@ class RequestLimits:
                 async with asyncio.timeout_at(deadline_s):
                     message = await receive()
             except TimeoutError:
-                raise SlowRequest(f"a request arrives within {self._limits.body_s:g} s; this one did not") from None
+                raise SlowRequest(f"the body of the request did not arrive within {self._limits.body_s:g} s") from None
             if message["type"] == "http.disconnect":
                 return None
             parts.append(message.get("body", b""))
@@ -145,13 +141,13 @@ class RequestLimits:
 
 
 class RequestLog:
-    """One log line and the metrics of each request, and a response to unforeseen errors."""
+    """Logs and counts each request, and answers unexpected exceptions with T000."""
 
     def __init__(self, app: App, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass one request on, and say what became of it."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -165,15 +161,15 @@ class RequestLog:
         try:
             await self._app(scope, receive, answer)
         except Exception as error:
-            response = response_of_unforeseen(error)
+            response = respond_to_defect(error)
             if begun:
-                raise  # half an answer is on its way, and the connection ends with it
+                raise  # a part of the response was sent already, so the connection is closed
             await response(scope, receive, answer)
         finally:
             if begun:
-                self._say(scope, begun[0], time.perf_counter() - started_s)
+                self._log(scope, begun[0], time.perf_counter() - started_s)
 
-    def _say(self, scope: Message, begun: Message, taken_s: float) -> None:
+    def _log(self, scope: Message, begun: Message, taken_s: float) -> None:
         route: Any = scope.get("route")
         path, status = getattr(route, "path", "none"), begun["status"]
         code = next((value.decode() for name, value in begun["headers"] if name.lower() == _CODE), None)
@@ -181,28 +177,27 @@ class RequestLog:
         self._metrics.seconds.labels(path).observe(taken_s)
         if code is not None:
             self._metrics.refusals.labels(code).inc()
-        seen = scope.get("state", {}).get("seen", ())
-        who = next(iter(seen), None)
-        note(
+        names = scope.get("state", {}).get("caller_names", ())
+        log_event(
             "request",
             method=scope["method"],
             route=path,
             status=status,
             code=code,
             ms=round(1000 * taken_s, 1),
-            who=who,
+            who=next(iter(names), None),
         )
 
 
 def headers_too_large(most: int) -> HeadersTooLarge:
-    """Return the refusal of a request whose headers are too large or too many."""
-    return HeadersTooLarge(
-        f"the target and headers of a request have at most {most:,} bytes, and there are at most {HEADERS_MAX} headers"
-    )
+    """Return the error for headers that are too large or too many."""
+    return HeadersTooLarge(f"target and headers of a request are limited to {most:,} bytes and {HEADERS_MAX} headers")
 
 
 def _too_large(most: int) -> BodyTooLarge:
-    return BodyTooLarge(f"the body of a request has at most {most:,} bytes; send less, or ask for a larger limit")
+    return BodyTooLarge(
+        f"the body of a request is limited to {most:,} bytes; send less, or ask the owner to raise the limit"
+    )
 
 
 def _host_of(text: str) -> str:
@@ -221,15 +216,15 @@ def _is_address(text: str) -> bool:
 
 
 async def _require_shallow(body: bytes) -> None:
-    """Raise TooLarge if brackets are nested deeper than parsers are given; a large body is looked at in a thread."""
+    """Raise TooLarge if JSON is nested too deeply; a large body is examined in a thread."""
     if body.count(b"[") + body.count(b"{") <= JSON_DEPTH_MAX:
         return
     depth = _depth(body) if len(body) < _IN_THREAD_BYTES else await asyncio.to_thread(_depth, body)
     if depth > JSON_DEPTH_MAX:
-        raise TooLarge(f"the body of a request is nested {JSON_DEPTH_MAX} deep at most", name="body")
+        raise TooLarge(f"the body of a request may be nested {JSON_DEPTH_MAX} levels deep at most", name="body")
 
 
 def _depth(body: bytes) -> int:
-    """Return how deep the brackets outside of texts are nested."""
+    """Return the nesting depth of brackets outside of JSON strings."""
     brackets = _TEXTS.sub(b"", body).translate(None, _NOT_BRACKETS)
     return max(accumulate(1 if one in b"[{" else -1 for one in brackets), default=0)

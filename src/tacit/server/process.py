@@ -1,7 +1,7 @@
-"""Starting and stopping a server: where it binds, TLS, several processes over one folder, a graceful end.
+"""Starting and stopping a server: bind address, TLS, several processes over one folder, graceful shutdown.
 
-By default only this machine can connect. To let others connect without TLS, or with the demo's printed passwords, has
-to be said twice, because each of them alone gives every answer, or every budget, to whoever listens on the network.
+By default only this machine can connect. A flag must be repeated to accept connections of others without TLS, or with
+the demo's printed passwords: either exposes all answers, or all budgets, to the network.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tacit.server.database import FILE_NAME, Database, open_database
 from tacit.server.settings import Settings
 
 VARIABLE: Final = "TACIT_SERVING"
-"""How processes that are started for requests learn of the settings; no secret is among them."""
+"""The environment variable that passes the settings, which hold no secret, to worker processes."""
 KEEP_ALIVE_S: Final = 15
 SWITCH_S: Final = 0.001
 GARBAGE: Final = (20_000, 10, 10)
 
 
 def check_bind(settings: Settings) -> None:
-    """Refuse to be open to others without protection, unless that was said twice."""
+    """Raise UnsafeBind if others could connect without TLS or to demo accounts, unless the flag was repeated."""
     if (settings.certificate is None) != (settings.key is None):
         raise InvalidInput("TLS needs both a certificate and its key", name="certificate")
     for path in (settings.certificate, settings.key):
@@ -43,34 +43,34 @@ def check_bind(settings: Settings) -> None:
             raise InvalidInput(f"{path} is not a file", name="certificate", value=str(path))
     if not settings.is_local and not settings.has_tls and settings.without_tls < 2:
         raise UnsafeBind(
-            f"{settings.host} lets others connect, and without TLS they can read tokens and answers on the way; give "
-            "--certificate and --key, or say --without-tls twice"
+            f"{settings.host} lets others connect, and without TLS they can read tokens and answers in transit; give "
+            "--certificate and --key, or repeat --without-tls"
         )
     is_for_others = not settings.is_local or bool(settings.proxies)
     if is_for_others and settings.demo_for_others < 2 and _has_demo_accounts(settings):
         raise UnsafeBind(
-            f"{settings.host} lets others connect, and the demo's passwords are printed; stay on 127.0.0.1, give these "
-            "people other passwords (tacit access people password NAME), or say --demo-for-others twice"
+            f"{settings.host} lets others connect, and the demo's passwords are public; bind to 127.0.0.1, change "
+            "these passwords (tacit access people password NAME), or repeat --demo-for-others"
         )
 
 
 def _has_demo_accounts(settings: Settings) -> bool:
-    """Say whether people of the demo may log in; a database that is not there is not made for that."""
+    """Return whether accounts of the demo are active; does not create a missing database."""
     if not settings.postgres and not (settings.folder / FILE_NAME).exists():
         return False
-    with opened_access(settings) as access:
+    with open_access(settings) as access:
         return access.has_demo_accounts
 
 
 def free_port(settings: Settings) -> Settings:
-    """Return the settings with a port that is free now in the place of 0, or refuse one that is taken."""
+    """Return the settings with a free port in place of port 0; raise InvalidInput if the port is taken."""
     with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
         except OSError as error:
             raise InvalidInput(
-                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); name another --port",
+                f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); choose another --port",
                 name="port",
                 value=settings.port,
             ) from None
@@ -78,8 +78,8 @@ def free_port(settings: Settings) -> Settings:
 
 
 @contextmanager
-def opened_access(settings: Settings) -> Iterator[Access]:
-    """Open who may do what, for a moment."""
+def open_access(settings: Settings) -> Iterator[Access]:
+    """Open the access database of a folder for the duration of a block."""
     with closing(Access(_database(settings))) as access:
         yield access
 
@@ -90,21 +90,21 @@ def _database(settings: Settings) -> Database:
     return open_database(settings.folder, os.environ.get(ENVIRONMENT_NAME, "") if settings.postgres else None)
 
 
-def opened_app(settings: Settings) -> FastAPI:
-    """Open the folder and return its application; what is open is closed when the application stops."""
+def open_app(settings: Settings) -> FastAPI:
+    """Open the folder and return its application, which closes the folder when it stops."""
     from tacit.ledger import PostgresStore
     from tacit.server.connections import LimitedProtocol
 
     most = LimitedProtocol.limit(settings.limits, settings.proxies)
     if most < settings.limits.connections:
-        telemetry.note("connections limited by open files", connections=most, asked=settings.limits.connections)
+        telemetry.log_event("connections limited by open files", connections=most, asked=settings.limits.connections)
     store = PostgresStore.from_environment() if settings.postgres else None
     with ExitStack() as opened:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             curator = opened.enter_context(Curator(settings.folder, store=store))
         for one in found:
-            telemetry.note("warning", message=str(one.message))
+            telemetry.log_event("warning", message=str(one.message))
         access = opened.enter_context(closing(Access(_database(settings))))
         app = create_app(curator, access, settings)
         until_stopped = opened.pop_all()
@@ -121,31 +121,31 @@ def opened_app(settings: Settings) -> FastAPI:
 
 
 def tune_interpreter() -> None:
-    """Let light requests in while questions are planned, which takes seconds of Python in the largest cases.
+    """Keep light requests fast while large queries are planned, which takes up to seconds of Python code.
 
-    A thread that computes gives way after a millisecond. Collections of cyclic garbage stop all threads: what is
-    loaded already is left out of them, and they are made less often. With 40 large previews under way, the 95th
+    Threads switch every millisecond. Garbage collections stop all threads, so modules that are loaded already are
+    excluded from them, and they run less often. With 40 large previews under way, the 95th
     percentile of `/v1/me` was 240 to 800 ms without this and 40 to 100 ms with it, on two busy cores.
     """
     import tacit.curator.query_service
-    import tacit.stats  # noqa: F401  # loaded for good, so that it is among what is left out
+    import tacit.stats  # noqa: F401  # loaded now, to be excluded
 
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
-    atexit.register(gc.unfreeze)  # extension modules complain at the end of objects that were never collected
+    atexit.register(gc.unfreeze)  # extension modules warn at exit of objects that were not collected
     gc.set_threshold(*GARBAGE)
 
 
 def app_from_environment() -> FastAPI:
-    """Return the application of a process that was started for requests."""
+    """Return the application of a worker process."""
     telemetry.configure()
     tune_interpreter()
-    return opened_app(Settings.model_validate_json(os.environ[VARIABLE]))
+    return open_app(Settings.model_validate_json(os.environ[VARIABLE]))
 
 
 def serve(settings: Settings) -> None:
-    """Serve a folder until a signal comes; requests under way are answered first."""
+    """Serve a folder until a signal arrives; open requests are answered first."""
     import uvicorn
 
     from tacit.server.connections import BACKLOG, LimitedProtocol
@@ -173,7 +173,7 @@ def serve(settings: Settings) -> None:
     with suppress(KeyboardInterrupt):
         if settings.workers == 1:
             tune_interpreter()
-            uvicorn.run(opened_app(settings), **shared)
+            uvicorn.run(open_app(settings), **shared)
             return
         with tempfile.TemporaryDirectory(prefix="tacit-metrics-") as place:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = place

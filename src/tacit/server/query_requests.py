@@ -1,4 +1,4 @@
-"""From a request for SQL or a statistic to a planned question: which tables the caller sees, and who pays."""
+"""Requests for SQL and statistics as planned queries: visible tables, payer, idempotency key."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tacit.privacy.tables import Limits
 from tacit.query import Plan, Preview, QuerySpec, Release
 from tacit.query.parse import named_tables
 from tacit.server.access import Action
-from tacit.server.context import Caller, of_table
+from tacit.server.context import Caller, table_resource
 from tacit.server.error_responses import AsciiJSONResponse
-from tacit.server.releases import release_response, require_shown
+from tacit.server.releases import release_response, require_rows
 from tacit.wire.requests import KEY_HEADER, KEY_MAX, LimitsRequest, QueryRequest, StatisticRequest
 from tacit.wire.responses import AcceptedResponse, ReleaseResponse, cost_responses
 from tacit.wire.values import decode
@@ -36,32 +36,32 @@ Key = Annotated[
 ]
 
 
-def sameness(caller: Caller, request: QueryRequest | StatisticRequest) -> Hashable:
-    """Return what is equal for requests of one person that ask the same of the same versions of the data."""
+def request_key(caller: Caller, request: QueryRequest | StatisticRequest) -> Hashable:
+    """Return a key that is equal for the same request of one person on the same versions of the data."""
     versions = tuple(sorted(caller.server.curator.engines.versions().items()))
     body = json.dumps(request.model_dump(exclude={"wait_s"}), default=repr)
     return caller.name, type(request).__name__, body, versions
 
 
 def wait_s(caller: Caller, request: QueryRequest | StatisticRequest) -> float:
-    """Return how long a request waits for its answer before it becomes a job."""
+    """Return how long a request waits for its answer before it becomes a job: as asked, within the limit."""
     most = caller.server.settings.limits.wait_s
     return most if request.wait_s is None else min(request.wait_s, most)
 
 
-def accepted(job: str) -> Response:
-    """Return the response to a request whose answer is to be looked for under a job."""
+def respond_with_job(job: str) -> Response:
+    """Return the response to a request that has become a job."""
     return AsciiJSONResponse(AcceptedResponse(job=job).model_dump(), 202, {"Location": f"/v1/jobs/{job}"})
 
 
-def own_key(caller: Caller, key: str | None) -> str | None:
-    """Return a caller's key as the ledger knows it: different callers may use the same text."""
+def ledger_key(caller: Caller, key: str | None) -> str | None:
+    """Return the idempotency key for the ledger, prefixed since different callers may use the same text."""
     return None if key is None else f"{caller.name}/{key}"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A question of a caller, planned; no data were touched."""
+    """A planned query of a caller; no data were read."""
 
     caller: Caller
     service: QueryService
@@ -70,7 +70,7 @@ class PlannedQuery:
 
     @classmethod
     def of(cls, caller: Caller, request: QueryRequest, action: Action, key: str | None = None) -> PlannedQuery:
-        """Plan a question among the tables that the caller sees, or refuse it and record that."""
+        """Plan a query over the tables that the caller sees, or record the refusal and raise."""
         caller.require(Action.SERVER_READ)
         visible = {table.name for table in caller.tables(Action.CATALOG_READ)}
         service = caller.server.curator.queries(among=visible)
@@ -81,73 +81,73 @@ class PlannedQuery:
                 **request.model_dump(include={"rho", "error", "delta", "other", "purpose"}),  # type: ignore[typeddict-item]
                 "limits": limits_of(request.limits),
                 "keys": None if request.keys is None else {name: decode(one) for name, one in request.keys.items()},
-                "key": own_key(caller, key),
+                "key": ledger_key(caller, key),
                 "timeout_s": caller.server.settings.limits.question_s,
             },
         )
         try:
             plan = service.plan(spec)
         except NotInCatalog:
-            _record_unseen(caller, request.sql, visible, action)
+            _record_invisible(caller, request.sql, visible, action)
             raise
         for name in plan.tables:
-            caller.require(action, of_table(service.schema.table(name)))
-        require_shown(plan, caller.server.settings.limits.rows)
+            caller.require(action, table_resource(service.schema.table(name)))
+        require_rows(plan, caller.server.settings.limits.rows)
         return cls(caller, service, replace(spec, analyst=caller.payer(plan.datasets)), plan)
 
     def preview(self) -> Preview:
-        """Return what asking would cost."""
+        """Return the price of the query."""
         return self.service.preview(self.spec, self.plan)
 
     def find_released(self, level: float) -> ReleaseResponse | None:
-        """Return the answer if it was released before; its response is made once."""
+        """Return the answer if it was released before, from the cache of responses if possible."""
         bound = self.service.bind(self.spec, self.plan)
         release = self.service.find_released(self.spec, bound)
         if release is None:
             return None
         server = self.caller.server
         key = (key_of(self.spec.sql, self.spec.target, self.spec.settings), bound.data.version, level)
-        answer = server.shown.get(key)
+        answer = server.release_cache.get(key)
         if answer is None:
             answer = release_response(release(), level, {}, server.settings.limits.rows)
-            server.shown.put(key, answer)
+            server.release_cache.put(key, answer)
         return answer.model_copy(update={"remaining": cost_responses(self.remaining())})
 
     def release(self) -> Release:
-        """Answer the question."""
+        """Run the query and return its answer."""
         return self.service.release(self.spec, self.plan)
 
     @property
     def work(self) -> Work:
-        """What the engine will be asked to do."""
+        """The predicted work of the engine."""
         return self.service.bind(self.spec, self.plan).work
 
     def remaining(self) -> dict[str, Cost]:
-        """Return what is left of each budget that pays."""
+        """Return what is left of each budget that is charged."""
         return remaining(self.caller, self.plan.datasets)
 
 
 def remaining(caller: Caller, datasets: Iterable[str]) -> dict[str, Cost]:
-    """Return what a caller can still spend on data sets."""
+    """Return what the caller can still spend on data sets."""
     names = tuple(datasets)
     analyst = caller.payer(names)
     return {name: caller.server.curator.budget(name, analyst).remaining() for name in names}
 
 
 def limits_of(request: LimitsRequest) -> Limits:
-    """Return limits on contributions as the catalog has them."""
+    """Return the limits on contributions of a request."""
     return Limits(**request.model_dump())
 
 
 def more_like_this(cost: Cost, left: Mapping[str, Cost]) -> int | None:
-    """Return how many more questions of this cost fit, by plain sums of epsilon; None for one that costs nothing."""
+    """Return how many more queries of this cost fit, by plain sums of epsilon; None for cost 0."""
     if not cost.epsilon:
         return None
     return int(min((one.epsilon / cost.epsilon for one in left.values()), default=0.0))
 
 
-def _record_unseen(caller: Caller, sql: str, visible: set[str], action: Action) -> None:
-    """Record which tables a question names that are hidden from the caller or absent."""
+def _record_invisible(caller: Caller, sql: str, visible: set[str], action: Action) -> None:
+    """Record the tables of a query that are hidden from the caller or absent."""
     try:
         named = {name.lower() for name in named_tables(sql)}
     except TacitError:

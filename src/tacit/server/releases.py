@@ -1,4 +1,4 @@
-"""Answers as responses, kept by their permits so that they can be looked at again; and the same as CSV and Arrow."""
+"""Answers of SQL as responses, as CSV and Arrow; their cache, and their store by permit."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from typing import Any, Final
 from cachetools import LRUCache
 
 from tacit.accounting.conversions import Cost
-from tacit.ledger.permits import time_of
+from tacit.ledger.clock import time_of
 from tacit.privacy.errors import TooWide, Unavailable
 from tacit.privacy.tables import Kind
 from tacit.query import Plan, Release
 from tacit.query.grouping_sets import sizes
 from tacit.server.database import Database
 from tacit.server.quotas import Pruning
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 from tacit.wire.responses import ColumnResponse, CostResponse, PaidResponse, ReleaseResponse, cost_responses
 from tacit.wire.values import MOMENTS, encode, kind_of
 
 DOCUMENT_BYTES_MAX: Final = 2**24
-"""A larger answer is not kept as a document; asked again it comes from the ledger, at no cost."""
+"""A larger answer is not stored here; the same query is answered from the ledger at no cost."""
 
-SHOWN_ROWS_MAX: Final = 1_000
+CACHED_ROWS_MAX: Final = 1_000
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""How a text begins that spreadsheets take for a formula."""
+"""First characters of texts that spreadsheets read as formulas."""
 
 
 def release_response(release: Release, level: float, remaining: Mapping[str, Cost], rows_max: int) -> ReleaseResponse:
-    """Return an answer for the wire: its first `rows_max` rows, if how many it has was not public.
+    """Return the response of an answer, with its first `rows_max` rows.
 
-    More than that of a public number were refused before the charge (`require_shown`).
+    An answer with a public number of rows above that was refused before the charge (`require_rows`).
     """
     rows, card = release.rows[:rows_max], release.card
     if len(rows) < len(release.rows):
@@ -61,31 +61,31 @@ def release_response(release: Release, level: float, remaining: Mapping[str, Cos
     )
 
 
-def require_shown(plan: Plan, rows_max: int) -> None:
-    """Raise TooWide if it is public how many rows an answer has, and that is more than the server shows."""
+def require_rows(plan: Plan, rows_max: int) -> None:
+    """Raise TooWide if the number of rows of an answer is public and above the limit."""
     question = plan.question
     if plan.domains is None or question.after or question.distinct or question.having is not None:
-        return  # how many there are follows from what is released
+        return  # the number of rows depends on what is released
     groups = sum(sizes(plan.domains, question.sets)) if question.sets else plan.groups or 0
     count = max(0, groups - question.offset)
     if question.limit is not None:
         count = min(count, question.limit)
     if count > rows_max:
         raise TooWide(
-            f"the answer has {count:,} rows, and the server shows {rows_max:,}",
-            accepted="ask for fewer groups, or show fewer at once with LIMIT and OFFSET, which cost nothing more",
+            f"the answer has {count:,} rows, and the limit of the server is {rows_max:,}",
+            accepted="ask for fewer groups, or page with LIMIT and OFFSET at no further cost",
         )
 
 
 def as_csv(answer: ReleaseResponse) -> bytes:
-    """Return the rows of an answer as CSV, with the ends of their intervals in columns of their own.
+    """Return the rows of an answer as CSV, with the ends of the intervals in further columns.
 
-    Texts that a spreadsheet would take for formulas have an apostrophe before them; numbers stay numbers.
+    Texts that a spreadsheet would read as formulas are prefixed with an apostrophe.
     """
     out = io.StringIO()
     names = [column.name for column in answer.columns]
     noisy = [name for name in names if any(row.get(name) for row in answer.intervals)]
-    writer = csv.writer(out, lineterminator="\r\n")  # with another one, a text that holds \r would not be quoted
+    writer = csv.writer(out, lineterminator="\r\n")  # with another terminator, texts with \r would not be quoted
     writer.writerow(map(_cell, [*names, *(f"{name}_{end}" for name in noisy for end in ("low", "high"))]))
     for row, spans in zip(answer.rows, answer.intervals, strict=True):
         ends = [end for name in noisy for end in (spans.get(name) or (None, None))]
@@ -94,18 +94,18 @@ def as_csv(answer: ReleaseResponse) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell that no spreadsheet runs: values of a table and names of columns may be anybody's."""
+    """Return a value that no spreadsheet executes; values and column names are not trusted."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def require_arrow() -> None:
-    """Refuse answers as Arrow where they cannot be made."""
+    """Raise Unavailable unless pyarrow is installed."""
     if find_spec("pyarrow") is None:
         raise Unavailable("answers as Arrow need pyarrow on the server; ask for JSON or CSV")
 
 
 def as_arrow(answer: ReleaseResponse) -> bytes:
-    """Return the rows of an answer as a stream of Arrow."""
+    """Return the rows of an answer as an Arrow IPC stream."""
     import pyarrow as pa
 
     kinds = {
@@ -128,32 +128,32 @@ def as_arrow(answer: ReleaseResponse) -> bytes:
 
 
 class ReleaseCache:
-    """Answers that were shown last, so that showing one again takes no computing."""
+    """The most recently returned answers, so that repeating one takes no computing."""
 
     def __init__(self, most: int = 512) -> None:
         self._lock = threading.Lock()
         self._answers: LRUCache[Hashable, ReleaseResponse] = LRUCache(most)
 
     def get(self, key: Hashable) -> ReleaseResponse | None:
-        """Return an answer that was shown before."""
+        """Return a cached answer, or None."""
         with self._lock:
             return self._answers.get(key)
 
     def put(self, key: Hashable, answer: ReleaseResponse) -> None:
-        """Remember an answer, unless it is large."""
-        if len(answer.rows) <= SHOWN_ROWS_MAX:
+        """Cache an answer, unless it is large."""
+        if len(answer.rows) <= CACHED_ROWS_MAX:
             with self._lock:
                 self._answers[key] = answer
 
 
 class ReleaseStore:
-    """The answers that were paid for here, in the server's database."""
+    """The answers that were charged, in the server's database."""
 
-    def __init__(self, database: Database, limits: Limits) -> None:
+    def __init__(self, database: Database, limits: ServerLimits) -> None:
         self._database, self._pruning = database, Pruning("releases", limits)
 
-    def keep(self, person: str, answer: ReleaseResponse) -> None:
-        """Keep an answer under its permit; where room runs out, the oldest go."""
+    def put(self, person: str, answer: ReleaseResponse) -> None:
+        """Store an answer under its permit, and delete the oldest beyond the quota."""
         if answer.permit is None or len(text := json.dumps(answer.model_dump())) > DOCUMENT_BYTES_MAX:
             return
         row = (answer.permit, person, json.dumps(answer.datasets), time.time_ns() // 1000, text, len(text))
@@ -166,27 +166,27 @@ class ReleaseStore:
             self._pruning.prune(execute, person, len(text))
 
     def paid_by(self, permit: str) -> tuple[str, list[str]] | None:
-        """Return who paid for an answer and from which budgets, or None if it is not kept."""
+        """Return who paid for an answer and from which data sets, or None if it is not stored."""
         rows = self._database.read("SELECT person, datasets FROM releases WHERE permit = ?", (permit,))
         return (rows[0][0], json.loads(rows[0][1])) if rows else None
 
     def find(self, permit: str) -> ReleaseResponse | None:
-        """Return an answer, or None if it is not kept."""
+        """Return an answer, or None if it is not stored."""
         rows = self._database.read("SELECT document FROM releases WHERE permit = ?", (permit,))
         return ReleaseResponse.model_validate(json.loads(rows[0][0])) if rows else None
 
-    def listed(self, person: str | None, limit: int) -> list[PaidResponse]:
-        """Return which answers were paid for, the newest first; the answers are left out."""
+    def list_paid(self, person: str | None, limit: int) -> list[PaidResponse]:
+        """Return permits, payers, costs and cards of stored answers, newest first."""
         where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
         rows = self._database.read(
             f"SELECT permit, person, datasets, asked_at_us, document FROM releases{where} "
             "ORDER BY asked_at_us DESC LIMIT ?",
             (*values, limit),
         )
-        return [_listed(row) for row in rows]
+        return [_paid(row) for row in rows]
 
 
-def _listed(row: Sequence[Any]) -> PaidResponse:
+def _paid(row: Sequence[Any]) -> PaidResponse:
     permit, person, datasets, asked_at_us, text = row
     document = json.loads(text)
     return PaidResponse(

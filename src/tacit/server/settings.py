@@ -1,11 +1,10 @@
-"""How a server runs: where it listens, what it lets callers make large, and how it is told so.
+"""Settings of a server, merged from `server.toml`, the environment and the flags of `tacit serve`.
 
-Three places say it, each stronger than the one before: `server.toml` in the curator's folder, variables of the
-environment (`TACIT_PORT` for `port`, `TACIT_LIMITS__BODY_BYTES` for `limits.body_bytes`), and the flags of `tacit
-serve`. Every setting but `folder` has a variable: lists are separated by commas, and `oidc` is a JSON object. Other
+Later sources override earlier ones. Every setting but `folder` has an environment variable: `TACIT_PORT` for `port`,
+`TACIT_LIMITS__BODY_BYTES` for `limits.body_bytes`; lists are separated by commas, and `oidc` is a JSON object. Other
 variables that begin with `TACIT_` are refused, unless they are in `OTHER_VARIABLES`.
 
-Secrets are never among the settings: databases are named by places (`env:NAME`, `service:NAME`) that hold them.
+No setting holds a secret: databases are given by references (`env:NAME`, `service:NAME`).
 """
 
 from __future__ import annotations
@@ -32,57 +31,57 @@ OTHER_VARIABLES: Final = frozenset(
         *("TACIT_TPCH_SCALES", "TACIT_UPDATE_FIXTURES"),
     }
 )
-"""Variables that are read elsewhere, and are no settings."""
+"""Variables that are read elsewhere and are not settings."""
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Limits(_Strict):
-    """What callers can make large, and how large."""
+class ServerLimits(_Strict):
+    """Limits on what callers can make large."""
 
     body_bytes: int = Field(default=2**20, ge=1024, le=2**30)
     body_s: float = Field(default=10.0, gt=0, le=600)
-    """How long a request may take to arrive."""
+    """Time for the body of a request to arrive."""
     headers_s: float = Field(default=10.0, gt=0, le=600)
     header_bytes: int = Field(default=2**15, ge=1024, le=2**20)
-    """How large the target, headers and trailers of a request are together."""
+    """Total size of the target, headers and trailers of a request."""
     connections: int = Field(default=1_000, ge=1, le=100_000)
-    """How many connections are open at once; for one more, the oldest that waits for its caller is closed."""
+    """Open connections; beyond this, the oldest that waits for its client is closed."""
     connections_each: int = Field(default=250, ge=1, le=100_000)
-    """How many of them one address has; proxies have no such limit."""
+    """Open connections of one address; proxies are exempt."""
     running: int = Field(default_factory=lambda: 2 * (os.cpu_count() or 1), ge=1, le=1_000)
     running_each: int = Field(default=2, ge=1, le=1_000)
     waiting: int = Field(default=256, ge=0, le=100_000)
     waiting_each: int = Field(default=32, ge=0, le=100_000)
     planning: int = Field(default=2, ge=1, le=1_000)
-    """How many questions are planned at once; planning is Python, so more threads than this only make others wait."""
+    """Queries planned at once; planning is Python code, so more threads would only delay other requests."""
     planning_each: int = Field(default=1, ge=1, le=1_000)
     question_s: float = Field(default=600.0, gt=0, le=86_400)
-    """How long a question may run."""
+    """Time limit of a query."""
     wait_s: float = Field(default=60.0, ge=0, le=3_600)
-    """How long a request waits for its answer before it becomes a job."""
+    """Time that a request waits for its answer before it becomes a job."""
     answer_bytes_each: int = Field(default=256 * 2**20, ge=2**20, le=2**50)
-    """How many bytes of answers are stored for one person."""
+    """Bytes of stored answers of one person."""
     answer_bytes: int = Field(default=16 * 2**30, ge=2**20, le=2**50)
-    """How many bytes of answers are stored in all."""
+    """Bytes of stored answers in total."""
     rows: int = Field(default=100_000, ge=1, le=10_000_000)
-    """How many rows one answer shows at most."""
+    """Rows of one answer."""
 
     @property
     def queue(self) -> QueueLimits:
-        """How many questions run and wait."""
+        """Limits of the queue of runs."""
         return QueueLimits(self.running, self.running_each, self.waiting, self.waiting_each)
 
     @property
     def planning_queue(self) -> QueueLimits:
-        """How many questions are planned and wait for it."""
+        """Limits of the queue of planning."""
         return QueueLimits(self.planning, self.planning_each, self.waiting, self.waiting_each)
 
 
 class Settings(_Strict):
-    """All that `serve` needs to know."""
+    """The settings of one server."""
 
     folder: Path
     host: str = "127.0.0.1"
@@ -91,32 +90,32 @@ class Settings(_Strict):
     certificate: Path | None = None
     key: Path | None = None
     hosts: tuple[str, ...] = ()
-    """Names by which callers reach the server, beside `host`: those of its certificate, or of the proxy before it."""
+    """Further host names of the server, such as those of its certificate or of the proxy in front of it."""
     proxies: tuple[str, ...] = ()
-    """Addresses of proxies that are believed about who calls, and that speak TLS with callers."""
+    """Addresses of trusted proxies, which report the client's address and terminate TLS."""
     postgres: bool = False
-    """Whether the ledger, and what the server keeps itself, lie in PostgreSQL."""
+    """Whether the ledger and the server's own database are in PostgreSQL."""
     timing_class_s: float = Field(default=0.1, gt=0, le=60)
-    """The first class of time that answers are held back for."""
+    """The first time class of response padding."""
     refresh_s: float | None = Field(default=None, ge=1, le=31 * 86_400)
-    """How often the rows of all tables are looked at again; otherwise only when somebody who may says so."""
+    """Interval at which all tables are refreshed; None for refreshes on request only."""
     sources: tuple[Path, ...] = ()
-    """Folders whose files may be registered over REST, beside the curator's own."""
+    """Folders besides the curator's own whose files may be registered over REST."""
     without_tls: int = 0
-    """How often it was said that others may listen in."""
+    """2 to accept connections of others without TLS."""
     demo_for_others: int = 0
-    """How often it was said that others may use the demo's accounts."""
-    limits: Limits = Limits()
+    """2 to accept connections of others while accounts of the demo are active."""
+    limits: ServerLimits = ServerLimits()
     oidc: Mapping[str, Any] | None = None
 
     @property
     def has_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """Whether the server itself speaks TLS."""
         return self.certificate is not None
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether callers speak TLS, with this server or with a proxy before it."""
+        """Whether clients speak TLS, with this server or with a proxy in front of it."""
         return self.has_tls or bool(self.proxies)
 
     @property
@@ -126,27 +125,28 @@ class Settings(_Strict):
 
     @property
     def url(self) -> str:
-        """Where the server is found."""
+        """The base URL of the server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.has_tls else 'http'}://{host}:{self.port}"
 
 
 def settings_of(folder: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of a folder's server: its file, then the environment, then the flags that were given."""
+    """Return the settings of a folder's server: its file, overridden by the environment, overridden by the flags."""
     found = _from_file(folder / FILE)
     given, limits = _from_environment(os.environ if environment is None else environment)
     found |= given
-    if isinstance(in_file := found.setdefault("limits", {}), dict):
-        in_file.update(limits)
+    if isinstance(file_limits := found.setdefault("limits", {}), dict):
+        file_limits.update(limits)
     found |= {name: value for name, value in flags.items() if value is not None}
     if isinstance(found.get("oidc"), Mapping) and "client_secret" in found["oidc"]:
         raise InvalidInput(
-            "a secret does not stand in settings; give it as TACIT_OIDC_CLIENT_SECRET in the environment", name="oidc"
+            "client_secret must not be in the settings; set the environment variable TACIT_OIDC_CLIENT_SECRET",
+            name="oidc",
         )
     try:
         return Settings(folder=folder, **found)
     except (ValidationError, TypeError) as error:
-        raise _unusable(error) from None
+        raise _invalid_settings(error) from None
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the settings that variables give, and the limits; numbers stay texts, which pydantic reads."""
+    """Return the settings and the limits that variables state, as texts that pydantic parses."""
     found: dict[str, Any] = {}
     limits: dict[str, str] = {}
     known = Settings.model_fields.keys() - {"folder", "limits"}
@@ -170,26 +170,26 @@ def _from_environment(environment: Mapping[str, str]) -> tuple[dict[str, Any], d
         elif name not in known:
             accepted = ", ".join(PREFIX + one.upper() for one in sorted(known))
             raise InvalidInput(
-                f"{variable} is no setting of tacit serve; there are {accepted} and {PREFIX}LIMITS__*", name=variable
+                f"{variable} is not a setting of tacit serve; use {accepted} or {PREFIX}LIMITS__*", name=variable
             )
         elif name == "oidc":
-            found[name] = _object(variable, text)
+            found[name] = _json_object(variable, text)
         else:
             is_list = get_origin(Settings.model_fields[name].annotation) is tuple
             found[name] = [one.strip() for one in text.split(",") if one.strip()] if is_list else text
     return found, limits
 
 
-def _object(variable: str, text: str) -> Any:
+def _json_object(variable: str, text: str) -> Any:
     try:
         return strict_json.loads(text)
     except InvalidInput as error:
-        raise InvalidInput(f"{variable} takes a JSON object: {error.message}", name=variable) from None
+        raise InvalidInput(f"{variable} must be a JSON object: {error.message}", name=variable) from None
 
 
-def _unusable(error: ValidationError | TypeError) -> InvalidInput:
+def _invalid_settings(error: ValidationError | TypeError) -> InvalidInput:
     if isinstance(error, TypeError):
-        return InvalidInput("the folder of a server is named by tacit serve, not by its settings", name="folder")
+        return InvalidInput("folder is an argument of tacit serve, not a setting", name="folder")
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
-    return InvalidInput(f"the server's setting {where} cannot be used: {first['msg'].lower()}", name=where)
+    return InvalidInput(f"the setting {where} is invalid: {first['msg'].lower()}", name=where)

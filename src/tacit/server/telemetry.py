@@ -1,15 +1,11 @@
 """Structured logs and Prometheus metrics.
 
-Structured logs: one JSON object a line, made of names and numbers that the server itself chose.
+Promise: no log line holds a value of the data, SQL, a token or a password. The event of a line is a fixed text; what
+varies is in its fields, which only this package writes: method, route, status, milliseconds (after padding), caller,
+error codes. Text of other libraries is not logged.
 
-Promise: no value of the data, no SQL, no token and no password is in a line. Messages are fixed words; what varies
-stands in `facts`, which only this package writes: method, route, status, milliseconds, who asked, and codes of errors.
-Milliseconds of answers are those after padding.
-
-What operators watch, for Prometheus: requests, times, questions that run and wait, refusals by code.
-
-Nothing is counted by table, person or question, so the figures say how busy the server is and not what is asked. With
-several processes, each writes to files in one folder (`PROMETHEUS_MULTIPROC_DIR`), and any of them adds them up.
+No metric is labelled by table, person or query, so metrics show the load and not what is asked. Several processes write
+to files in one folder (`PROMETHEUS_MULTIPROC_DIR`), and each of them can report the sum.
 """
 
 from __future__ import annotations
@@ -28,11 +24,11 @@ from prometheus_client.multiprocess import MultiProcessCollector
 LOG: Final = logging.getLogger("tacit.server")
 
 
-class Lines(logging.Formatter):
-    """A record as one line of JSON."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; of what others wrote only who and where, for their text is not ours to vouch for."""
+        """Return the line; of a record of another library only its logger and place, as its text may hold data."""
         ours = record.name.startswith("tacit.")
         facts: dict[str, Any] = getattr(record, "facts", {}) if ours else {"at": f"{record.module}:{record.lineno}"}
         line = {
@@ -46,9 +42,9 @@ class Lines(logging.Formatter):
 
 
 def configure(stream: TextIO | None = None, level: str = "INFO") -> None:
-    """Write all logs of this process as lines."""
+    """Write all logs of this process as lines of JSON."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -60,8 +56,8 @@ def configure(stream: TextIO | None = None, level: str = "INFO") -> None:
         other.setLevel(logging.WARNING)
 
 
-def note(event: str, **facts: Any) -> None:
-    """Write a line."""
+def log_event(event: str, **facts: Any) -> None:
+    """Log an event with its fields."""
     LOG.info(event, extra={"facts": facts})
 
 
@@ -69,7 +65,7 @@ BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 1
 
 
 class Metrics:
-    """The figures of one process."""
+    """The metrics of one process."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -99,12 +95,12 @@ class Metrics:
         )
 
     def page(self, running: Callable[[], int], waiting: Callable[[], int], stored: Callable[[], int]) -> bytes:
-        """Return all figures as Prometheus reads them."""
+        """Return all metrics in the text format of Prometheus."""
         self._stored.set(stored())
         self._running.set(running())
         self._waiting.set(waiting())
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
             return generate_latest(self._registry)
-        together = CollectorRegistry()
-        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+        merged = CollectorRegistry()
+        MultiProcessCollector(merged)  # type: ignore[no-untyped-call]
+        return generate_latest(merged)

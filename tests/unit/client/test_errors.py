@@ -11,7 +11,7 @@ from tacit.accounting import Cost
 from tacit.client.errors import attributes, classes, error_of
 from tacit.privacy import errors
 from tacit.privacy.errors import Place, ServerFailed, TacitError
-from tacit.server.error_responses import document_of
+from tacit.server.error_responses import error_response
 from tacit.wire.responses import ErrorBody
 
 TREE = [
@@ -40,7 +40,7 @@ def test_an_error_that_the_server_writes_is_read_as_the_same_error(kind: type[Ta
     }
     taken = inspect.signature(kind.__init__).parameters
     made = kind("it does not work", **{name: one for name, one in given.items() if name in taken})
-    read = error_of(document_of(made).error)
+    read = error_of(error_response(made).error)
     assert type(read) is kind
     assert (read.code, read.message, str(read), read.exit_code) == (made.code, made.message, str(made), made.exit_code)
     for name in attributes(kind):

@@ -69,7 +69,7 @@ class World:
         document = self.clinic.call("owner", "POST", "/v1/queries", json=asked).json()
         permit = f"permit-{next(_COUNT)}"
         answer = ReleaseResponse.model_validate(document | {"permit": permit, "permits": [permit]})
-        self.server.releases.keep(person, answer)
+        self.server.releases.put(person, answer)
         return permit
 
     def job(self, person: str) -> str:

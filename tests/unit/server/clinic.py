@@ -21,7 +21,7 @@ from tacit.curator import PrivacyWarning
 from tacit.server.access import Access, Grant, Hasher, Role
 from tacit.server.app import create_app
 from tacit.server.database import open_database
-from tacit.server.settings import Limits, Settings
+from tacit.server.settings import ServerLimits, Settings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # it would rather have another library than httpx
@@ -77,14 +77,18 @@ class Clinic:
         self.access.close()
 
 
-def make(folder: Path, *, limits: Limits | None = None, timing_class_s: float = 0.001, rows: int = ROWS) -> Clinic:
+def make(
+    folder: Path, *, limits: ServerLimits | None = None, timing_class_s: float = 0.001, rows: int = ROWS
+) -> Clinic:
     """Make a folder with its people, and the application over it; its client is entered with `with`."""
     folder.mkdir(parents=True, exist_ok=True)
     curator = tacit.Curator(folder)
     fill(curator, rows)
     database = open_database(folder)
     access = Access(database, hasher=Hasher(is_cheap=True))
-    settings = Settings(folder=folder, timing_class_s=timing_class_s, limits=limits or Limits(), hosts=("testserver",))
+    settings = Settings(
+        folder=folder, timing_class_s=timing_class_s, limits=limits or ServerLimits(), hosts=("testserver",)
+    )
     return Clinic(folder, curator, access, settings, let_in(access))
 
 

@@ -16,9 +16,9 @@ from uvicorn.server import ServerState
 from tacit.server import connections
 from tacit.server.connections import FEED_BYTES, PIPELINED_MAX, LimitedConnection, OpenConnections, Proxies
 from tacit.server.middleware import HEADERS_MAX
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 
-LIMITS = Limits(header_bytes=8192, connections=40, connections_each=3, headers_s=600)
+LIMITS = ServerLimits(header_bytes=8192, connections=40, connections_each=3, headers_s=600)
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 
@@ -99,45 +99,45 @@ def run(work: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asyncio.wait_for(whole(), 30))
 
 
-def test_the_alarm_is_set_for_the_headers_of_each_request_and_never_put_off() -> None:
+def test_the_timer_is_set_for_the_headers_of_each_request_and_never_put_off() -> None:
     async def work(place: Place) -> None:
         one, transport = place.connect()
-        first = one._alarm
+        first = one._timer
         assert first is not None
         assert first.when() == pytest.approx(asyncio.get_running_loop().time() + LIMITS.headers_s, abs=60)
         one.data_received(GET)
-        assert one._alarm is first, "bytes put the alarm off"
+        assert one._timer is first, "bytes put the timer off"
         one.data_received(b"\r\n")
-        assert (one._alarm, first.cancelled()) == (None, True), "the alarm of a request that has come is left"
+        assert (one._timer, first.cancelled()) == (None, True), "the timer of a request that has come is left"
         await place.answered()
         assert transport.sent.startswith(b"HTTP/1.1 200")
-        assert one._alarm is None, "who is idle has uvicorn's limit"
+        assert one._timer is None, "who is idle has uvicorn's limit"
         one.data_received(b"G")
-        second = one._alarm
-        assert second is not None, "the second request has no alarm"
+        second = one._timer
+        assert second is not None, "the second request has no timer"
         one.data_received(b"ET")
-        assert one._alarm is second
+        assert one._timer is second
         second._run()
-        assert (one._alarm, transport.done) == (None, ["close"])
+        assert (one._timer, transport.done) == (None, ["close"])
 
     run(work)
 
 
-def test_an_alarm_closes_neither_who_is_answered_nor_who_is_gone() -> None:
+def test_a_timer_closes_neither_who_is_answered_nor_who_is_gone() -> None:
     async def work(place: Place) -> None:
         one, transport = place.connect()
         one.data_received(GET + b"\r\n")
-        one._ring()
+        one._expire()
         assert transport.done == []
         other, gone = place.connect()
         gone.done.append("closed by the caller")
-        other._ring()
+        other._expire()
         assert gone.done == ["closed by the caller"]
         third, _ = place.connect()
-        alarm = third._alarm
+        timer = third._timer
         third.connection_lost(None)
-        assert alarm is not None
-        assert alarm.cancelled()
+        assert timer is not None
+        assert timer.cancelled()
         assert third not in third.connections, "uvicorn does not know that it is lost"
 
     run(work)
@@ -257,12 +257,12 @@ def test_an_address_that_has_its_share_closes_the_one_that_was_silent_longest() 
     run(work)
 
 
-def test_who_finds_no_room_is_closed_and_has_no_alarm() -> None:
+def test_who_finds_no_room_is_closed_and_has_no_timer() -> None:
     async def work(place: Place) -> None:
         for _ in range(3):
             place.connect()[0].data_received(GET + b"\r\n")
         one, transport = place.connect()
-        assert (transport.done, one._alarm) == (["abort"], None)
+        assert (transport.done, one._timer) == (["abort"], None)
         one.connection_lost(None)
         assert Limited.registry.total == 3, "who was never taken in is counted out"
 
@@ -270,7 +270,7 @@ def test_who_finds_no_room_is_closed_and_has_no_alarm() -> None:
 
 
 def test_a_process_with_little_room_gives_no_address_more_than_that() -> None:
-    Limited.limit(Limits(connections=2, connections_each=5))
+    Limited.limit(ServerLimits(connections=2, connections_each=5))
     assert Limited.registry._most_each == 2
     Limited.limit(LIMITS)
     assert Limited.registry._most_each == 3
@@ -311,5 +311,5 @@ def test_the_limit_on_open_files_is_raised_as_far_as_needed(
     given = {"limits": before}
     monkeypatch.setattr(connections.resource, "getrlimit", lambda _which: given["limits"])
     monkeypatch.setattr(connections.resource, "setrlimit", lambda _which, limits: given.update(limits=limits))
-    connections.connections_within(Limits(connections=1000))
+    connections.connections_within(ServerLimits(connections=1000))
     assert given["limits"] == after

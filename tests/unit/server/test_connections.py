@@ -21,9 +21,9 @@ from tacit.privacy.errors import NotKnown
 from tacit.server import connections
 from tacit.server.connections import LimitedConnection, connections_within
 from tacit.server.middleware import HEADERS_MAX, RequestLimits
-from tacit.server.settings import Limits, Settings
+from tacit.server.settings import ServerLimits, Settings
 
-LIMITS = Limits(header_bytes=8192, connections=40, connections_each=40, body_s=5, headers_s=5)
+LIMITS = ServerLimits(header_bytes=8192, connections=40, connections_each=40, body_s=5, headers_s=5)
 
 
 class Httptools(LimitedConnection, HttpToolsProtocol):
@@ -267,7 +267,7 @@ class Met(Fake):
         super().__init__("")
         self.client = (peer, 1)
         base = type("Base", (), {"connection_made": lambda _self, _transport: None})
-        known = {"client": self.client, "_set_alarm": lambda _self: None, "is_waiting": False}
+        known = {"client": self.client, "_set_timer": lambda _self: None, "is_waiting": False}
         made = type("Made", (LimitedConnection, base), known)()
         made.connection_made(type("Transport", (), {"abort": lambda _self: setattr(self, "dropped", True)})())
         self.address, self.is_proxy = made.address, made.is_proxy
@@ -321,7 +321,7 @@ def test_connections_stay_below_the_limit_on_open_files(
     given = {"limits": (soft, hard)}
     monkeypatch.setattr(resource, "getrlimit", lambda _which: given["limits"])
     monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: given.update(limits=limits))
-    assert connections_within(Limits(connections=1000)) == expected
+    assert connections_within(ServerLimits(connections=1000)) == expected
     assert expected < given["limits"][0] or soft == resource.RLIM_INFINITY
 
 

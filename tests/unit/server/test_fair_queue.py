@@ -27,7 +27,7 @@ def test_one_who_floods_waits_for_each_of_the_others() -> None:
         turns, order = FairQueue(QueueLimits(1, 1, 1_000, 1_000)), []
 
         async def ask(person: str) -> None:
-            async with turns.turn(person):
+            async with turns.slot(person):
                 order.append(person)
                 await asyncio.sleep(0)
 
@@ -48,7 +48,7 @@ def test_nobody_has_more_than_her_share_running_though_places_are_free() -> None
         turns, gate = FairQueue(QueueLimits(4, 2, 10, 10)), asyncio.Event()
 
         async def ask(person: str) -> None:
-            async with turns.turn(person):
+            async with turns.slot(person):
                 await gate.wait()
 
         tasks = [asyncio.create_task(ask("ana")) for _ in range(4)]
@@ -69,7 +69,7 @@ def test_full_queues_refuse_at_once_each_with_its_own_error() -> None:
         turns, gate = FairQueue(QueueLimits(1, 1, 3, 2)), asyncio.Event()
 
         async def ask(person: str) -> None:
-            async with turns.turn(person):
+            async with turns.slot(person):
                 await gate.wait()
 
         tasks = [asyncio.create_task(ask("ana")) for _ in range(3)]
@@ -92,7 +92,7 @@ def test_who_goes_away_leaves_her_place_to_the_next() -> None:
         answered: list[str] = []
 
         async def ask(person: str) -> None:
-            async with turns.turn(person):
+            async with turns.slot(person):
                 await gate.wait()
                 answered.append(person)
 
@@ -117,7 +117,7 @@ def test_a_place_that_comes_while_one_goes_away_is_not_lost() -> None:
         turns = FairQueue(QueueLimits(1, 1, 10, 10))
 
         async def ask() -> None:
-            async with turns.turn("bo"):
+            async with turns.slot("bo"):
                 pass
 
         await turns._enter("ana")
@@ -177,7 +177,7 @@ def test_those_who_wait_are_served_one_after_another() -> None:
         turns, order, gate = FairQueue(QueueLimits(1, 1, 10, 10)), list[str](), asyncio.Event()
 
         async def ask(person: str) -> None:
-            async with turns.turn(person):
+            async with turns.slot(person):
                 order.append(person)
                 await gate.wait()
 
@@ -196,7 +196,7 @@ def test_a_place_goes_past_those_who_went_away_at_the_same_moment() -> None:
         turns, answered = FairQueue(QueueLimits(1, 1, 10, 10)), list[int]()
 
         async def ask(number: int) -> None:
-            async with turns.turn("ana"):
+            async with turns.slot("ana"):
                 answered.append(number)
 
         await turns._enter("bo")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tacit.privacy.errors import InvalidInput, UnsafeBind
-from tacit.server.process import check_bind, free_port, opened_access, opened_app
-from tacit.server.settings import OTHER_VARIABLES, Limits, Settings, settings_of
+from tacit.server.process import check_bind, free_port, open_access, open_app
+from tacit.server.settings import OTHER_VARIABLES, ServerLimits, Settings, settings_of
 from tests.style.rules import ROOT
 from tests.unit.server import clinic
 
@@ -39,7 +39,7 @@ def test_others_without_tls_are_refused_until_it_is_said_twice(host: str, said: 
 
 def test_others_with_the_demos_passwords_are_refused_though_there_is_tls(tmp_path: Path, pems: dict[str, Path]) -> None:
     check_bind(Settings(folder=tmp_path, host="0.0.0.0", **pems))
-    with opened_access(Settings(folder=tmp_path)) as access:
+    with open_access(Settings(folder=tmp_path)) as access:
         access.add_person("owner", "printed by the demo", is_demo=True)
     for times in (0, 1):
         with pytest.raises(UnsafeBind, match="demo"):
@@ -83,7 +83,7 @@ FROM_THE_ENVIRONMENT: dict[str, tuple[str, Any]] = {
 def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
     assert FROM_THE_ENVIRONMENT.keys() == Settings.model_fields.keys() - {"folder", "limits"}
     given = {f"TACIT_{name.upper()}": text for name, (text, _) in FROM_THE_ENVIRONMENT.items()}
-    limits = {name: getattr(Limits(), name) + 1 for name in Limits.model_fields}
+    limits = {name: getattr(ServerLimits(), name) + 1 for name in ServerLimits.model_fields}
     given |= {f"TACIT_LIMITS__{name.upper()}": str(value) for name, value in limits.items()}
     found = settings_of(tmp_path, {}, given)
     assert {name: getattr(found, name) for name in FROM_THE_ENVIRONMENT} == {
@@ -161,7 +161,7 @@ def test_only_proxies_that_are_named_are_believed_about_who_calls(
 
     given: list[dict[str, Any]] = []
     monkeypatch.setattr(uvicorn, "run", lambda _app, **settings: given.append(settings))
-    monkeypatch.setattr(process, "opened_app", lambda settings: settings)
+    monkeypatch.setattr(process, "open_app", lambda settings: settings)
     monkeypatch.setattr(process.telemetry, "configure", lambda: None)
     process.serve(Settings(folder=tmp_path))
     process.serve(Settings(folder=tmp_path, proxies=("10.0.0.7",)))
@@ -172,7 +172,7 @@ def test_threads_end_with_their_application(tmp_path: Path) -> None:
     made = clinic.make(tmp_path / "clinic")
     made.close()
     before = set(threading.enumerate())
-    app = opened_app(Settings(folder=tmp_path / "clinic", hosts=("testserver",)))
+    app = open_app(Settings(folder=tmp_path / "clinic", hosts=("testserver",)))
     with clinic.TestClient(app, raise_server_exceptions=False) as client:
         login = {"name": "owner", "password": clinic.PASSWORD}
         assert client.post("/v1/login", json=login).status_code == 200

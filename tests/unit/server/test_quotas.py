@@ -14,12 +14,12 @@ import pytest
 from tacit.privacy.errors import AnswersFull
 from tacit.server.database import Database, open_database
 from tacit.server.quotas import GRACE_S, PRUNED_PART, AnswerQuota, Pruning, Usage
-from tacit.server.settings import Limits
+from tacit.server.settings import ServerLimits
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 
 MIB = 2**20
-LIMITS = Limits(answer_bytes_each=MIB, answer_bytes=4 * MIB)
+LIMITS = ServerLimits(answer_bytes_each=MIB, answer_bytes=4 * MIB)
 WHO = "analyst.visits"
 
 
@@ -169,7 +169,7 @@ def put_job(database: Database, pruning: Pruning, person: str, number: int, size
 
 def test_each_person_keeps_documents_of_her_own_limit_and_no_running_job_is_pruned(tmp_path: Path) -> None:
     database = open_database(tmp_path)
-    limits = Limits(answer_bytes_each=MIB, answer_bytes=100 * MIB)
+    limits = ServerLimits(answer_bytes_each=MIB, answer_bytes=100 * MIB)
     pruning, size = Pruning("jobs", limits), MIB // 200
     put_job(database, pruning, "a", 0, 0, "running")
     for number in range(1, 601):

@@ -149,9 +149,9 @@ def test_until_the_end_of_its_class_nothing_shows_that_a_run_has_ended(
         monkeypatch.setattr(release_plan, "run", failing)
         monkeypatch.setattr(StatisticRelease, "run", failing)
     seen: list[Any] = []
-    hold = jobs.RunningJob.hold
+    hold = jobs.ActiveRun.hold
 
-    def looking(self: jobs.RunningJob) -> None:
+    def looking(self: jobs.ActiveRun) -> None:
         records = list(place.curator.ledger.history())
         is_released = place.call("analyst.visits", "POST", preview_of(path), json=asked).json()["is_released"]
         shown = place.call("analyst.visits", "GET", "/v1/releases").json()
@@ -159,7 +159,7 @@ def test_until_the_end_of_its_class_nothing_shows_that_a_run_has_ended(
         hold(self)
 
     before = place.call("analyst.visits", "GET", "/v1/releases").json()
-    monkeypatch.setattr(jobs.RunningJob, "hold", looking)
+    monkeypatch.setattr(jobs.ActiveRun, "hold", looking)
     status = place.call("analyst.visits", "POST", path, json=asked).status_code
     assert status == (503 if fails else 200)
     ((kind, is_released, shown),) = seen
@@ -178,15 +178,15 @@ def failing(*_: Any, **__: Any) -> Any:
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ResponseClock, float, float]]:
     """Note each clock, when its question had been answered, and when the outcome was committed."""
     found: list[tuple[ResponseClock, float, float]] = []
-    hold = jobs.RunningJob.hold
+    hold = jobs.ActiveRun.hold
 
-    def noted(self: jobs.RunningJob) -> None:
+    def noted(self: jobs.ActiveRun) -> None:
         ended_s = time.monotonic()
         hold(self)
         assert self.clock is not None
         found.append((self.clock, ended_s, time.monotonic()))
 
-    monkeypatch.setattr(jobs.RunningJob, "hold", noted)
+    monkeypatch.setattr(jobs.ActiveRun, "hold", noted)
     return found
 
 

@@ -1,20 +1,23 @@
-"""Who asks a server, and what they may do there.
+"""Authentication and authorization of a server's callers.
 
-roles        the table of actions and roles, and `may`, which everything goes through
-people       who is known, and what they were granted
-tokens       for programs: shown once, narrowed, expiring, revocable
-logins       for browsers: cookies, the proof that a page of ours made a request, and OpenID Connect
-passwords    argon2id hashes, and delays after failed attempts
-audit        what was refused and what was changed
-access       `Access`, which binds them over one database
+roles            the permission table, and `may`, which evaluates it
+people           people and their grants
+tokens           API tokens: shown once, restrictable, expiring, revocable
+sessions         browser sessions and their CSRF tokens
+oidc             login through an OpenID Connect provider
+passwords        argon2id hashes
+login_throttle   delays after failed logins
+audit            records of refusals and changes
+access           `Access`, which binds them over one database
 """
 
 from tacit.server.access.access import Access
 from tacit.server.access.audit import DONE, AuditRecord
-from tacit.server.access.logins import NewSession, Oidc, OidcSettings
+from tacit.server.access.oidc import Oidc, OidcSettings
 from tacit.server.access.passwords import Hasher
 from tacit.server.access.people import Person
-from tacit.server.access.roles import Action, Actor, Grant, Limit, Resource, Role, may
+from tacit.server.access.roles import Action, Actor, Grant, Resource, Role, TokenLimit, may
+from tacit.server.access.sessions import NewSession, csrf_of
 from tacit.server.access.tokens import NewToken, Token
 
 __all__ = [
@@ -25,7 +28,6 @@ __all__ = [
     "AuditRecord",
     "Grant",
     "Hasher",
-    "Limit",
     "NewSession",
     "NewToken",
     "Oidc",
@@ -34,5 +36,7 @@ __all__ = [
     "Resource",
     "Role",
     "Token",
+    "TokenLimit",
+    "csrf_of",
     "may",
 ]

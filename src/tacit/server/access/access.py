@@ -1,8 +1,7 @@
-"""The one door: who asks, what they may do, and the record of what was refused.
+"""Authentication, authorization and their audit behind one class over one database.
 
-`Access` binds people, tokens, browser sessions, the throttle and the audit over one database, and keeps no state of its
-own. Every method may be called from several threads and processes at once.
-`by` and `address` say who made a change and from where; nothing stands for the command line of the folder.
+`Access` is stateless, so its methods may be called from several threads and processes at once. The parameters `by` and
+`address` name the person and the client of a change; both are empty for the command line.
 """
 
 from __future__ import annotations
@@ -11,24 +10,25 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from tacit.ledger.transactions import system_clock
+from tacit.ledger.clock import system_clock
 from tacit.privacy.errors import Forged, NotKnown, NotPermitted, Throttled
-from tacit.server.access import logins
-from tacit.server.access.audit import DONE, Audit, AuditRecord, shown_stranger
-from tacit.server.access.logins import Browsers, NewSession
-from tacit.server.access.passwords import PASSWORD_LENGTH_MAX, Hasher, Throttle, address_key, guess_key
+from tacit.server.access.audit import DONE, Audit, AuditRecord, masked_stranger
+from tacit.server.access.login_throttle import LoginThrottle, address_key, guess_key
+from tacit.server.access.passwords import PASSWORD_LENGTH_MAX, Hasher
 from tacit.server.access.people import People, Person, require_active
 from tacit.server.access.roles import Action, Actor, Grant, Resource, Role, may
+from tacit.server.access.sessions import BrowserSessions, NewSession, check_csrf
 from tacit.server.access.tokens import NewToken, Token, Tokens
 from tacit.server.database import Database
 
 LOGIN: Final = "login"
 WRONG: Final = "the name or the password is wrong"
 LOCKS: Final = 64
+"""Locks among which the addresses of logins are divided."""
 
 
 class Access:
-    """People, their grants and their proofs of who they are."""
+    """People, their grants, and the tokens and sessions that identify them."""
 
     def __init__(
         self, database: Database, *, clock: Callable[[], int] = system_clock, hasher: Hasher | None = None
@@ -36,63 +36,63 @@ class Access:
         self._database = database
         self._hasher = hasher or Hasher()
         self._audit = Audit(database, clock)
-        self._throttle = Throttle(database, clock)
+        self._throttle = LoginThrottle(database, clock)
         self._people = People(database, clock, self._hasher, self._audit)
         self._tokens = Tokens(database, clock, self._audit)
-        self._browsers = Browsers(database, clock)
-        self._checking = [Lock() for _ in range(LOCKS)]
+        self._sessions = BrowserSessions(database, clock)
+        self._login_locks = [Lock() for _ in range(LOCKS)]
 
     @property
     def database(self) -> Database:
-        """Where all of it lies."""
+        """The server's own database."""
         return self._database
 
     def close(self) -> None:
-        """End the threads that hash passwords, and close the database."""
+        """Stop the threads that hash passwords, and close the database."""
         self._hasher.close()
         self._database.close()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody was added yet."""
+        """Whether no person was added yet."""
         return self._people.is_empty()
 
     @property
     def has_demo_accounts(self) -> bool:
-        """Whether somebody may log in with a password that `tacit demo` has printed."""
+        """Whether an account of `tacit demo`, whose password was printed, is active."""
         return self._people.has_demo()
 
     def add_person(
         self, name: str, password: str | None = None, *, is_demo: bool = False, by: str = "", address: str = ""
     ) -> None:
-        """Make somebody known, without any grant; without a password they use tokens or another log-in service.
+        """Add a person without grants; one without a password uses tokens or OpenID Connect.
 
-        `is_demo` marks one whose password is printed, until it is changed.
+        `is_demo` marks an account whose password is printed, until the password is changed.
         """
         self._people.add(name, password, by, address, is_demo=is_demo)
 
     def set_password(self, name: str, password: str, *, by: str = "", address: str = "") -> None:
-        """Set a new password for a person, who is logged out everywhere."""
+        """Set the password of a person and end all their sessions."""
         self._people.set_password(name, password, by, address)
 
     def remove_person(self, name: str, *, by: str = "", address: str = "") -> None:
-        """Take every right, token and session from somebody at once; the last owner stays."""
+        """Deactivate a person with all grants, tokens and sessions; the last owner cannot be removed."""
         self._people.remove(name, by, address)
 
     def people(self) -> list[Person]:
-        """Return everybody, those who were removed, too."""
+        """Return all people, including those who were removed."""
         return self._people.all()
 
     def person(self, name: str) -> Person:
-        """Return one person; UnknownName if nobody ever had the name."""
+        """Return a person, or raise UnknownName."""
         return self._people.one(name)
 
     def grant(self, name: str, grant: Grant, *, by: str = "", address: str = "") -> None:
-        """Give a person a role."""
+        """Grant a role to a person."""
         self._people.grant(name, grant, by, address)
 
     def withdraw(self, name: str, grant: Grant, *, by: str = "", address: str = "") -> None:
-        """Take a role back; the last owner keeps theirs."""
+        """Withdraw a grant; that of the last owner cannot be withdrawn."""
         self._people.withdraw(name, grant, by, address)
 
     def create_token(
@@ -106,36 +106,36 @@ class Access:
         by: str = "",
         address: str = "",
     ) -> NewToken:
-        """Make a token; `role` and `dataset` narrow what the person's grants give, and never widen it."""
+        """Create a token; `role` and `dataset` restrict it to a part of the person's rights."""
         return self._tokens.create(person, label, days, role, dataset, by, address)
 
     def tokens(self, person: str | None = None) -> list[Token]:
-        """Return the tokens of a person or of everybody, newest first."""
+        """Return the tokens of a person, or of all, newest first."""
         return self._tokens.all(person)
 
     def token(self, token_id: str) -> Token:
-        """Return one token."""
+        """Return a token, or raise UnknownName."""
         return self._tokens.one(token_id)
 
     def revoke_token(self, token_id: str, *, by: str = "", address: str = "") -> None:
-        """End a token at once, for every process of the server."""
+        """Revoke a token, at once and for every process of the server."""
         self._tokens.revoke(token_id, by, address)
 
     def login(self, name: str, password: str, address: str = "") -> NewSession:
-        """Begin a browser's session; unknown people and wrong passwords look alike and take the same time."""
+        """Begin a browser session; an unknown name and a wrong password give the same error after the same time."""
         guessed = guess_key(name, address)
         keys = [guessed, address_key(address)]
-        with self._checking[int(keys[1][-8:], 16) % LOCKS]:  # guesses of one address are looked at one after another
+        with self._login_locks[int(keys[1][-8:], 16) % LOCKS]:  # logins of one address are checked one after another
             try:
                 self._throttle.check(keys)
                 hashed = self._people.password_hash(name)
-                is_right = self._hasher.matches(hashed or self._hasher.nobodys_password, password[:PASSWORD_LENGTH_MAX])
+                is_right = self._hasher.matches(hashed or self._hasher.dummy_hash, password[:PASSWORD_LENGTH_MAX])
             except Throttled as error:
-                self._note_login(name, error.code, address)
+                self._record_login(name, error.code, address)
                 raise
             if hashed is None or not is_right or len(password) > PASSWORD_LENGTH_MAX:
-                self._throttle.note(keys)
-                self._note_login(name, NotKnown.code, address)
+                self._throttle.record_failure(keys)
+                self._record_login(name, NotKnown.code, address)
                 raise NotKnown(WRONG)
         self._throttle.clear(guessed)
         if self._hasher.is_outdated(hashed):
@@ -143,72 +143,65 @@ class Access:
         return self.session_for(name, address=address)
 
     def session_for(self, name: str, *, create: bool = False, address: str = "") -> NewSession:
-        """Begin a session for somebody whom another log-in service vouches for.
-
-        `create` makes them known, without grants, if nobody has the name yet.
-        """
+        """Begin a session for a person who was authenticated; `create` adds an unknown one, without grants."""
         if create and self._people.is_active(name) is None:
             self.add_person(name, address=address)
         if not self._people.is_active(name):
-            self._note_login(name, NotKnown.code, address)
-            raise NotKnown("nobody here is known by that name; ask an owner to add you")
+            self._record_login(name, NotKnown.code, address)
+            raise NotKnown("there is no account of that name; ask an owner to add you")
         with self._database.transaction() as execute:
             require_active(execute, name)
-            session = self._browsers.begin(execute, name)
+            session = self._sessions.begin(execute, name)
             self._audit.add(execute, name, LOGIN, Resource(), DONE, address)
         return session
 
     def logout(self, text: str) -> None:
         """End the session of a cookie."""
-        self._browsers.end(text)
-
-    def csrf_of(self, text: str) -> str:
-        """Return the CSRF token that goes with a cookie, to be shown on a page again."""
-        return logins.csrf_of(text)
+        self._sessions.end(text)
 
     def actor_of_token(self, text: str, address: str = "") -> Actor:
-        """Return whom a token stands for; NotKnown if it is unknown, revoked or expired."""
+        """Return the actor of a token; raise NotKnown if it is unknown, revoked or expired."""
         return self._tokens.actor(text, address)
 
     def actor_of_session(self, text: str, address: str = "") -> Actor:
-        """Return whom a cookie stands for; NotKnown if it is unknown or has ended."""
+        """Return the actor of a session cookie; raise NotKnown if it is unknown or has expired."""
         try:
-            return self._browsers.actor(text)
+            return self._sessions.actor(text)
         except NotKnown as error:
-            self._audit.note("", "session.use", Resource(), error.code, address)
+            self._audit.record("", "session.use", Resource(), error.code, address)
             raise
 
     def check_csrf(self, actor: Actor, text: str | None, address: str = "") -> None:
-        """Refuse a browser's request that no page of its own session made; Forged."""
+        """Raise Forged, and record it, if a request by session does not carry its CSRF token."""
         try:
-            logins.check_csrf(actor, text)
+            check_csrf(actor, text)
         except Forged as error:
-            self._audit.note(actor.name, "session.use", Resource(person=actor.name), error.code, address)
+            self._audit.record(actor.name, "session.use", Resource(person=actor.name), error.code, address)
             raise
 
     def require(self, actor: Actor, action: Action, resource: Resource, address: str = "") -> None:
-        """Let an actor do this to that, or raise NotPermitted and record it."""
+        """Raise NotPermitted, and record it, unless the actor may perform the action on the resource."""
         if may(actor, action, resource):
             return
-        self._audit.note(actor.name, action, resource, NotPermitted.code, address)
+        self._audit.record(actor.name, action, resource, NotPermitted.code, address)
         narrowed = " with this token" if actor.limit is not None else ""
         raise NotPermitted(
-            f"{actor.name} may not do {action} on {resource}{narrowed}; ask an owner for a role that may"
+            f"{actor.name} has no permission for {action} on {resource}{narrowed}; ask an owner for a role that has it"
         )
 
-    def note(self, actor_name: str, action: Action | str, resource: Resource, code: str, address: str = "") -> None:
-        """Record something that was refused or changed elsewhere."""
-        self._audit.note(actor_name, action, resource, code, address)
+    def record(self, actor_name: str, action: Action | str, resource: Resource, code: str, address: str = "") -> None:
+        """Write an audit record of a refusal or a change."""
+        self._audit.record(actor_name, action, resource, code, address)
 
     def audit(self, first: int = 1, limit: int = 100) -> list[AuditRecord]:
-        """Return records from number `first` on, 1,000 at most."""
+        """Return audit records from number `first` on, at most 1,000."""
         return self._audit.records(first, limit)
 
     @property
     def audit_last(self) -> int:
-        """The number of the newest record, or 0."""
+        """The number of the newest audit record, or 0."""
         return self._audit.last()
 
-    def _note_login(self, name: str, code: str, address: str) -> None:
+    def _record_login(self, name: str, code: str, address: str) -> None:
         is_known = self._people.is_active(name) is not None
-        self._audit.note(name if is_known else shown_stranger(name), LOGIN, Resource(), code, address)
+        self._audit.record(name if is_known else masked_stranger(name), LOGIN, Resource(), code, address)

@@ -1,8 +1,8 @@
-"""What was refused and what was changed: who, what, to what, from where, when.
+"""Audit records of refusals and changes: actor, action, resource, client address, time.
 
-A record holds no question, no answer, no token and no password: names are kept as they are only where they look like
-names, and as a short digest otherwise, for somebody may have typed a password where a name goes. A flood of the same
-refusals within a minute is one record with a count; one of many different ones ends in a record for all the others.
+A record holds no query, answer, token or password. A name is stored as it is only if it looks like a name, and as a
+short digest otherwise, since a password may have been typed in its place. Equal refusals within a minute share one
+record with a count; where there are too many different ones, the rest share a record too.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from tacit.ledger.permits import time_of
+from tacit.ledger.clock import time_of
 from tacit.server.access.passwords import sha256
 from tacit.server.access.roles import Resource
 from tacit.server.database import Database, Execute
 
 DONE: Final = "done"
-"""The code of what was not refused."""
+"""The code of a record that is not a refusal."""
 
 MINUTE_US: Final = 60_000_000
 RESOURCES_MAX: Final = 10
-"""How many records one actor gets for one action and code within a minute."""
+"""Records of one actor, action and code within a minute."""
 
 REFUSALS_MAX: Final = 300
-"""How many records refusals get within a minute, whoever makes them."""
+"""Records of refusals within a minute, of all actors."""
 
 OTHERS: Final = "(others)"
 LIMIT_MAX: Final = 1000
@@ -41,7 +41,7 @@ _COLUMNS: Final = "number, at_us, actor, action, dataset, table_name, person, co
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One thing that was refused or changed, or several of the same within a minute."""
+    """A refusal or a change; `count` equal refusals within a minute."""
 
     number: int
     at: datetime
@@ -54,28 +54,28 @@ class AuditRecord:
 
 
 class Audit:
-    """The records, in the order in which things happened."""
+    """The audit records in the server's database."""
 
     def __init__(self, database: Database, clock: Callable[[], int]) -> None:
         self._database = database
         self._clock = clock
 
-    def note(self, actor: str, action: str, resource: Resource, code: str, address: str = "") -> None:
-        """Write a record."""
+    def record(self, actor: str, action: str, resource: Resource, code: str, address: str = "") -> None:
+        """Write a record in a transaction of its own."""
         with self._database.transaction() as execute:
             self.add(execute, actor, action, resource, code, address)
 
     def add(self, execute: Execute, actor: str, action: str, resource: Resource, code: str, address: str = "") -> None:
-        """Write a record together with the change that it is about."""
+        """Write a record in the transaction of the change that it is about."""
         now = self._clock()
-        resource = Resource(*(None if part is None else shown(part) for part in _parts(resource)))
-        actor = shown(actor)
+        resource = Resource(*(None if part is None else masked(part) for part in _parts(resource)))
+        actor = masked(actor)
         number = None
         if code != DONE:
-            number, is_flood = self._same(execute, now, actor, action, resource, code)
+            number, is_flood = self._matching(execute, now, actor, action, resource, code)
             if number is None and is_flood:
                 actor, resource, address = OTHERS, Resource(), ""
-                number, _ = self._same(execute, now, actor, action, resource, code)
+                number, _ = self._matching(execute, now, actor, action, resource, code)
         if number is not None:
             execute("UPDATE audit SET count = count + 1 WHERE number = ?", (number,))
             return
@@ -99,10 +99,10 @@ class Audit:
         return int(self._database.read("SELECT COALESCE(MAX(number), 0) FROM audit")[0][0])
 
     @staticmethod
-    def _same(
+    def _matching(
         execute: Execute, now: int, actor: str, action: str, resource: Resource, code: str
     ) -> tuple[int | None, bool]:
-        """Return the record of the last minute that this one is the same as, and whether there are too many others."""
+        """Return the record of the last minute to count this refusal in, if any, and whether the limit is reached."""
         refusals = execute(
             "SELECT number, actor, action, code, dataset, table_name, person FROM audit "
             "WHERE at_us > ? AND at_us <= ? AND code <> ? ORDER BY number",
@@ -117,8 +117,8 @@ class Audit:
         return None, len(refusals) >= REFUSALS_MAX
 
 
-def shown(text: str) -> str:
-    """Return a name as it is, and anything that may be a secret as a digest too short to guess it from."""
+def masked(text: str) -> str:
+    """Return a name as it is, and a text that may be a secret as a digest too short to recover it."""
     if not text or text == OTHERS or _OWN_WORDS.fullmatch(text):
         return text
     mixes = all(any(test(one) for one in text) for test in (str.islower, str.isupper, str.isdigit))
@@ -127,8 +127,8 @@ def shown(text: str) -> str:
     return f"?{sha256(text)[:8]}"
 
 
-def shown_stranger(text: str) -> str:
-    """Return the name that somebody unknown gave: only what can hardly be anything but a name is kept as it is."""
+def masked_stranger(text: str) -> str:
+    """Return the name of a failed login; it is masked unless it can hardly be a password."""
     return text if len(text) <= STRANGER_LENGTH_MAX and _PLAIN_NAME.fullmatch(text) else f"?{sha256(text)[:8]}"
 
 
@@ -140,7 +140,7 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        return shown(text[:64])
+        return masked(text[:64])
 
 
 def _record(row: tuple[Any, ...]) -> AuditRecord:

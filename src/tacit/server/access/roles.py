@@ -1,8 +1,7 @@
-"""Who may do what: one table of actions and roles, and the one function that reads it.
+"""Permissions: one table of actions and roles, and `may`, the pure function that evaluates it.
 
-A grant gives a person a role, everywhere or on one data set or table. A token may carry a `Limit`: what it may do is
-what its person may do *and* what the limit allows, so a token narrows and never widens. Nothing here asks a database:
-`may` is a pure function of an actor, an action and a resource.
+A grant gives a person a role everywhere, on a data set or on a table. A token may carry a `TokenLimit`: it permits what
+both the grants of its person and the limit permit.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Role(StrEnum):
 
 
 class Action(StrEnum):
-    """What can be asked of a server."""
+    """Actions that need a permission."""
 
     CATALOG_READ = "catalog.read"
     CATALOG_WRITE = "catalog.write"
@@ -53,7 +52,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What an action is done to; `person` is whose it is, where it is somebody's."""
+    """The object of an action; `person` is its owner, if it has one."""
 
     dataset: str | None = None
     table: str | None = None
@@ -88,8 +87,8 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """What a token is narrowed to: the rights of a role, a data set, or both."""
+class TokenLimit:
+    """The restriction of a token: to the rights of a role, to a data set, or to both."""
 
     role: Role | None = None
     dataset: str | None = None
@@ -97,51 +96,51 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks, as a request has proved it; `grants` are the person's, `limit` is what a token leaves of them."""
+    """An authenticated caller: the person's grants, and the limit of the token that was used."""
 
     name: str
     grants: tuple[Grant, ...] = ()
     token_id: str | None = None
     is_session: bool = False
     csrf_sha256: str | None = None
-    limit: Limit | None = None
+    limit: TokenLimit | None = None
 
 
 class GrantScope(Enum):
-    """What a grant must cover to count."""
+    """What a grant must cover for an action."""
 
     PLACE = auto()
     """The table or data set of the resource."""
 
     EVERYTHING = auto()
-    """Nothing less than everywhere."""
+    """Everything: grants on a data set or table do not count."""
 
     PERSON = auto()
-    """Wherever; whose the resource is decides."""
+    """Anything; the owner of the resource decides."""
 
-    NOBODY = auto()
-    """No grant is needed: who is known at all may."""
+    NONE = auto()
+    """No grant is needed; every authenticated caller is permitted."""
 
 
 class Reach(Enum):
-    """Whose resources a role reaches."""
+    """Whose resources a role permits the action on."""
 
     ALL = auto()
     OWN = auto()
-    NOT_OTHERS = auto()  # one's own, and what is nobody's
+    NOT_OTHERS = auto()  # one's own, and those without an owner
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionRule:
-    """One row of the table."""
+    """One row of the permission table."""
 
     kind: GrantScope
     reach: Mapping[Role, Reach]
     of_part: Reach | None = None
-    """Whose resources of a whole data set a grant on one of its tables reaches; none where nothing stands here."""
+    """Whose resources of the whole data set a grant on one of its tables permits; None for no one's."""
 
     never_own: bool = False
-    """What is one's own is somebody else's to decide."""
+    """Whether the action is refused on one's own resources."""
 
 
 _ALL, _OWN, _NOT_OTHERS = Reach.ALL, Reach.OWN, Reach.NOT_OTHERS
@@ -170,20 +169,20 @@ RULES: Final[Mapping[Action, PermissionRule]] = {
     Action.JOB_READ: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
     Action.JOB_CANCEL: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
     Action.METRICS_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),
-    Action.SERVER_READ: PermissionRule(GrantScope.NOBODY, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
+    Action.SERVER_READ: PermissionRule(GrantScope.NONE, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
 }
 
 UNLIMITED_ONLY: Final = frozenset({Action.TOKEN_WRITE})
-"""What no narrowed token may do: with it the token could make one that is as wide as its person."""
+"""Actions refused to every limited token, which could otherwise create a token without limits."""
 
 
 def may(actor: Actor, action: Action, resource: Resource) -> bool:
-    """Say whether an actor may do this to that; every door of the server asks here."""
+    """Return whether an actor may perform an action on a resource."""
     rule = RULES[action]
-    if rule.kind is GrantScope.NOBODY:
+    if rule.kind is GrantScope.NONE:
         return True
     if rule.never_own and resource.person in (None, actor.name):
-        return False  # whose it is must be known, or it could be one's own
+        return False  # an unknown owner could be the actor
     scopes = [(grant.role, grant.dataset, grant.table) for grant in actor.grants]
     if not any(_allows(rule, actor.name, scope, resource) for scope in scopes):
         return False
@@ -195,7 +194,7 @@ def may(actor: Actor, action: Action, resource: Resource) -> bool:
 
 
 def _allows(rule: PermissionRule, name: str, scope: tuple[Role, str | None, str | None], resource: Resource) -> bool:
-    """Say whether a role on a scope is enough."""
+    """Return whether a role on a scope permits the action."""
     role, dataset, table = scope
     reach = rule.reach.get(role)
     if reach is None:
@@ -204,7 +203,7 @@ def _allows(rule: PermissionRule, name: str, scope: tuple[Role, str | None, str 
         if rule.kind is GrantScope.EVERYTHING:
             return False
         if rule.kind is GrantScope.PERSON:
-            # other people's things may be of any data set, so a role on one of them reaches only one's own
+            # resources of other people may belong to any data set, so a grant on one reaches only one's own
             return resource.dataset in (None, dataset) and resource.person == name
         if dataset != resource.dataset:
             return False

@@ -1,9 +1,9 @@
-"""Tokens for programs: `tacit_<id>_<secret>`, shown once, stored as a digest, narrowed, expiring, revocable.
+"""API tokens: `tacit_<id>_<secret>`, shown once, stored as a digest, restrictable, expiring, revocable.
 
-Promise: a token is worth what its person may do at this moment, within the token's own limit, until it expires or is
-revoked; all of that is looked up at every request. A secret has 256 random bits, so nobody finds one by guessing, and
-its SHA-256 digest is as good as a slow hash: comparing it takes microseconds. So wrong secrets cost nothing worth
-counting, and whoever knows the identifier of a token cannot keep the right secret waiting.
+Promise: a token gives the present rights of its person within the token's own restriction, until it expires or is
+revoked; both are looked up at every request. A secret has 256 random bits, so a plain SHA-256 digest suffices and takes
+microseconds to compare. Wrong secrets are therefore not throttled, and knowing a token's identifier is not enough to
+delay its owner.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NoReturn
 
-from tacit.ledger.permits import time_of
+from tacit.ledger.clock import time_of
 from tacit.privacy import texts
 from tacit.privacy.errors import (
     InvalidInput,
@@ -31,29 +31,29 @@ from tacit.privacy.errors import (
 from tacit.server.access.audit import DONE, Audit
 from tacit.server.access.passwords import sha256
 from tacit.server.access.people import grants_of, is_name, require_active
-from tacit.server.access.roles import Action, Actor, Limit, Resource, Role
+from tacit.server.access.roles import Action, Actor, Resource, Role, TokenLimit
 from tacit.server.database import Database
 
 DAYS_MAX: Final = 365
 LABEL_LENGTH_MAX: Final = 128
 TOKENS_MAX: Final = 100
-"""How many valid tokens one person has at most."""
+"""Valid tokens of one person."""
 
 ENDED_MAX: Final = 1_000
-"""How many there are at most together with those that have ended, which are shown for another month."""
+"""Tokens of one person, including expired ones, which are listed for another month."""
 
-USE_NOTED_EVERY_US: Final = 60_000_000
+USE_RECORDED_EVERY_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 KEPT_AFTER_END_US: Final = 30 * _DAY_US
 _ID: Final = re.compile(r"[0-9a-f]{12}", re.ASCII)
 _TEXT: Final = re.compile(r"tacit_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _COLUMNS: Final = "id, person, label, created_at_us, expires_at_us, is_revoked, used_at_us, role, dataset"
-UNKNOWN: Final = "the token is unknown, revoked or expired; ask an owner for another one, or log in and make one"
+UNKNOWN: Final = "the token is unknown, revoked or expired; ask an owner for another one, or log in and create one"
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that was just made: the only time that its text is seen."""
+    """A new token; its text cannot be read again later."""
 
     id: str
     text: str
@@ -65,7 +65,7 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token; its secret is not."""
+    """A token without its secret."""
 
     id: str
     person: str
@@ -79,7 +79,7 @@ class Token:
 
 
 class Tokens:
-    """Every token."""
+    """The tokens in the server's database."""
 
     def __init__(self, database: Database, clock: Callable[[], int], audit: Audit) -> None:
         self._database = database
@@ -89,8 +89,8 @@ class Tokens:
     def create(
         self, person: str, label: str, days: int, role: Role | str | None, dataset: str | None, by: str, address: str
     ) -> NewToken:
-        """Make a token of a person."""
-        limit = checked_limit(role, dataset)
+        """Create a token of a person."""
+        limit = token_limit(role, dataset)
         label = texts.note("label", label)
         if len(label) > LABEL_LENGTH_MAX:
             raise TooLarge(f"a label has at most {LABEL_LENGTH_MAX} characters", name="label")
@@ -109,10 +109,12 @@ class Tokens:
             )
             ((every, alive),) = execute(f"{counted} WHERE person = ?", (now, person))
             if every >= ENDED_MAX:
-                raise TooLarge(f"{person} had {ENDED_MAX:,} tokens within a year; use those there are", name="person")
+                raise TooLarge(
+                    f"{person} created {ENDED_MAX:,} tokens within a year; use an existing one", name="person"
+                )
             if (alive or 0) >= TOKENS_MAX:
                 raise TooLarge(
-                    f"{person} has {TOKENS_MAX} tokens already; revoke those that nobody needs", name="person"
+                    f"{person} has {TOKENS_MAX} tokens already; revoke one that is not needed", name="person"
                 )
             execute(
                 "INSERT INTO tokens (id, person, label, secret_hash, role, dataset, created_at_us, expires_at_us, "
@@ -124,7 +126,7 @@ class Tokens:
         return NewToken(token_id, f"tacit_{token_id}_{secret}", time_of(expires_at_us))
 
     def all(self, person: str | None = None) -> list[Token]:
-        """Return the tokens of a person or of everybody, newest first."""
+        """Return the tokens of a person, or of all, newest first."""
         if person is not None and not is_name(person):
             return []
         where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
@@ -132,27 +134,27 @@ class Tokens:
         return [_token(*row) for row in rows]
 
     def one(self, token_id: str) -> Token:
-        """Return one token."""
+        """Return a token, or raise UnknownName."""
         rows = _ID.fullmatch(token_id) and self._database.read(
             f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)
         )
         if not rows:
-            raise UnknownName("there is no such token; see which there are: tacit access token list", name="id")
+            raise UnknownName("there is no such token; list them with: tacit access token list", name="id")
         return _token(*rows[0])
 
     def revoke(self, token_id: str, by: str, address: str) -> None:
-        """End a token at once; one that has ended stays so."""
+        """Revoke a token."""
         person = self.one(token_id).person
         with self._database.transaction() as execute:
             execute("UPDATE tokens SET is_revoked = 1 WHERE id = ?", (token_id,))
             self._audit.add(execute, by, "token.revoke", Resource(person=person), DONE, address)
 
     def actor(self, text: str, address: str) -> Actor:
-        """Return whom a token stands for, or refuse it."""
+        """Return the actor of a token, or record the attempt and raise NotKnown."""
         match = _TEXT.fullmatch(text)
         rows = self._rows(match[1]) if match else []
         if match is None or not rows:
-            self._audit.note("", "token.use", Resource(), NotKnown.code, address)
+            self._audit.record("", "token.use", Resource(), NotKnown.code, address)
             raise NotKnown(UNKNOWN)
         token_id, secret = match[1], match[2]
         person, digest, role, dataset, expires_at_us, used_at_us, is_revoked, is_active = rows[0][:8]
@@ -160,9 +162,9 @@ class Tokens:
         is_right = hmac.compare_digest(sha256(secret).encode(), digest.encode())
         if is_revoked or not is_active or expires_at_us <= now or not is_right:
             self._refuse(token_id, person, address)
-        if used_at_us is None or used_at_us <= now - USE_NOTED_EVERY_US:
-            self._note_use(token_id, now)
-        limit = Limit(Role(role) if role else None, dataset or None) if role or dataset else None
+        if used_at_us is None or used_at_us <= now - USE_RECORDED_EVERY_US:
+            self._record_use(token_id, now)
+        limit = TokenLimit(Role(role) if role else None, dataset or None) if role or dataset else None
         return Actor(person, grants_of(row[8:] for row in rows), token_id, limit=limit)
 
     def _rows(self, token_id: str) -> list[tuple[Any, ...]]:
@@ -173,24 +175,24 @@ class Tokens:
             (token_id,),
         )
 
-    def _note_use(self, token_id: str, now: int) -> None:
-        earlier = now - USE_NOTED_EVERY_US
-        noted = "UPDATE tokens SET used_at_us = ? WHERE id = ? AND (used_at_us IS NULL OR used_at_us <= ?)"
-        with suppress(StorageUnavailable):  # when a token was used last is good to know, and no reason to fail
-            self._database.write((noted, (now, token_id, earlier)))
+    def _record_use(self, token_id: str, now: int) -> None:
+        earlier = now - USE_RECORDED_EVERY_US
+        update = "UPDATE tokens SET used_at_us = ? WHERE id = ? AND (used_at_us IS NULL OR used_at_us <= ?)"
+        with suppress(StorageUnavailable):  # the time of last use is informative only
+            self._database.write((update, (now, token_id, earlier)))
 
     def _refuse(self, token_id: str, person: str, address: str) -> NoReturn:
-        self._audit.note(f"token {token_id}", "token.use", Resource(person=person), NotKnown.code, address)
+        self._audit.record(f"token {token_id}", "token.use", Resource(person=person), NotKnown.code, address)
         raise NotKnown(UNKNOWN)
 
 
-def checked_limit(role: Role | str | None, dataset: str | None) -> Limit:
-    """Return what a token is narrowed to."""
+def token_limit(role: Role | str | None, dataset: str | None) -> TokenLimit:
+    """Return the restriction of a token, or raise InvalidInput."""
     try:
-        narrowed = None if role is None else Role(role)
+        restricted = None if role is None else Role(role)
     except ValueError:
         raise InvalidInput(f"a role is one of {', '.join(Role)}", name="role", value=role) from None
-    return Limit(narrowed, None if dataset is None else texts.name("dataset", dataset))
+    return TokenLimit(restricted, None if dataset is None else texts.name("dataset", dataset))
 
 
 def _token(

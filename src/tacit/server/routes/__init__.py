@@ -1,4 +1,4 @@
-"""The routes: SQL, statistics, tables, budgets, accounts and operations; each module has a `router`."""
+"""The routes of the REST interface; each module has a `router`."""
 
 from typing import Final
 

@@ -1,15 +1,15 @@
-"""Accounts: logins by password and OIDC, who is known with which roles, and tokens."""
+"""Routes of accounts: logins by password and OpenID Connect, people with their grants, tokens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from tacit.privacy.errors import Unavailable, UnknownName
-from tacit.server.access import Action, Grant, NewSession, Person, Resource, Role, Token
-from tacit.server.context import COOKIE, Caller, Server, Who
+from tacit.server.access import Action, Grant, NewSession, Oidc, Person, Resource, Role, Token, csrf_of
+from tacit.server.context import COOKIE, Caller, CallerDep, Server
 from tacit.version import __version__
 from tacit.wire.requests import GrantRequest, LoginRequest, PersonRequest, TokenRequest
 from tacit.wire.responses import (
@@ -22,61 +22,58 @@ from tacit.wire.responses import (
     TokenResponse,
 )
 
-if TYPE_CHECKING:
-    from tacit.server.access.logins import Oidc
-
 router = APIRouter(prefix="/v1")
 
 STATE_COOKIE: Final = "tacit_oidc"
 STATE_S: Final = 600
-ONWARDS: Final = (
+REDIRECT_PAGE: Final = (
     '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tacit</title>'
 )
 
 
 @router.post("/login", tags=["logins"])
-async def login(who: Who, asked: LoginRequest, response: Response) -> LoginResponse:
-    """Open a browser's session; the answer's `csrf` goes into the header X-Tacit-CSRF of whatever changes something."""
-    access = who.server.access
-    # passwords are hashed a few at a time, and who waits for that must not hold a thread of others' requests
-    made = await who.server.logins.run(
-        who.address, lambda: access.login(asked.name, asked.password, who.address), who.gone
+async def login(caller: CallerDep, body: LoginRequest, response: Response) -> LoginResponse:
+    """Begin a browser session; send `csrf` in the header X-Tacit-CSRF of requests that change something."""
+    access = caller.server.access
+    # only a few passwords are hashed at a time, and a waiting login must not hold a thread of other requests
+    made = await caller.server.logins.run(
+        caller.address, lambda: access.login(body.name, body.password, caller.address), caller.disconnected
     )
-    _set_cookie(response, who.server, made)
-    return LoginResponse(name=asked.name, csrf=made.csrf, expires_at=made.expires_at)
+    _set_cookie(response, caller.server, made)
+    return LoginResponse(name=body.name, csrf=made.csrf, expires_at=made.expires_at)
 
 
 @router.post("/logout", status_code=204, response_class=Response, tags=["logins"])
-def logout(who: Who) -> Response:
-    """Close the browser's session."""
-    who.require(Action.SERVER_READ)
-    if who.cookie is not None and who.bearer is None:
-        who.server.access.logout(who.cookie)
+def logout(caller: CallerDep) -> Response:
+    """End the browser session."""
+    caller.require(Action.SERVER_READ)
+    if caller.cookie is not None and caller.bearer is None:
+        caller.server.access.logout(caller.cookie)
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, path="/")
     return response
 
 
 @router.get("/me", tags=["logins"])
-def me(who: Who) -> MeResponse:
-    """Say who the caller is, what they may do, and what the server's limits are."""
-    who.require(Action.SERVER_READ)
-    actor = who.actor
+def me(caller: CallerDep) -> MeResponse:
+    """Return the caller's name and grants, and the limits of the server."""
+    caller.require(Action.SERVER_READ)
+    actor = caller.actor
     return MeResponse(
         name=actor.name,
         token=actor.token_id,
-        csrf=who.server.access.csrf_of(who.cookie) if actor.is_session and who.cookie else None,
+        csrf=csrf_of(caller.cookie) if actor.is_session and caller.cookie else None,
         grants=[_grant_response(one) for one in actor.grants],
-        server=ServerResponse(version=__version__, limits=who.server.settings.limits.model_dump()),
+        server=ServerResponse(version=__version__, limits=caller.server.settings.limits.model_dump()),
     )
 
 
 @router.get("/oidc/start", response_class=RedirectResponse, status_code=307, tags=["logins"])
-def start(who: Who) -> RedirectResponse:
-    """Send the browser to the provider of identities."""
-    url, state = _oidc(who).start()
+def start(caller: CallerDep) -> RedirectResponse:
+    """Redirect the browser to the OpenID Connect provider."""
+    url, state = _oidc(caller).start()
     response = RedirectResponse(url, 307)
-    settings = who.server.settings
+    settings = caller.server.settings
     response.set_cookie(
         STATE_COOKIE,
         state,
@@ -95,25 +92,25 @@ def start(who: Who) -> RedirectResponse:
     response_model=None,
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
-def callback(who: Who, request: Request) -> HTMLResponse:
-    """Take the browser back from the provider, and open its session.
+def callback(caller: CallerDep, request: Request) -> HTMLResponse:
+    """Complete a login at the OpenID Connect provider, and begin the session.
 
-    A page of our own leads on: with a redirect, the browser would still be coming from the other site and leave the
-    strict cookie at home.
+    The response is a page that leads on: after a redirect, the browser would still be coming from the other site and
+    would not send the cookie, which is SameSite=Strict.
     """
-    oidc = _oidc(who)
+    oidc = _oidc(caller)
     name = oidc.finish(dict(request.query_params), request.cookies.get(STATE_COOKIE, ""))
-    made = who.server.access.session_for(name, create=oidc.settings.creates_people, address=who.address)
-    response = HTMLResponse(ONWARDS)
+    made = caller.server.access.session_for(name, create=oidc.settings.creates_people, address=caller.address)
+    response = HTMLResponse(REDIRECT_PAGE)
     response.delete_cookie(STATE_COOKIE, path="/v1/oidc")
-    _set_cookie(response, who.server, made)
+    _set_cookie(response, caller.server, made)
     return response
 
 
-def _oidc(who: Caller) -> Oidc:
-    if who.server.oidc is None:
-        raise Unavailable("this server knows no provider of identities; log in with a password or a token")
-    return who.server.oidc
+def _oidc(caller: Caller) -> Oidc:
+    if caller.server.oidc is None:
+        raise Unavailable("this server has no OpenID Connect provider; log in with a password, or use a token")
+    return caller.server.oidc
 
 
 def _set_cookie(response: Response, server: Server, made: NewSession) -> None:
@@ -123,45 +120,45 @@ def _set_cookie(response: Response, server: Server, made: NewSession) -> None:
 
 
 @router.get("/people", tags=["people"])
-def list_people(who: Who) -> list[PersonResponse]:
-    """Return everybody who is known."""
-    who.require(Action.PEOPLE_READ)
-    return [_person_response(person) for person in who.server.access.people()]
+def list_people(caller: CallerDep) -> list[PersonResponse]:
+    """Return all people, including those who were removed."""
+    caller.require(Action.PEOPLE_READ)
+    return [_person_response(person) for person in caller.server.access.people()]
 
 
 @router.post("/people", status_code=201, tags=["people"])
-def add_person(who: Who, asked: PersonRequest) -> PersonResponse:
-    """Make somebody known; without a grant they may do nothing."""
-    who.require(Action.PEOPLE_WRITE, Resource(person=asked.name))
-    who.server.access.add_person(asked.name, asked.password, by=who.name, address=who.address)
-    return _person_response(who.server.access.person(asked.name))
+def add_person(caller: CallerDep, body: PersonRequest) -> PersonResponse:
+    """Add a person, without grants."""
+    caller.require(Action.PEOPLE_WRITE, Resource(person=body.name))
+    caller.server.access.add_person(body.name, body.password, by=caller.name, address=caller.address)
+    return _person_response(caller.server.access.person(body.name))
 
 
 @router.delete("/people/{name}", status_code=204, tags=["people"])
-def remove_person(who: Who, name: str) -> None:
-    """Forget somebody, with all tokens and browsers' sessions; what they were charged stays."""
-    who.require(Action.PEOPLE_WRITE, Resource(person=name))
-    who.server.access.remove_person(name, **who.mark)
+def remove_person(caller: CallerDep, name: str) -> None:
+    """Remove a person with all grants, tokens and sessions; charges stay on record."""
+    caller.require(Action.PEOPLE_WRITE, Resource(person=name))
+    caller.server.access.remove_person(name, **caller.origin)
 
 
 @router.post("/people/{name}/grants", status_code=201, tags=["people"])
-def add_grant(who: Who, name: str, asked: GrantRequest) -> PersonResponse:
-    """Give somebody a role, everywhere or on a data set or a table."""
-    who.require(Action.PEOPLE_WRITE, Resource(person=name))
-    who.server.access.grant(name, _grant(asked), **who.mark)
-    return _person_response(who.server.access.person(name))
+def add_grant(caller: CallerDep, name: str, body: GrantRequest) -> PersonResponse:
+    """Grant a role to a person: everywhere, on a data set or on a table."""
+    caller.require(Action.PEOPLE_WRITE, Resource(person=name))
+    caller.server.access.grant(name, _grant(body), **caller.origin)
+    return _person_response(caller.server.access.person(name))
 
 
 @router.delete("/people/{name}/grants", tags=["people"])
-def withdraw_grant(who: Who, name: str, asked: GrantRequest) -> PersonResponse:
-    """Take a role away."""
-    who.require(Action.PEOPLE_WRITE, Resource(person=name))
-    who.server.access.withdraw(name, _grant(asked), **who.mark)
-    return _person_response(who.server.access.person(name))
+def withdraw_grant(caller: CallerDep, name: str, body: GrantRequest) -> PersonResponse:
+    """Withdraw a grant."""
+    caller.require(Action.PEOPLE_WRITE, Resource(person=name))
+    caller.server.access.withdraw(name, _grant(body), **caller.origin)
+    return _person_response(caller.server.access.person(name))
 
 
-def _grant(asked: GrantRequest) -> Grant:
-    return Grant(Role(asked.role), asked.dataset, asked.table)
+def _grant(body: GrantRequest) -> Grant:
+    return Grant(Role(body.role), body.dataset, body.table)
 
 
 def _person_response(person: Person) -> PersonResponse:
@@ -174,35 +171,35 @@ def _grant_response(grant: Grant) -> GrantResponse:
 
 
 @router.get("/tokens", tags=["tokens"])
-def list_tokens(who: Who) -> list[TokenResponse]:
-    """Return one's own tokens, or everybody's for an owner; the tokens themselves are nowhere."""
-    who.require(Action.TOKEN_READ, Resource(person=who.name))
-    tokens = who.server.access.tokens()
-    return [_token_response(one) for one in tokens if who.may(Action.TOKEN_READ, Resource(person=one.person))]
+def list_tokens(caller: CallerDep) -> list[TokenResponse]:
+    """Return one's own tokens, or those of all for an owner; without their texts, which are not stored."""
+    caller.require(Action.TOKEN_READ, Resource(person=caller.name))
+    tokens = caller.server.access.tokens()
+    return [_token_response(one) for one in tokens if caller.may(Action.TOKEN_READ, Resource(person=one.person))]
 
 
 @router.post("/tokens", status_code=201, tags=["tokens"])
-def create_token(who: Who, asked: TokenRequest) -> NewTokenResponse:
-    """Make a token; its text is shown in this answer and never again."""
-    person = asked.person or who.name
-    who.require(Action.TOKEN_WRITE, Resource(person=person))
-    role = None if asked.role is None else Role(asked.role)
-    made = who.server.access.create_token(
-        person, label=asked.label, days=asked.days, role=role, dataset=asked.dataset, **who.mark
+def create_token(caller: CallerDep, body: TokenRequest) -> NewTokenResponse:
+    """Create a token; its text is in this response only."""
+    person = body.person or caller.name
+    caller.require(Action.TOKEN_WRITE, Resource(person=person))
+    role = None if body.role is None else Role(body.role)
+    made = caller.server.access.create_token(
+        person, label=body.label, days=body.days, role=role, dataset=body.dataset, **caller.origin
     )
     return NewTokenResponse(id=made.id, token=made.text, expires_at=made.expires_at)
 
 
 @router.delete("/tokens/{token_id}", status_code=204, tags=["tokens"])
-def revoke_token(who: Who, token_id: str) -> None:
-    """Make a token worthless at once."""
-    who.require(Action.SERVER_READ)
-    owner = next((one.person for one in who.server.access.tokens() if one.id == token_id), None)
-    if owner is None or not who.may(Action.TOKEN_WRITE, Resource(person=owner)):
+def revoke_token(caller: CallerDep, token_id: str) -> None:
+    """Revoke a token."""
+    caller.require(Action.SERVER_READ)
+    owner = next((one.person for one in caller.server.access.tokens() if one.id == token_id), None)
+    if owner is None or not caller.may(Action.TOKEN_WRITE, Resource(person=owner)):
         if owner is not None:
-            who.record(Action.TOKEN_WRITE, Resource(person=owner))
-        raise UnknownName(f"no token is called {token_id}", name="token", value=token_id)
-    who.server.access.revoke_token(token_id, **who.mark)
+            caller.record(Action.TOKEN_WRITE, Resource(person=owner))
+        raise UnknownName(f"there is no token {token_id}", name="token", value=token_id)
+    caller.server.access.revoke_token(token_id, **caller.origin)
 
 
 def _token_response(token: Token) -> TokenResponse:

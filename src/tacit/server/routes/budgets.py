@@ -1,4 +1,4 @@
-"""Budgets of data sets, analysts and epochs: what is spent, left and meant by it; requests for more budget."""
+"""Routes of budgets of data sets, analysts and epochs, and of requests for more budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.privacy import notation
 from tacit.privacy.errors import UnknownName
 from tacit.privacy.units import Relation
 from tacit.server.access import Action, Resource
-from tacit.server.context import Caller, Who
+from tacit.server.context import Caller, CallerDep
 from tacit.wire.requests import AnalystRequest, BudgetRequest, DecisionRequest, EpochRequest, MoreBudgetRequest
 from tacit.wire.responses import (
     BoundResponse,
@@ -32,52 +32,56 @@ from tacit.wire.values import encode
 
 router = APIRouter(prefix="/v1")
 
-ANYBODY: Final = ""
-"""Nobody has this name, so what may be seen of it may be seen of everybody."""
+ANY_PERSON: Final = ""
+"""A name that no person has: what the caller may see of it, the caller may see of every person."""
 
 
 @router.get("/budgets", tags=["budgets"])
-def list_budgets(who: Who) -> list[BudgetResponse]:
-    """Return the budgets that the caller may see: analysts see those of data sets, and their own caps."""
-    who.require(Action.SERVER_READ)
-    ledger = who.server.curator.ledger
-    return [_response(LedgerBudget(ledger, scope)) for scope in ledger.scopes() if _sees(who, scope)]
+def list_budgets(caller: CallerDep) -> list[BudgetResponse]:
+    """Return the budgets that the caller may see; analysts see those of data sets and their own caps."""
+    caller.require(Action.SERVER_READ)
+    ledger = caller.server.curator.ledger
+    return [_response(LedgerBudget(ledger, scope)) for scope in ledger.scopes() if _sees(caller, scope)]
 
 
 @router.post("/budgets", status_code=201, tags=["budgets"])
-def create_budget(who: Who, asked: BudgetRequest) -> BudgetResponse:
-    """Give a data set its budget, or another one as long as nothing is charged to it."""
-    who.require(Action.BUDGET_WRITE, Resource(dataset=asked.dataset))
+def create_budget(caller: CallerDep, body: BudgetRequest) -> BudgetResponse:
+    """Set the budget of a data set; it can be replaced until something is charged."""
+    caller.require(Action.BUDGET_WRITE, Resource(dataset=body.dataset))
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        budget = who.server.curator.set_budget(
-            asked.dataset,
-            asked.epsilon,
-            asked.delta,
-            filter=asked.filter,
-            order=asked.order,
-            relation=Relation(asked.relation),
-            per_epoch=asked.per_epoch,
-            epsilon_min=asked.epsilon_min,
-            units=asked.units,
+        budget = caller.server.curator.set_budget(
+            body.dataset,
+            body.epsilon,
+            body.delta,
+            filter=body.filter,
+            order=body.order,
+            relation=Relation(body.relation),
+            per_epoch=body.per_epoch,
+            epsilon_min=body.epsilon_min,
+            units=body.units,
         )
     return _response(budget, [str(one.message) for one in found])
 
 
 @router.get("/budgets/{dataset}", tags=["budgets"])
-def show_budget(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> BudgetResponse:
+def show_budget(
+    caller: CallerDep, dataset: str, analyst: str | None = None, epoch: str | None = None
+) -> BudgetResponse:
     """Return a budget: of a data set, of an analyst on it, or of one of its epochs."""
-    return _response(_found(who, dataset, analyst, epoch))
+    return _response(_visible_budget(caller, dataset, analyst, epoch))
 
 
 @router.get("/budgets/{dataset}/report", tags=["budgets"])
-async def report(who: Who, dataset: str, analyst: str | None = None, epoch: str | None = None) -> ReportResponse:
-    """Return what was admitted so far and what it means; may take seconds.
+async def report(
+    caller: CallerDep, dataset: str, analyst: str | None = None, epoch: str | None = None
+) -> ReportResponse:
+    """Return the events admitted so far and what they mean; may take seconds.
 
-    Of what several people are charged for, those who may not see one another's budgets see the totals alone.
+    Callers who may not see the budgets of other people get the totals of a shared budget only.
     """
-    found = await who.planned(lambda: _found(who, dataset, analyst, epoch).report())
-    if analyst is None and not who.may(Action.BUDGET_READ, Resource(dataset=dataset, person=ANYBODY)):
+    found = await caller.run_planning(lambda: _visible_budget(caller, dataset, analyst, epoch).report())
+    if analyst is None and not caller.may(Action.BUDGET_READ, Resource(dataset=dataset, person=ANY_PERSON)):
         found = replace(found, events={}, unlisted=0)
     bound, meaning = found.bound, found.meaning
     return ReportResponse(
@@ -96,50 +100,50 @@ async def report(who: Who, dataset: str, analyst: str | None = None, epoch: str 
 
 
 @router.post("/budgets/{dataset}/analysts", status_code=201, tags=["budgets"])
-def add_analyst(who: Who, dataset: str, asked: AnalystRequest) -> BudgetResponse:
-    """Let an analyst, or a group, spend up to a cap on a data set."""
-    who.require(Action.BUDGET_WRITE, Resource(dataset=dataset))
-    curator = who.server.curator
+def add_analyst(caller: CallerDep, dataset: str, body: AnalystRequest) -> BudgetResponse:
+    """Set the cap of an analyst or a group on a data set."""
+    caller.require(Action.BUDGET_WRITE, Resource(dataset=dataset))
+    curator = caller.server.curator
     relation = curator.budget(dataset).cap.relation
-    curator.add_analyst(asked.name, {dataset: Budget(asked.epsilon, asked.delta, relation=relation)})
-    return _response(curator.budget(dataset, asked.name))
+    curator.add_analyst(body.name, {dataset: Budget(body.epsilon, body.delta, relation=relation)})
+    return _response(curator.budget(dataset, body.name))
 
 
 @router.post("/budgets/{dataset}/epochs", status_code=201, tags=["budgets"])
-def add_epoch(who: Who, dataset: str, asked: EpochRequest) -> BudgetResponse:
-    """Add a stretch of time with a budget of its own."""
-    who.require(Action.BUDGET_WRITE, Resource(dataset=dataset))
+def add_epoch(caller: CallerDep, dataset: str, body: EpochRequest) -> BudgetResponse:
+    """Add an epoch with its own budget."""
+    caller.require(Action.BUDGET_WRITE, Resource(dataset=dataset))
     return _response(
-        who.server.curator.ledger.add_epoch(
+        caller.server.curator.ledger.add_epoch(
             dataset,
-            asked.name,
-            starts=asked.starts,
-            ends=asked.ends,
-            epsilon=asked.epsilon,
-            delta=asked.delta,
+            body.name,
+            starts=body.starts,
+            ends=body.ends,
+            epsilon=body.epsilon,
+            delta=body.delta,
         )
     )
 
 
-def _found(who: Caller, dataset: str, analyst: str | None, epoch: str | None) -> LedgerBudget:
-    """Return a budget that the caller may see; to those who may not see one, there is none."""
-    who.require(Action.SERVER_READ)
+def _visible_budget(caller: Caller, dataset: str, analyst: str | None, epoch: str | None) -> LedgerBudget:
+    """Return a budget; raise the same error for one that is hidden from the caller as for an absent one."""
+    caller.require(Action.SERVER_READ)
     kind: Any = "analyst" if analyst is not None else "epoch" if epoch is not None else "dataset"
     scope = Scope(dataset, kind, analyst or epoch or "")
-    if not _sees(who, scope):
-        who.record(Action.BUDGET_READ, Resource(dataset=dataset, person=analyst))
+    if not _sees(caller, scope):
+        caller.record(Action.BUDGET_READ, Resource(dataset=dataset, person=analyst))
         raise no_budget(scope)
-    return who.server.curator.budget(dataset, analyst, epoch=epoch)
+    return caller.server.curator.budget(dataset, analyst, epoch=epoch)
 
 
-def _sees(who: Caller, scope: Scope) -> bool:
-    return who.may(
+def _sees(caller: Caller, scope: Scope) -> bool:
+    return caller.may(
         Action.BUDGET_READ,
         Resource(dataset=scope.dataset, person=scope.name if scope.kind == "analyst" else None),
     )
 
 
-def _response(budget: LedgerBudget, doubts: Sequence[str] = ()) -> BudgetResponse:
+def _response(budget: LedgerBudget, warnings: Sequence[str] = ()) -> BudgetResponse:
     scope = budget.scope
     return BudgetResponse(
         scope=str(scope),
@@ -151,44 +155,44 @@ def _response(budget: LedgerBudget, doubts: Sequence[str] = ()) -> BudgetRespons
         remaining=CostResponse.of(budget.remaining()),
         epsilon_min=budget.epsilon_min,
         is_enforced=budget.is_enforced,
-        warnings=list(doubts),
+        warnings=list(warnings),
     )
 
 
 @router.get("/requests", tags=["requests"])
-def list_requests(who: Who, only_open: bool = False) -> list[MoreBudgetResponse]:
-    """Return the requests that the caller may see, the oldest first."""
-    who.require(Action.SERVER_READ)
-    found = who.server.curator.ledger.requests(only_open=only_open)
-    return [_request_response(one) for one in found if _sees_request(who, one)]
+def list_requests(caller: CallerDep, only_open: bool = False) -> list[MoreBudgetResponse]:
+    """Return the requests for more budget that the caller may see, oldest first."""
+    caller.require(Action.SERVER_READ)
+    found = caller.server.curator.ledger.requests(only_open=only_open)
+    return [_request_response(one) for one in found if _sees_request(caller, one)]
 
 
 @router.post("/requests", status_code=201, tags=["requests"])
-def file_request(who: Who, asked: MoreBudgetRequest) -> MoreBudgetResponse:
-    """Ask for more than one's cap."""
-    who.require(Action.REQUEST_FILE, Resource(dataset=asked.dataset, person=who.name))
-    cost = Cost(asked.epsilon, asked.delta, float("inf"))
-    return _request_response(who.server.curator.ledger.file_request(who.name, asked.dataset, cost, asked.reason))
+def file_request(caller: CallerDep, body: MoreBudgetRequest) -> MoreBudgetResponse:
+    """File a request for more budget."""
+    caller.require(Action.REQUEST_FILE, Resource(dataset=body.dataset, person=caller.name))
+    cost = Cost(body.epsilon, body.delta, float("inf"))
+    return _request_response(caller.server.curator.ledger.file_request(caller.name, body.dataset, cost, body.reason))
 
 
 @router.post("/requests/{request}/decision", tags=["requests"])
-def decide_request(who: Who, request: str, asked: DecisionRequest) -> MoreBudgetResponse:
-    """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
-    who.require(Action.SERVER_READ)
-    ledger = who.server.curator.ledger
+def decide_request(caller: CallerDep, request: str, body: DecisionRequest) -> MoreBudgetResponse:
+    """Grant or decline a request; granting raises the analyst's cap, at most to that of the data set."""
+    caller.require(Action.SERVER_READ)
+    ledger = caller.server.curator.ledger
     found = next((one for one in ledger.requests() if one.id == request), None)
-    if found is None or not _sees_request(who, found):
-        who.record(
+    if found is None or not _sees_request(caller, found):
+        caller.record(
             Action.REQUEST_DECIDE,
             Resource() if found is None else Resource(dataset=found.dataset, person=found.analyst),
         )
-        raise UnknownName(f"no request is called {request}", name="request", value=request)
-    who.require(Action.REQUEST_DECIDE, Resource(dataset=found.dataset, person=found.analyst))
-    return _request_response(ledger.decide(request, asked.granted, who.name, asked.note))
+        raise UnknownName(f"there is no request {request}", name="request", value=request)
+    caller.require(Action.REQUEST_DECIDE, Resource(dataset=found.dataset, person=found.analyst))
+    return _request_response(ledger.decide(request, body.granted, caller.name, body.note))
 
 
-def _sees_request(who: Caller, request: Request) -> bool:
-    return who.may(Action.REQUEST_READ, Resource(dataset=request.dataset, person=request.analyst))
+def _sees_request(caller: Caller, request: Request) -> bool:
+    return caller.may(Action.REQUEST_READ, Resource(dataset=request.dataset, person=request.analyst))
 
 
 def _request_response(request: Request) -> MoreBudgetResponse:

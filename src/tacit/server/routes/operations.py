@@ -1,4 +1,4 @@
-"""Operations: health and metrics, the ledger's records and verification, and the audit of refusals and changes."""
+"""Routes of operations: health, metrics, ledger records and their verification, audit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from tacit.ledger.permits import time_of
+from tacit.ledger.clock import time_of
 from tacit.privacy.errors import TacitError
 from tacit.server.access import Action
-from tacit.server.context import Caller, Server, Who
+from tacit.server.context import Caller, CallerDep, Server
 from tacit.version import __version__
 from tacit.wire.responses import (
     AuditResponse,
@@ -29,18 +29,18 @@ router = APIRouter()
 
 @router.get("/healthz", tags=["health"])
 async def alive() -> HealthResponse:
-    """Say that the process lives."""
+    """Return that the process is alive."""
     return HealthResponse(status="alive", version=__version__)
 
 
 @router.get(
     "/readyz",
     tags=["health"],
-    responses={503: {"model": ReadyResponse, "description": "It cannot answer now."}},
+    responses={503: {"model": ReadyResponse, "description": "A component cannot be used."}},
 )
-def ready(who: Who, response: Response) -> ReadyResponse:
-    """Say whether the ledger, the catalog and the server's own database can be used."""
-    server, failed = who.server, {}
+def ready(caller: CallerDep, response: Response) -> ReadyResponse:
+    """Return whether the ledger, the catalog and the server's own database can be used."""
+    server, failed = caller.server, {}
     checks: dict[str, Callable[[], object]] = {
         "ledger": server.curator.ledger.head,
         "catalog": lambda: server.curator.catalog,
@@ -56,11 +56,11 @@ def ready(who: Who, response: Response) -> ReadyResponse:
 
 
 @router.get("/metrics", tags=["health"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def metrics(who: Who) -> Response:
-    """Return the figures that Prometheus collects."""
-    who.require(Action.METRICS_READ)
-    queue, quota = who.server.jobs.queue, who.server.quota
-    page = who.server.metrics.page(
+def metrics(caller: CallerDep) -> Response:
+    """Return the metrics in the text format of Prometheus."""
+    caller.require(Action.METRICS_READ)
+    queue, quota = caller.server.jobs.queue, caller.server.quota
+    page = caller.server.metrics.page(
         lambda: queue.running, lambda: queue.waiting, lambda: sum(one.bytes for one in quota.usage().values())
     )
     return Response(page, media_type="text/plain; version=0.0.4")
@@ -68,13 +68,13 @@ def metrics(who: Who) -> Response:
 
 @router.get("/v1/ledger", tags=["ledger"])
 def records(
-    who: Who,
+    caller: CallerDep,
     first: Annotated[int, Query(ge=1, le=2**62)] = 1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[LedgerRecordResponse]:
-    """Return records of the journal from a number on; no answer is in them."""
-    who.require(Action.LEDGER_READ)
-    found = islice(who.server.curator.ledger.history(first), limit)
+    """Return journal records from number `first` on, without answers."""
+    caller.require(Action.LEDGER_READ)
+    found = islice(caller.server.curator.ledger.history(first), limit)
     return [
         LedgerRecordResponse(
             number=one.number, at=time_of(one.at_us), kind=one.kind, contents=dict(one.contents), hash=one.hash
@@ -84,34 +84,34 @@ def records(
 
 
 @router.get("/v1/ledger/verify", tags=["ledger"])
-async def verify(who: Who, full: bool = False) -> VerifiedResponse:
-    """Check the journal against its hashes and the totals against the journal."""
-    return await who.planned(lambda: _verified(who, full=full))
+async def verify(caller: CallerDep, full: bool = False) -> VerifiedResponse:
+    """Verify the hashes of the journal, and the totals against the journal."""
+    return await caller.run_planning(lambda: _verified(caller, full=full))
 
 
-def _verified(who: Caller, *, full: bool) -> VerifiedResponse:
-    who.require(Action.LEDGER_READ)
-    ledger = who.server.curator.ledger
+def _verified(caller: Caller, *, full: bool) -> VerifiedResponse:
+    caller.require(Action.LEDGER_READ)
+    ledger = caller.server.curator.ledger
     ledger.verify(full=full)
     head = ledger.head()
     return VerifiedResponse(verified=True, records=head.number, hash=head.hash)
 
 
 @router.get("/v1/ledger/export", tags=["ledger"], response_class=StreamingResponse)
-def export(who: Who, answers: bool = False) -> StreamingResponse:
-    """Return the journal as JSON lines; with `answers`, which auditors may not see, a file that can be imported."""
-    who.require(Action.LEDGER_EXPORT if answers else Action.LEDGER_READ)
+def export(caller: CallerDep, answers: bool = False) -> StreamingResponse:
+    """Return the journal as JSON lines; with `answers`, which auditors may not read, it can be imported."""
+    caller.require(Action.LEDGER_EXPORT if answers else Action.LEDGER_READ)
     return StreamingResponse(
-        _lines(who.server, answers=answers),
+        _lines(caller.server, answers=answers),
         media_type="application/jsonl",
         headers={"Content-Disposition": 'attachment; filename="ledger.jsonl"'},
     )
 
 
 @router.get("/v1/reservations", tags=["ledger"])
-def reservations(who: Who) -> list[ReservationResponse]:
-    """Return permits that were never committed: questions under way, and those that died."""
-    who.require(Action.LEDGER_READ)
+def reservations(caller: CallerDep) -> list[ReservationResponse]:
+    """Return permits that were not committed: of active runs, and of runs that died."""
+    caller.require(Action.LEDGER_READ)
     return [
         ReservationResponse(
             permit=one.permit.id,
@@ -120,7 +120,7 @@ def reservations(who: Who) -> list[ReservationResponse]:
             cost=CostResponse.of(one.permit.cost),
             note=one.note,
         )
-        for one in who.server.curator.ledger.reservations()
+        for one in caller.server.curator.ledger.reservations()
     ]
 
 
@@ -131,12 +131,12 @@ def _lines(server: Server, *, answers: bool) -> Iterator[str]:
 
 @router.get("/v1/audit", tags=["audit"])
 def audit(
-    who: Who,
+    caller: CallerDep,
     first: Annotated[int, Query(ge=1, le=2**62)] = 1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[AuditResponse]:
-    """Return records of what was refused, and of what was changed about people and tokens, from a number on."""
-    who.require(Action.AUDIT_READ)
+    """Return audit records of refusals and changes from number `first` on."""
+    caller.require(Action.AUDIT_READ)
     return [
         AuditResponse(
             number=one.number,
@@ -148,5 +148,5 @@ def audit(
             address=one.address,
             count=one.count,
         )
-        for one in who.server.access.audit(first, limit)
+        for one in caller.server.access.audit(first, limit)
     ]

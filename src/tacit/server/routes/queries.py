@@ -1,4 +1,4 @@
-"""Private SQL: previews, plans, answers as JSON, CSV or Arrow; answers that were given before, and jobs."""
+"""Routes of private SQL: previews, plans, answers as JSON, CSV or Arrow; stored answers, and jobs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.concurrency import run_in_threadpool
 
 from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource
-from tacit.server.context import Caller, Server, Who
+from tacit.server.context import Caller, CallerDep, Server
 from tacit.server.error_responses import AsciiJSONResponse
-from tacit.server.query_requests import Key, PlannedQuery, accepted, more_like_this, sameness, wait_s
+from tacit.server.query_requests import Key, PlannedQuery, more_like_this, request_key, respond_with_job, wait_s
 from tacit.server.releases import as_arrow, as_csv, release_response, require_arrow
 from tacit.server.response_padding import class_of
 from tacit.wire.requests import QueryRequest
@@ -35,19 +35,19 @@ FORMS: Final = {"text/csv": as_csv, ARROW: as_arrow}
 
 
 @router.post("/preview", tags=["queries"])
-async def preview(who: Who, query: QueryRequest) -> PreviewResponse:
-    """Say exactly what a question would cost, and how wide its intervals would be; spends nothing."""
-    return await who.planned(lambda: _preview(who, query))
+async def preview(caller: CallerDep, query: QueryRequest) -> PreviewResponse:
+    """Return the exact price of a query and the widths of its intervals; spends nothing."""
+    return await caller.run_planning(lambda: _preview(caller, query))
 
 
 @router.post("/explain", tags=["queries"])
-async def explain(who: Who, query: QueryRequest) -> list[PlanLine]:
-    """Say, pass by pass, what a question would do: bounds, sensitivities, noise, and the SQL that the engine runs."""
-    return (await who.planned(lambda: _preview(who, query))).lines
+async def explain(caller: CallerDep, query: QueryRequest) -> list[PlanLine]:
+    """Return the plan of a query, pass by pass: bounds, sensitivities, noise, and the SQL that the engine runs."""
+    return (await caller.run_planning(lambda: _preview(caller, query))).lines
 
 
-def _preview(who: Caller, query: QueryRequest) -> PreviewResponse:
-    found = PlannedQuery.of(who, query, Action.QUESTION_PREVIEW).preview()
+def _preview(caller: Caller, query: QueryRequest) -> PreviewResponse:
+    found = PlannedQuery.of(caller, query, Action.QUESTION_PREVIEW).preview()
     return PreviewResponse(
         cost=CostResponse.of(found),
         widths=dict(found.widths),
@@ -66,58 +66,58 @@ def _preview(who: Caller, query: QueryRequest) -> PreviewResponse:
     response_model=ReleaseResponse,
     responses={
         200: {"content": {"text/csv": {"schema": {"type": "string"}}, ARROW: {"schema": {"type": "string"}}}},
-        202: {"model": AcceptedResponse, "description": "It takes longer; look for the answer under the job."},
+        202: {"model": AcceptedResponse, "description": "The query takes longer; its answer will be in the job."},
     },
 )
-async def ask(who: Who, query: QueryRequest, request: Request, key: Key = None) -> Response:
-    """Answer a question, and charge it to the budgets that it is about.
+async def ask(caller: CallerDep, query: QueryRequest, request: Request, key: Key = None) -> Response:
+    """Answer a query, and charge it to the budget of its data set.
 
-    The same question again is answered from what was released, at no cost.
+    The same query on the same data is answered from what was released, at no cost.
     """
-    server = who.server
-    if _wanted(request) == ARROW:
+    server = caller.server
+    if _media_type(request) == ARROW:
         require_arrow()  # before anything is charged
-    planned, kept, same, class_s = await who.planned(lambda: _planned(who, query, request, key))
+    planned, kept, key_of_request, class_s = await caller.run_planning(lambda: _planned(caller, query, request, key))
     if kept is not None:
         server.metrics.released.labels("no").inc()
         return kept
 
-    def work() -> ReleaseResponse:
-        return _answered(server, planned, query.level)
+    def run() -> ReleaseResponse:
+        return _release(server, planned, query.level)
 
-    found = await server.jobs.answered(who.name, work, class_s, wait_s(who, query), same)
+    found = await server.jobs.run(caller.name, run, class_s, wait_s(caller, query), key_of_request)
     if isinstance(found, str):
-        return accepted(found)
+        return respond_with_job(found)
     assert isinstance(found, ReleaseResponse)
     server.metrics.released.labels("yes").inc()
     return await run_in_threadpool(_response, request, found)
 
 
 def _planned(
-    who: Caller, query: QueryRequest, request: Request, key: str | None
+    caller: Caller, query: QueryRequest, request: Request, key: str | None
 ) -> tuple[PlannedQuery, Response | None, Hashable, float]:
-    """Plan a question; return its answer if it was released before, to which requests it is the same, and its class."""
-    planned = PlannedQuery.of(who, query, Action.QUESTION_ASK, key)
+    """Plan a query; return it with the response if it was released before, its request key and its time class."""
+    planned = PlannedQuery.of(caller, query, Action.QUESTION_ASK, key)
     kept = planned.find_released(query.level)
-    class_s = class_of(planned.work, who.server.settings.timing_class_s)
-    return planned, None if kept is None else _response(request, kept), sameness(who, query), class_s
+    class_s = class_of(planned.work, caller.server.settings.timing_class_s)
+    return planned, None if kept is None else _response(request, kept), request_key(caller, query), class_s
 
 
-def _answered(server: Server, planned: PlannedQuery, level: float) -> ReleaseResponse:
+def _release(server: Server, planned: PlannedQuery, level: float) -> ReleaseResponse:
     release = planned.release()
     answer = release_response(release, level, planned.remaining(), server.settings.limits.rows)
-    server.releases.keep(planned.caller.name, answer)
+    server.releases.put(planned.caller.name, answer)
     return answer
 
 
-def _wanted(request: Request) -> str:
-    """Return the form that the caller wants the answer in."""
+def _media_type(request: Request) -> str:
+    """Return the media type that the caller prefers."""
     return request.headers.get("Accept", "").split(",")[0].partition(";")[0].strip().lower()
 
 
 def _response(request: Request, answer: ReleaseResponse) -> Response:
-    """Return an answer in the form that the caller wants."""
-    wanted = _wanted(request)
+    """Return an answer in the media type that the caller prefers."""
+    wanted = _media_type(request)
     if wanted in FORMS:
         return Response(FORMS[wanted](answer), 200, {"X-Tacit-Cost": answer.cost.model_dump_json()}, wanted)
     return AsciiJSONResponse(answer.model_dump())
@@ -125,23 +125,27 @@ def _response(request: Request, answer: ReleaseResponse) -> Response:
 
 @router.get("/releases", tags=["releases"])
 def list_releases(
-    who: Who, dataset: str | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
+    caller: CallerDep, dataset: str | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
 ) -> list[PaidResponse]:
-    """Return which answers were paid for, the newest first: one's own, or all on data sets that one keeps."""
-    who.require_somewhere(Action.RELEASE_READ)
-    others = any(who.may(Action.RELEASE_READ, Resource(one.dataset, one.table)) for one in who.actor.grants)
-    found = who.server.releases.listed(None, 10 * limit) if others else who.server.releases.listed(who.name, limit)
+    """Return the stored answers, newest first: one's own, or all of the data sets that one manages."""
+    caller.require_somewhere(Action.RELEASE_READ)
+    others = any(caller.may(Action.RELEASE_READ, Resource(one.dataset, one.table)) for one in caller.actor.grants)
+    found = (
+        caller.server.releases.list_paid(None, 10 * limit)
+        if others
+        else caller.server.releases.list_paid(caller.name, limit)
+    )
     return [
         one
         for one in found
-        if _sees_release(who, one.person, one.datasets) and (dataset is None or dataset in one.datasets)
+        if _sees_release(caller, one.person, one.datasets) and (dataset is None or dataset in one.datasets)
     ][:limit]
 
 
 @router.get("/releases/{permit}", tags=["releases"])
-def show_release(who: Who, permit: str) -> ReleaseResponse:
-    """Return an answer as it was given."""
-    return _found_release(who, permit)
+def show_release(caller: CallerDep, permit: str) -> ReleaseResponse:
+    """Return a stored answer."""
+    return _found_release(caller, permit)
 
 
 @router.get(
@@ -150,59 +154,61 @@ def show_release(who: Who, permit: str) -> ReleaseResponse:
     response_model=None,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def show_card(who: Who, permit: str) -> PlainTextResponse:
-    """Return in plain language what was released."""
-    return PlainTextResponse(_found_release(who, permit).card)
+def show_card(caller: CallerDep, permit: str) -> PlainTextResponse:
+    """Return the card of a stored answer: what was released, in plain language."""
+    return PlainTextResponse(_found_release(caller, permit).card)
 
 
-def _found_release(who: Caller, permit: str) -> ReleaseResponse:
-    who.require_somewhere(Action.RELEASE_READ)
-    paid = who.server.releases.paid_by(permit)
-    if paid is None or not _sees_release(who, *paid):
-        who.record(Action.RELEASE_READ, Resource() if paid is None else Resource(dataset=min(paid[1]), person=paid[0]))
+def _found_release(caller: Caller, permit: str) -> ReleaseResponse:
+    caller.require_somewhere(Action.RELEASE_READ)
+    paid = caller.server.releases.paid_by(permit)
+    if paid is None or not _sees_release(caller, *paid):
+        caller.record(
+            Action.RELEASE_READ, Resource() if paid is None else Resource(dataset=min(paid[1]), person=paid[0])
+        )
         raise _absent(permit)
-    answer = who.server.releases.find(permit)
-    if answer is None:  # pruned in between
+    answer = caller.server.releases.find(permit)
+    if answer is None:  # deleted in between
         raise _absent(permit)
     return answer
 
 
 def _absent(permit: str) -> UnknownName:
     return UnknownName(
-        f"no answer is kept for the permit {permit}; the same question again costs nothing", name="permit", value=permit
+        f"no answer is stored for the permit {permit}; repeating the query costs nothing", name="permit", value=permit
     )
 
 
-def _sees_release(who: Caller, person: str, datasets: list[str]) -> bool:
-    return all(who.may(Action.RELEASE_READ, Resource(dataset=one, person=person)) for one in datasets)
+def _sees_release(caller: Caller, person: str, datasets: list[str]) -> bool:
+    return all(caller.may(Action.RELEASE_READ, Resource(dataset=one, person=person)) for one in datasets)
 
 
 @router.get("/jobs", tags=["jobs"])
-def list_jobs(who: Who) -> list[JobResponse]:
-    """Return one's own jobs, the newest first; an owner sees that there are others, and their answers as well."""
-    who.require_somewhere(Action.JOB_READ)
-    everybody = who.may(Action.JOB_READ, Resource())
-    return who.server.jobs.listed(None if everybody else who.name)
+def list_jobs(caller: CallerDep) -> list[JobResponse]:
+    """Return one's own jobs, newest first; an owner sees those of all."""
+    caller.require_somewhere(Action.JOB_READ)
+    sees_all = caller.may(Action.JOB_READ, Resource())
+    return caller.server.jobs.list_jobs(None if sees_all else caller.name)
 
 
 @router.get("/jobs/{job}", tags=["jobs"])
-def show_job(who: Who, job: str) -> JobResponse:
-    """Return where a job stands, and its answer when it has one."""
-    return _found_job(who, job, Action.JOB_READ)
+def show_job(caller: CallerDep, job: str) -> JobResponse:
+    """Return the state of a job, and its answer once it is done."""
+    return _found_job(caller, job, Action.JOB_READ)
 
 
 @router.delete("/jobs/{job}", status_code=202, tags=["jobs"])
-def cancel_job(who: Who, job: str) -> JobResponse:
-    """Stop a job; what was charged stays charged."""
-    _found_job(who, job, Action.JOB_CANCEL)
-    who.server.jobs.cancel(job)
-    return _found_job(who, job, Action.JOB_READ)
+def cancel_job(caller: CallerDep, job: str) -> JobResponse:
+    """Cancel a job; what was charged stays charged."""
+    _found_job(caller, job, Action.JOB_CANCEL)
+    caller.server.jobs.cancel(job)
+    return _found_job(caller, job, Action.JOB_READ)
 
 
-def _found_job(who: Caller, job: str, action: Action) -> JobResponse:
-    who.require_somewhere(action)
-    found = who.server.jobs.find(job)
-    if found is None or not who.may(action, Resource(person=found.person)):
-        who.record(action, Resource() if found is None else Resource(person=found.person))
-        raise UnknownName(f"no job is called {job}", name="job", value=job)
+def _found_job(caller: Caller, job: str, action: Action) -> JobResponse:
+    caller.require_somewhere(action)
+    found = caller.server.jobs.find(job)
+    if found is None or not caller.may(action, Resource(person=found.person)):
+        caller.record(action, Resource() if found is None else Resource(person=found.person))
+        raise UnknownName(f"there is no job {job}", name="job", value=job)
     return found.response()

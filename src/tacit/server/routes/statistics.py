@@ -1,4 +1,4 @@
-"""Statistics of registered tables, by their names in `tacit.stats`."""
+"""Routes of statistics over registered tables, by their names in `tacit.stats`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from fastapi import APIRouter, Response
 
 from tacit import stats
 from tacit.accounting.conversions import Cost
-from tacit.ledger.permits import REAL_BYTES, require_keepable
+from tacit.ledger.answer_storage import REAL_BYTES, require_storable
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
-from tacit.server.context import Caller, Who
+from tacit.server.context import Caller, CallerDep
 from tacit.server.error_responses import AsciiJSONResponse
-from tacit.server.query_requests import Key, accepted, more_like_this, own_key, remaining, sameness, wait_s
+from tacit.server.query_requests import (
+    Key,
+    ledger_key,
+    more_like_this,
+    remaining,
+    request_key,
+    respond_with_job,
+    wait_s,
+)
 from tacit.server.response_padding import class_of
-from tacit.stats.preparation import Asked
+from tacit.stats.preparation import CommonOptions
 from tacit.stats.statistic import StatisticPlan
 from tacit.wire.requests import StatisticRequest
 from tacit.wire.responses import (
@@ -38,15 +46,12 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     for name in stats.__all__
     if inspect.isfunction(getattr(stats, name)) and name not in ("prepare", "preview", "workload")
 }
-"""The statistics but for the one whose workloads are objects of the caller's process."""
+"""All statistics except `workload`, whose arguments are objects of the caller's process."""
 
-COMMON: Final = frozenset(Asked.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s", "progress"}
-"""What callers can say of any statistic; not who pays, whose rows they are, and how long it may run.
-
-The key is a header, as for questions.
-"""
+COMMON: Final = frozenset(CommonOptions.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s", "progress"}
+"""Arguments that every statistic takes over REST; payer, unit and time limit are the server's, the key is a header."""
 LISTED_MAX: Final = 100_000
-"""How many keys can be listed, however few numbers are shown."""
+"""Keys that a request may list, even if the limit on rows is lower."""
 
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -54,30 +59,34 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 @router.post(
     "/statistics",
     response_model=StatisticResponse,
-    responses={202: {"model": AcceptedResponse, "description": "It takes longer; look for the answer under the job."}},
+    responses={
+        202: {"model": AcceptedResponse, "description": "The statistic takes longer; its answer will be in the job."}
+    },
 )
-async def ask(who: Who, statistic: StatisticRequest, key: Key = None) -> Response:
-    """Compute a statistic of one table privately, and charge it to the budget of its data set.
+async def ask(caller: CallerDep, statistic: StatisticRequest, key: Key = None) -> Response:
+    """Compute a private statistic of one table, and charge it to the budget of its data set.
 
-    The same statistic again is answered from what was released, at no cost.
+    The same statistic on the same data is answered from what was released, at no cost.
     """
-    server = who.server
-    (work, class_s), same = await who.planned(lambda: (_planned(who, statistic, key), sameness(who, statistic)))
-    found = await server.jobs.answered(who.name, work, class_s, wait_s(who, statistic), same)
+    server = caller.server
+    (run, class_s), key_of_request = await caller.run_planning(
+        lambda: (_planned(caller, statistic, key), request_key(caller, statistic))
+    )
+    found = await server.jobs.run(caller.name, run, class_s, wait_s(caller, statistic), key_of_request)
     if isinstance(found, str):
-        return accepted(found)
+        return respond_with_job(found)
     server.metrics.released.labels("yes" if found.permit else "no").inc()
     return AsciiJSONResponse(found.model_dump())
 
 
 @router.post("/statistics/preview")
-async def preview(who: Who, statistic: StatisticRequest) -> PreviewResponse:
-    """Say exactly what a statistic would cost; spends nothing."""
-    return await who.planned(lambda: _preview(who, statistic))
+async def preview(caller: CallerDep, statistic: StatisticRequest) -> PreviewResponse:
+    """Return the exact price of a statistic; spends nothing."""
+    return await caller.run_planning(lambda: _preview(caller, statistic))
 
 
-def _preview(who: Caller, statistic: StatisticRequest) -> PreviewResponse:
-    found = _prepared(who, statistic, None, Action.QUESTION_PREVIEW)[0].preview()
+def _preview(caller: Caller, statistic: StatisticRequest) -> PreviewResponse:
+    found = _prepared(caller, statistic, None, Action.QUESTION_PREVIEW)[0].preview()
     return PreviewResponse(
         cost=CostResponse.of(found),
         widths={},
@@ -91,26 +100,26 @@ def _preview(who: Caller, statistic: StatisticRequest) -> PreviewResponse:
 
 
 def _planned(
-    who: Caller, statistic: StatisticRequest, key: str | None
+    caller: Caller, statistic: StatisticRequest, key: str | None
 ) -> tuple[Callable[[], StatisticResponse], float]:
-    """Plan a statistic, and return what is still to be done and in which class of time; nothing is charged."""
-    planned, datasets = _prepared(who, statistic, key, Action.QUESTION_ASK)
+    """Plan a statistic, and return the function that runs it and its time class; charges nothing."""
+    planned, datasets = _prepared(caller, statistic, key, Action.QUESTION_ASK)
 
-    def work() -> StatisticResponse:
-        return _response(planned.release(), statistic.level, remaining(who, datasets))
+    def run() -> StatisticResponse:
+        return _response(planned.release(), statistic.level, remaining(caller, datasets))
 
-    return work, class_of(planned.statistic.work, who.server.settings.timing_class_s)
+    return run, class_of(planned.statistic.work, caller.server.settings.timing_class_s)
 
 
 def _prepared(
-    who: Caller, statistic: StatisticRequest, key: str | None, action: Action
+    caller: Caller, statistic: StatisticRequest, key: str | None, action: Action
 ) -> tuple[stats.PreparedStatistic, dict[str, None]]:
-    """Plan a statistic of tables on which the caller may do `action`, and return its data sets beside it."""
-    who.require(Action.SERVER_READ)
+    """Plan a statistic of tables on which the caller may perform `action`; return it with its data sets."""
+    caller.require(Action.SERVER_READ)
     function = FUNCTIONS.get(statistic.function)
     if function is None:
         raise InvalidInput(
-            f"there is no statistic {statistic.function}; there is {', '.join(FUNCTIONS)}", name="function"
+            f"there is no statistic {statistic.function}; choose one of {', '.join(FUNCTIONS)}", name="function"
         )
     own = {
         name
@@ -120,56 +129,58 @@ def _prepared(
     for name in statistic.arguments:
         if name not in own | COMMON:
             raise InvalidInput(f"{statistic.function} has no argument {name}", name=name)
-    _check_given(function, statistic)
+    _require_arguments(function, statistic)
     datasets: dict[str, None] = {}
-    arguments = _arguments(who, statistic, datasets, action)
+    arguments = _arguments(caller, statistic, datasets, action)
     if not datasets:
         raise InvalidInput(
             'a statistic is about columns of a table: {"table": "visits", "column": "age"}', name="arguments"
         )
-    analyst = who.payer(datasets)
+    analyst = caller.payer(datasets)
     if analyst is not None:
         arguments["analyst"] = analyst
-    limits = who.server.settings.limits
-    arguments |= {"key": own_key(who, key), "timeout_s": limits.question_s}
+    limits = caller.server.settings.limits
+    arguments |= {"key": ledger_key(caller, key), "timeout_s": limits.question_s}
 
     planned = stats.prepare(function, **arguments)
-    _require_shown(planned.plan, limits.rows)
+    _require_size(planned.plan, limits.rows)
     return planned, datasets
 
 
-def _require_shown(plan: StatisticPlan, rows_max: int) -> None:
-    """Raise TooWide if the answer could have more numbers than the server shows, or more bytes than are answered."""
+def _require_size(plan: StatisticPlan, rows_max: int) -> None:
+    """Raise TooWide if the answer could have more numbers than the server returns, or more bytes than are stored."""
     if plan.numbers > rows_max:
         raise TooWide(
-            f"the answer has up to {plan.numbers:,} numbers, and the server shows {rows_max:,}",
+            f"the answer has up to {plan.numbers:,} numbers, and the limit of the server is {rows_max:,}",
             accepted="ask for fewer or coarser cells",
         )
-    require_keepable(plan.keys_bytes + 3 * REAL_BYTES * plan.numbers)  # each number, and the ends of its interval
+    require_storable(plan.keys_bytes + 3 * REAL_BYTES * plan.numbers)  # each number, and the ends of its interval
 
 
-def _check_given(function: Callable[..., Any], statistic: StatisticRequest) -> None:
+def _require_arguments(function: Callable[..., Any], statistic: StatisticRequest) -> None:
     for name, one in inspect.signature(function).parameters.items():
         is_needed = one.default is one.empty and one.kind in _NAMED
         if is_needed and name not in statistic.arguments:
             raise InvalidInput(f"{statistic.function} needs its argument {name}", name=name)
 
 
-def _arguments(who: Caller, statistic: StatisticRequest, datasets: dict[str, None], action: Action) -> dict[str, Any]:
-    """Return the arguments of a statistic, and add the data sets of the columns that it is about."""
+def _arguments(
+    caller: Caller, statistic: StatisticRequest, datasets: dict[str, None], action: Action
+) -> dict[str, Any]:
+    """Return the arguments of a statistic, and add the data sets of its columns to `datasets`."""
 
     def column(table_name: str, name: str, facts: Bounds | Categories | None) -> Any:
-        table = who.table(table_name, action)
+        table = caller.table(table_name, action)
         datasets[table.dataset] = None
-        found = who.server.curator.table(table.name)[name]
+        found = caller.server.curator.table(table.name)[name]
         return found if facts is None else found.stated(facts)
 
-    most = max(who.server.settings.limits.rows, LISTED_MAX) + 1  # the edges of as many cells as an answer can show
+    most = max(caller.server.settings.limits.rows, LISTED_MAX) + 1  # the edges of as many cells as an answer may have
     return {name: decode(value, column=column, size_max=most) for name, value in statistic.arguments.items()}
 
 
 def _response(answer: stats.Answer, level: float, left: Mapping[str, Cost]) -> StatisticResponse:
-    """Return the answer of a statistic for the wire."""
+    """Return the response of a statistic."""
     keys, span = answer.keys, answer.interval(level)
     facts: dict[str, Any] = {}
     if isinstance(answer, stats.TestAnswer):

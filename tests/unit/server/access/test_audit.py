@@ -6,7 +6,7 @@ import pytest
 
 from tacit.privacy.errors import Forged, NotKnown, NotPermitted, TacitError, Throttled
 from tacit.server.access import DONE, Access, Action, Actor, Grant, Resource, Role
-from tacit.server.access.audit import OTHERS, REFUSALS_MAX, RESOURCES_MAX, shown, shown_stranger
+from tacit.server.access.audit import OTHERS, REFUSALS_MAX, RESOURCES_MAX, masked, masked_stranger
 from tests.unit.server.access.places import PASSWORD, Clock, Place, sqlite_place
 
 SECRETS = [
@@ -102,7 +102,7 @@ def test_a_flood_of_the_same_refusals_is_one_record_a_minute(access: Access, clo
 def test_a_flood_of_different_refusals_is_capped_for_one_actor_and_for_all(access: Access) -> None:
     before = access.audit_last
     for number in range(30):
-        access.note("bob", Action.QUESTION_ASK, Resource(f"d{number}"), "T400", "10.0.0.1")
+        access.record("bob", Action.QUESTION_ASK, Resource(f"d{number}"), "T400", "10.0.0.1")
     records = access.audit(before + 1)
     assert (len(records), sum(one.count for one in records)) == (RESOURCES_MAX, 30)
 
@@ -111,7 +111,7 @@ def test_a_flood_of_strangers_ends_in_one_record_for_the_others(tmp_path: Path) 
     place = sqlite_place(tmp_path)
     access = place.access()
     for number in range(REFUSALS_MAX + 20):
-        access.note(f"stranger{number}", "login", Resource(), "T401", "10.0.0.1")
+        access.record(f"stranger{number}", "login", Resource(), "T401", "10.0.0.1")
     records = access.audit(1, 1000)
     assert len(records) == REFUSALS_MAX + 1
     assert (records[-1].actor, records[-1].count) == (OTHERS, 20)
@@ -140,7 +140,7 @@ def test_a_secret_in_any_place_is_in_no_record_and_in_no_file(secret: str, tmp_p
         lambda: access.actor_of_session(secret, secret),
         lambda: access.check_csrf(actor, secret, secret),
         lambda: access.require(actor, Action.CATALOG_READ, Resource(secret, secret, secret), secret),
-        lambda: access.note(secret, Action.CATALOG_READ, Resource(secret, secret, secret), "T400", secret),
+        lambda: access.record(secret, Action.CATALOG_READ, Resource(secret, secret, secret), "T400", secret),
         lambda: access.add_person(secret, secret),
         lambda: access.session_for(secret),
         lambda: access.set_password("bob", secret),
@@ -169,16 +169,16 @@ def test_a_password_typed_where_the_name_goes_is_in_no_record(access: Access) ->
 
 
 @pytest.mark.parametrize("name", ["visits", "visits_2024q1", "Clinic.North", "ana@clinic.org", "größen", "two words"])
-def test_names_of_data_and_people_are_shown_as_they_are(name: str) -> None:
-    assert shown(name) == name
+def test_names_of_data_and_people_are_stored_as_they_are(name: str) -> None:
+    assert masked(name) == name
 
 
 @pytest.mark.parametrize("name", ["ana", "ana.maria", "bob7", "ana@clinic.org"])
 def test_a_strangers_plain_name_is_shown(name: str) -> None:
-    assert shown_stranger(name) == name
+    assert masked_stranger(name) == name
 
 
 @pytest.mark.parametrize("name", [*SECRETS, "hunter2hunter2", "12345678", "correcthorsebattery", ""])
 def test_a_strangers_name_that_may_be_a_secret_is_a_short_digest(name: str) -> None:
-    assert len(shown_stranger(name)) == 9
-    assert shown_stranger(name).startswith("?")
+    assert len(masked_stranger(name)) == 9
+    assert masked_stranger(name).startswith("?")

@@ -9,7 +9,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from tacit.privacy.errors import Forged, InvalidInput, NotKnown, TacitError, Unavailable
-from tacit.server.access.logins import SECRET_VARIABLE, Oidc, OidcSettings
+from tacit.server.access.oidc import SECRET_VARIABLE, Oidc, OidcSettings
 from tacit.server.database import open_database
 from tests.unit.server.access.provider import CLIENT_ID, CLIENT_SECRET, Provider, encoded
 
@@ -85,7 +85,7 @@ def test_states_nonces_and_verifiers_are_new_each_time(provider: Provider) -> No
 )
 def test_an_id_token_that_does_not_hold_for_this_login_names_nobody(provider: Provider, lie: dict[str, Any]) -> None:
     provider.claims = lie
-    with pytest.raises(NotKnown, match="does not hold for this login"):
+    with pytest.raises(NotKnown, match="is not valid for this login"):
         log_in(provider)
 
 
@@ -187,7 +187,7 @@ def test_a_login_that_takes_too_long_is_refused(provider: Provider) -> None:
 def test_another_service_that_answers_is_noticed(provider: Provider) -> None:
     oidc = Oidc(settings(provider))
     url, cookie = oidc.start()
-    with pytest.raises(Forged, match="another log-in service answered"):
+    with pytest.raises(Forged, match="from another issuer"):
         oidc.finish(provider.authorize(url) | {"iss": "https://evil.example"}, cookie)
 
 
@@ -195,12 +195,12 @@ def test_a_refusal_of_the_service_is_said_in_our_words(provider: Provider) -> No
     oidc = Oidc(settings(provider))
     url, cookie = oidc.start()
     state = provider.authorize(url)["state"]
-    with pytest.raises(NotKnown, match="did not vouch for anybody") as found:
+    with pytest.raises(NotKnown, match="did not authenticate") as found:
         oidc.finish({"state": state, "error": "access_denied", "error_description": "<script>"}, cookie)
     assert "script" not in str(found.value)
     url, cookie = oidc.start()
     provider.authorize(url)
-    with pytest.raises(NotKnown, match="did not take back"):
+    with pytest.raises(NotKnown, match="refused the authorization code"):
         oidc.finish({"state": cookie.split(".")[0], "code": "made up"}, cookie)
 
 
@@ -216,20 +216,20 @@ def test_another_claim_may_be_the_name_and_an_unchecked_address_is_none(provider
     provider.claims = {"email": "ana@clinic.org", "email_verified": True, "upn": "no name", "id": 7}
     assert log_in(provider, claim="email") == "ana@clinic.org"
     for claim in ("upn", "id", "missing"):
-        with pytest.raises(NotKnown, match=f"claim {claim} holds nothing"):
+        with pytest.raises(NotKnown, match=f"claim {claim} of the ID token"):
             log_in(provider, claim=claim)
     for doubt in (False, "true", None):
         provider.claims["email_verified"] = doubt
-        with pytest.raises(NotKnown, match="has not checked this e-mail address"):
+        with pytest.raises(NotKnown, match="has not verified this e-mail address"):
             log_in(provider, claim="email")
 
 
 def test_a_service_that_fails_is_said_and_holds_nobody_up(provider: Provider) -> None:
     provider.token_status = 500
-    with pytest.raises(Unavailable, match=r"fails \(status 500\)"):
+    with pytest.raises(Unavailable, match="failed with status 500"):
         log_in(provider)
     provider.token_status, provider.padding = 200, 2**20
-    with pytest.raises(Unavailable, match="more than a megabyte"):
+    with pytest.raises(Unavailable, match="larger than a megabyte"):
         log_in(provider)
     nowhere = OidcSettings("http://127.0.0.1:9", CLIENT_ID, REDIRECT)
     with pytest.raises(Unavailable, match="cannot be reached"):
@@ -263,9 +263,9 @@ def test_addresses_that_others_could_listen_to_are_refused(provider: Provider, m
         ({"algorithms": ["HS256"]}, "not HS256"),
         ({"algorithms": ["none"]}, "not none"),
         ({"algorithms": []}, "not nothing"),
-        ({"scopes": ["profile"]}, "needs openid"),
+        ({"scopes": ["profile"]}, "must contain openid"),
         ({"timeout_s": 0}, "timeout_s"),
-        ({"isuer": "x"}, "oidc.isuer is no setting"),
+        ({"isuer": "x"}, "oidc.isuer is not a setting"),
     ],
 )
 def test_settings_that_are_unsafe_or_mistyped_are_refused(changes: dict[str, Any], sentence: str) -> None:

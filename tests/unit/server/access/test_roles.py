@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.privacy.errors import EmptyInput, InvalidInput
-from tacit.server.access import Action, Actor, Grant, Limit, Resource, Role, may
+from tacit.server.access import Action, Actor, Grant, Resource, Role, TokenLimit, may
 from tacit.server.access.roles import RULES, GrantScope
 
 TABLE = """
@@ -111,7 +111,7 @@ def test_somebody_without_grants_may_ask_who_they_are_and_nothing_else() -> None
 
 
 def test_a_narrowed_token_of_an_owner_does_what_the_role_does_on_that_data_set() -> None:
-    token = Actor("ana", (Grant(Role.OWNER),), "0" * 12, limit=Limit(Role.ANALYST, "visits"))
+    token = Actor("ana", (Grant(Role.OWNER),), "0" * 12, limit=TokenLimit(Role.ANALYST, "visits"))
     assert may(token, Action.QUESTION_ASK, Resource("visits", "visits"))
     assert not may(token, Action.QUESTION_ASK, Resource("salaries", "salaries"))
     assert not may(token, Action.PEOPLE_WRITE, Resource())
@@ -122,7 +122,7 @@ def test_a_narrowed_token_of_an_owner_does_what_the_role_does_on_that_data_set()
 
 
 def test_a_narrowed_token_makes_no_tokens_since_those_could_be_wider() -> None:
-    for limit in (Limit(Role.OWNER), Limit(None, "visits")):
+    for limit in (TokenLimit(Role.OWNER), TokenLimit(None, "visits")):
         token = Actor("ana", (Grant(Role.OWNER),), "0" * 12, limit=limit)
         assert not may(token, Action.TOKEN_WRITE, Resource(person="ana"))
     assert may(Actor("ana", (Grant(Role.OWNER),), "0" * 12), Action.TOKEN_WRITE, Resource(person="bob"))
@@ -135,13 +135,13 @@ grants = st.one_of(
     st.builds(Grant, st.sampled_from([Role.CURATOR, Role.ANALYST, Role.AUDITOR]), st.one_of(st.none(), names)),
     st.builds(Grant, st.sampled_from([Role.CURATOR, Role.ANALYST, Role.AUDITOR]), names, tables),
 )
-limits = st.builds(Limit, st.one_of(st.none(), st.sampled_from(Role)), st.one_of(st.none(), names))
+limits = st.builds(TokenLimit, st.one_of(st.none(), st.sampled_from(Role)), st.one_of(st.none(), names))
 resources = st.builds(Resource, st.one_of(st.none(), names), tables, st.sampled_from([None, "ana", "bob"]))
 
 
 @given(st.lists(grants, max_size=3), limits, st.sampled_from(Action), resources)
 def test_a_token_may_never_do_what_its_person_may_not(
-    given_: list[Grant], limit: Limit, action: Action, resource: Resource
+    given_: list[Grant], limit: TokenLimit, action: Action, resource: Resource
 ) -> None:
     person, token = Actor("ana", tuple(given_)), Actor("ana", tuple(given_), "0" * 12, limit=limit)
     assert may(person, action, resource) >= may(token, action, resource)

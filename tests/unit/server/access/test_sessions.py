@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tacit.privacy.errors import Forged, NotKnown, Throttled
-from tacit.server.access import Access, Actor, Grant, Role
-from tacit.server.access.passwords import address_key, wait_s
+from tacit.server.access import Access, Actor, Grant, Role, csrf_of
+from tacit.server.access.login_throttle import address_key, delay_s
 from tests.unit.server.access.places import PASSWORD, Clock, Place, sqlite_place
 
 
@@ -40,7 +40,7 @@ def test_a_session_ends_after_an_hour_without_use(access: Access, clock: Clock) 
         clock.move(hours=1, seconds=-61)
         access.actor_of_session(text)
     clock.move(hours=1)
-    with pytest.raises(NotKnown, match="is over; log in again"):
+    with pytest.raises(NotKnown, match="expired; log in again"):
         access.actor_of_session(text)
 
 
@@ -59,9 +59,9 @@ def test_the_csrf_token_of_another_session_is_refused(access: Access) -> None:
     own, other = access.login("bob", PASSWORD), access.login("bob", PASSWORD)
     actor = access.actor_of_session(own.text)
     access.check_csrf(actor, own.csrf)
-    assert access.csrf_of(own.text) == own.csrf
+    assert csrf_of(own.text) == own.csrf
     for wrong in (other.csrf, "", None, own.csrf[:-1], own.text, actor.csrf_sha256):
-        with pytest.raises(Forged, match="load it again"):
+        with pytest.raises(Forged, match="reload the page"):
             access.check_csrf(actor, wrong)
     with pytest.raises(Forged):
         access.check_csrf(Actor("bob", is_session=True), "")
@@ -74,7 +74,7 @@ def test_a_token_of_a_program_needs_no_csrf_token(access: Access) -> None:
 def test_one_person_has_a_limited_number_of_sessions_and_the_oldest_makes_room(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.server.access.logins.BROWSERS_MAX", 2)
+    monkeypatch.setattr("tacit.server.access.sessions.SESSIONS_MAX", 2)
     texts = []
     for _ in range(3):
         texts.append(access.login("bob", PASSWORD).text)
@@ -117,9 +117,9 @@ def test_nobodys_password_lets_nobody_in_even_if_it_were_found(
 
 
 def test_waiting_doubles_from_the_fifth_failure_on_up_to_a_quarter_of_an_hour() -> None:
-    assert [wait_s(count) for count in range(1, 10)] == [0, 0, 0, 0, 1, 2, 4, 8, 16]
-    assert wait_s(14) == 512
-    assert [wait_s(15), wait_s(10**9)] == [900, 900]
+    assert [delay_s(count) for count in range(1, 10)] == [0, 0, 0, 0, 1, 2, 4, 8, 16]
+    assert delay_s(14) == 512
+    assert [delay_s(15), delay_s(10**9)] == [900, 900]
 
 
 def test_after_five_failures_the_right_password_has_to_wait_too(access: Access, place: Place, clock: Clock) -> None:
