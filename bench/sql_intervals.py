@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.queries.exact_results import exact
 from bench.results import Result
 from tacit.accounting.conversions import Cost
 from tacit.engines.protocol import SCHEMA, Columns
@@ -29,7 +30,7 @@ from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Noisy, Plan, Release, Target, Tariff, compile_
 from tacit.query.estimates import answer_rows
-from tacit.query.run import add_noise, exact
+from tacit.query.run import add_noise
 
 LEVEL: Final = 0.95
 LOWEST: Final = 94.0

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bench.queries.exact_results import exact
 from bench.results import Result
 from bench.tpch import data
 from bench.tpch.engines import ENGINES, Opened, Rows, opened, public
@@ -35,7 +36,7 @@ from tacit.engines import Columns
 from tacit.engines.protocol import SALT
 from tacit.privacy import Limits, Schema
 from tacit.query import Plan, PlanSettings, Release, ask
-from tacit.query.run import add_noise, exact
+from tacit.query.run import add_noise
 
 EPSILONS: Final = (0.1, 1.0, 10.0)
 USUAL: Final = 1.0

@@ -1,7 +1,7 @@
-"""The aggregates that a question can hold, read from SQL into a few plain records.
+"""The aggregates of a question, read from SQL into records.
 
-Ways of writing the same thing meet here: COUNT(1) and COUNT(*), COUNT(x) and COUNT(*) FILTER (WHERE x IS NOT NULL),
-MEDIAN(x) and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x). What is not listed is refused.
+Equal aggregates have equal records, however they are written: COUNT(1) and COUNT(*), COUNT(x) and COUNT(*) FILTER
+(WHERE x IS NOT NULL), MEDIAN(x) and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x). What is not listed is refused.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TWO: Final[Mapping[type[exp.Expression], str]] = {
 _QUANTILES: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 
 SHARE_LENGTH_MAX: Final = 30
-"""How many characters the share of a quantile has at most, and how many zeros after the point."""
+"""How many characters the share of a quantile has at most, and how many zeros after the decimal point."""
 
 ACCEPTED: Final = (
     "COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV, STDDEV_POP, COVAR_POP, COVAR_SAMP, CORR, MEDIAN, QUANTILE, "
@@ -85,7 +85,7 @@ class Aggregate:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate by itself."""
+    """Whether a node is an aggregate."""
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) or (
         isinstance(node, exp.IgnoreNulls) and is_aggregate(node.this)
     )
@@ -184,7 +184,7 @@ def _count(
         return Aggregate("units", (), condition, label=label)
     if value.unit:
         raise ShowsUnits(
-            "what is computed from the unit's own value is not counted",
+            "values computed from the unit's own column are not counted",
             accepted="write COUNT(*) or COUNT(DISTINCT unit), with a condition in FILTER (WHERE ...)",
             place=place,
         )
@@ -210,7 +210,7 @@ def _condition_of_unit(
 def _require_kind(function: str, value: Expression, place: Place | None) -> None:
     if value.unit:
         raise ShowsUnits(
-            "an aggregate of what is made of the unit's own column would be about single units",
+            "an aggregate of values computed from the unit's own column would show single units",
             accepted="COUNT(DISTINCT unit) counts units, and WHERE may compare them",
             place=place,
         )
@@ -232,7 +232,7 @@ def _share(node: exp.Expression | None, text: Text) -> Fraction:
         if 0 <= share <= 1 and (not share or share.adjusted() >= -SHARE_LENGTH_MAX):
             return Fraction(share)
     place = text.place(node) if node is not None else None
-    raise NotSQL("a quantile is asked for by one number from 0 to 1, such as 0.9", place=place)
+    raise NotSQL("the share of a quantile must be a number from 0 to 1, such as 0.9", place=place)
 
 
 def _unknown_aggregate(node: exp.Expression, text: Text) -> NotAllowed:
@@ -243,5 +243,5 @@ def _unknown_aggregate(node: exp.Expression, text: Text) -> NotAllowed:
             f"{function_name(node)} does not take {what}", accepted="leave it out", place=text.place(node)
         )
     return NotAllowed(
-        f"{function_name(node)} is not defined for private questions", accepted=ACCEPTED, place=text.place(node)
+        f"{function_name(node)} is not supported for private questions", accepted=ACCEPTED, place=text.place(node)
     )

@@ -30,9 +30,8 @@ from tacit.privacy.numbers import DEFAULT_LEVEL, positive, rounded_down, rounded
 from tacit.privacy.units import Relation
 from tacit.query.contribution import Bounding
 from tacit.query.disjoint_conditions import disjoint_families
-from tacit.query.learned_bounds import WEIGHT
 from tacit.query.measures import Measure, QueryMeasures
-from tacit.query.private_choices import PrivateChoice
+from tacit.query.private_choices import WEIGHT, PrivateChoice
 
 WANTED_MAX: Final = 1e18
 """The largest price that is computed with; far above any budget."""

@@ -1,6 +1,6 @@
-"""The size of an answer to SQL in its written form, from public facts: groups, keys, measures and choices.
+"""The size of an answer in JSON, from public facts: groups, keys, measures and choices.
 
-Not here: the limit itself and what it is for (`ledger.permits`).
+The limit itself is in `ledger.answer_storage`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NULL_BYTES: Final = len("null,")
 
 
 def json_value(value: Any) -> Any:
-    """Return a key or a chosen value as JSON has it."""
+    """Return a key or a chosen value as JSON; dates and times become objects."""
     if isinstance(value, datetime):
         return {"time": value.isoformat()}
     return {"date": value.isoformat()} if isinstance(value, date) else value
@@ -29,7 +29,7 @@ def json_value(value: Any) -> Any:
 def answer_bytes(domains: Sequence[Domain], sets: Sequence[Sequence[int]], group: int) -> int:
     """Return the size of an answer with public keys; `sets` says which keys each measured grouping keeps.
 
-    `group` is what a group takes beside its keys (`group_bytes`).
+    `group` is how many bytes a group takes beside its keys (`group_bytes`).
     """
     listed = [json_bytes([json_value(value) for value in domain.values]) for domain in domains]
     total = 0
@@ -41,12 +41,12 @@ def answer_bytes(domains: Sequence[Domain], sets: Sequence[Sequence[int]], group
 
 
 def group_bytes(measures: int, choices: Sequence[PrivateChoice]) -> int:
-    """Return what the numbers and choices of one group take at most."""
+    """Return how many bytes the numbers and choices of one group take at most."""
     return measures * INTEGER_BYTES + sum(_choice_bytes(one) for one in choices)
 
 
 def key_bytes(key: Sequence[Any]) -> int:
-    """Return what one value of each key takes."""
+    """Return how many bytes one value of each key takes."""
     return json_bytes([json_value(value) for value in key])
 
 

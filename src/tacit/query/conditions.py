@@ -1,6 +1,6 @@
-"""What is asked of a row itself: conditions, which are true or false, and values without windows.
+"""Binding of conditions and of values without windows.
 
-A window needs all rows of its unit, so that it stands where SQL has them at hand: in the SELECT list of a subquery.
+A window needs all rows of its unit, so it may stand only in the SELECT list of a subquery.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tacit.query.scalars import Bind
 
 
 def bind_condition(node: exp.Expression, bind: Bind, text: Text, where: str = "a condition") -> Expression:
-    """Return a condition; anything that is not true or false is refused."""
+    """Return the value of a condition; raise WrongKind unless it is a truth value. `where` names its clause."""
     bound = bind_without_window(node, bind, text, where)
     if bound.kind is not Kind.BOOLEAN:
-        raise WrongKind(f"{where} is true or false, and this is {bound.kind}", place=text.place(node))
+        raise WrongKind(f"{where} must be true or false, not {bound.kind}", place=text.place(node))
     return bound
 
 
 def bind_without_window(node: exp.Expression, bind: Bind, text: Text, where: str) -> Expression:
-    """Return the value of a node, refusing windows."""
+    """Return the value of a node; raise NotAllowed if it holds a window."""
     bound = bind(node)
     if _has_window(bound.tree):
         raise NotAllowed(
@@ -35,14 +35,14 @@ def bind_without_window(node: exp.Expression, bind: Bind, text: Text, where: str
 
 
 def _has_window(tree: exp.Expr) -> bool:
-    """Whether a value is computed by a window of its own SELECT; those inside subqueries have their rows at hand."""
+    """Whether a value is computed by a window of its own SELECT; windows inside subqueries do not count."""
     return any(isinstance(one, exp.Window) for one in tree.walk(prune=lambda node: isinstance(node, exp.Query)))
 
 
 def scalar_subquery_error(node: exp.Expression, text: Text) -> NotAllowed:
-    """Return the refusal of a subquery that stands where one value is wanted."""
+    """Return the error for a subquery that stands where one value is wanted."""
     return NotAllowed(
-        "a subquery as a value is not defined",
+        "a subquery as a value is not supported",
         accepted="ask for it by itself and write the number here, or join it in FROM",
         place=text.place(node),
     )

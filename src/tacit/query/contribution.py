@@ -1,4 +1,4 @@
-"""The fourth pass: how much of each unit is counted, and so how far one unit can move each measure.
+"""Contribution bounds: how much of each unit is counted, and how far one unit can move each measure.
 
 Two ways of bounding, and the sensitivity that each gives (neighbours differ in one unit, all of its rows):
 
@@ -27,7 +27,7 @@ from tacit.query.question import Question
 
 GROUPS_PER_UNIT: Final = 4
 ROWS_PER_GROUP: Final = 4
-"""What is taken where neither the owner nor the analyst states a limit."""
+"""The limits where neither the owner nor the analyst states one."""
 
 _ROOT_PRECISION: Final = 2**40
 
@@ -88,7 +88,7 @@ class Bounding:
 
     @property
     def in_words(self) -> str:
-        """What is counted of each unit, for people."""
+        """How much of each unit is counted, as text."""
         if self.whole_rows is not None:
             return f"{_plural(self.whole_rows, 'row')} a unit"
         return f"{_plural(self.groups, 'group')} a unit, {_plural(self.rows, 'row')} a group"
@@ -97,7 +97,7 @@ class Bounding:
 def bound_contribution(
     question: Question, groups_total: int | None, owner: Limits, asked: Limits, relation: Relation
 ) -> Bounding:
-    """Choose the limits: the analyst's before the owner's, and the number of groups in any case.
+    """Return the limits of a question: the analyst's before the owner's, and no more groups than there are.
 
     `groups_total` is how many groups the answer has, if that is public.
     """

@@ -1,13 +1,8 @@
-"""From noisy measures to the rows that were asked for; post-processing, so nothing here costs privacy.
+"""From noisy measures to the rows of an answer; post-processing, so nothing here costs privacy.
 
-Counts and sums are shown as they come, also below 0: they are unbiased, and so are their totals. All others are
-functions of noisy sums (`measuring.moments`).
-
-From what was released to the answer that was asked for: arithmetic, HAVING, ORDER BY, LIMIT, windows, totals.
-
-All of it is post-processing: it reads released numbers alone, and repeating it costs nothing. Expressions over
-aggregates are evaluated by a database of its own that holds nothing but the noisy columns.
-Not here: how far the numbers may lie from those without noise (`answer_intervals`).
+Counts and sums are shown as they come, also below 0: they are unbiased, and so are their totals. All other aggregates
+are functions of noisy sums (`measuring.moments`). Totals of grouping sets are added up here; arithmetic, HAVING, ORDER
+BY, LIMIT and windows are evaluated by the scratch database (`postprocess`). Intervals are left to `answer_intervals`.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ Numbers = NDArray[Any]
 
 
 def estimate_values(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Numbers:
-    """Return an aggregate for each group (or for each simulated draw), from arrays of its measures."""
+    """Return the values of an aggregate for each group (or each simulated draw), from arrays of all measures."""
     if is_ratio(estimate):
         return FUNCTIONS[estimate.function](estimate.grids, ratio_sums(estimate, measures))
     chosen = [measures[place] for place in estimate.measures]
@@ -58,7 +53,7 @@ def ratio_sums(estimate: Estimate, measures: Sequence[Numbers]) -> list[NDArray[
 
 
 def _halve_to_even(total: Numbers) -> Numbers:
-    """Return a sum that was counted in halves as whole numbers, what lies between two as the even one."""
+    """Return a sum that was counted in halves as whole numbers, halves rounded to even."""
     half = total >> 1
     return np.asarray(half + (total & half & 1))
 

@@ -1,4 +1,4 @@
-"""What a plan will do, in words and in the engine's SQL; all of it public, since no data were touched to make it."""
+"""What a plan will do, in words and in the SQL of the engine; public, since a plan touches no data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.query.rewrite import Write
 
 
 class Line(NamedTuple):
-    """One fact about a plan: what it is about, and what is said."""
+    """One fact about a plan: its label and its text."""
 
     label: str
     text: str
@@ -92,7 +92,7 @@ def choice_in_words(plan: Plan, choice: PrivateChoice, mechanism: Exponential) -
 
 
 def about_intervals(plan: Plan) -> list[str]:
-    """Return what is to be known about the intervals of an answer beside their level."""
+    """Return notes on the intervals of an answer: columns without one and why, and selection by noise."""
     found = []
     reasons: dict[str, list[str]] = {}
     for name, reason in without_interval(plan).items():

@@ -35,7 +35,7 @@ Pairs = Sequence[tuple[Expression, Expression]]
 
 @dataclass(frozen=True, slots=True)
 class JoinContext:
-    """One JOIN: its node, the parts of the WHERE, which may hold its condition, and how names and limits are found."""
+    """One JOIN: its node, conjuncts of the WHERE, which may hold its condition, and functions of the resolver."""
 
     node: exp.Join
     where: Sequence[exp.Expression]
@@ -68,11 +68,11 @@ class JoinContext:
 
 
 def join_scopes(left: FromScope, right: FromScope, joining: JoinContext) -> FromScope:
-    """Return the scope of two joined ones."""
+    """Return the scope of a join; raise MixesUnits or NotAllowed for joins outside of the table above."""
     side, place = joining.side, joining.place
     for one in (left, right):  # engines choose which of them they hold
         held_characters(one, named_fields(one, joining.names), place)
-    _join_conditions(left, right, joining)  # what is wrong with them is said first
+    _join_conditions(left, right, joining)  # their errors come first
     pairs = _equated_columns(left, right, joining)
     private = left.unit is not None and right.unit is not None
     if private:
@@ -108,7 +108,7 @@ def join_scopes(left: FromScope, right: FromScope, joining: JoinContext) -> From
 
 
 def _equated_columns(left: FromScope, right: FromScope, joining: JoinContext) -> list[tuple[Expression, Expression]]:
-    """Return the columns that a join sets equal."""
+    """Return the pairs of columns that a join sets equal."""
     bind = joining.binder(_combined_scope(left, right, joining))
     pairs = [*_equalities(joining.parts, bind), *_using_pairs(left, right, joining)]
     if not joining.side:  # the WHERE of an inner join holds for it as well
@@ -117,7 +117,7 @@ def _equated_columns(left: FromScope, right: FromScope, joining: JoinContext) ->
 
 
 def _join_conditions(left: FromScope, right: FromScope, joining: JoinContext) -> list[exp.Expression]:
-    """Return what ON and USING demand, as trees."""
+    """Return the conditions of ON and USING, as trees."""
     bind = joining.binder(_combined_scope(left, right, joining))
     trees = [bind_condition(part, bind, joining.text, "a join's condition").tree for part in joining.parts]
     equal = _using_pairs(left, right, joining)
@@ -139,12 +139,12 @@ def _limit_sides(left: FromScope, right: FromScope, joining: JoinContext) -> tup
 
     What the query demands of one side alone is demanded before, so that the rows which are kept are among those.
     """
-    if 1 in (left.most, right.most):
+    if 1 in (left.rows_max, right.rows_max):
         return left, right
     inner = not joining.side
-    if left.most is None:
+    if left.rows_max is None:
         left = joining.limit(_apply_own_conditions(left, [*joining.where, *(joining.parts if inner else [])], joining))
-    if right.most is None:
+    if right.rows_max is None:
         right = joining.limit(
             _apply_own_conditions(right, [*joining.parts, *(joining.where if inner else [])], joining)
         )
@@ -165,7 +165,7 @@ def _apply_own_conditions(scope: FromScope, parts: Sequence[exp.Expression], joi
 
 
 def _matches_at_most_one(scope: FromScope, other: FromScope, pairs: Pairs) -> bool:
-    """Whether a row of the one meets at most one row of the other: the columns that identify those are compared."""
+    """Whether a row of `scope` matches at most one row of `other`: the columns that identify those are compared."""
     own = {source.fields[name].text for source in other.sources for name in source.units}
     equal = {two.text for pair in pairs for one, two in (pair, pair[::-1]) if _is_pair(scope, one, other, two)}
     return any(key <= equal | own for key in other.unique)
@@ -183,20 +183,24 @@ def _bound_private_rows(
     kept = side == "LEFT"
     if _matches_at_most_one(left, right, pairs):
         unique = left.unique | right.unique if _matches_at_most_one(right, left, pairs) else left.unique
-        return replace(scope, fan_out=left.fan_out, most=left.most, unique=unique)
+        return replace(scope, fan_out=left.fan_out, rows_max=left.rows_max, unique=unique)
     if _matches_at_most_one(right, left, pairs):
         fan_out = right.fan_out + (left.fan_out if kept else 0)
-        most = None if right.most is None or (kept and left.most is None) else right.most + (left.most or 0) * kept
-        return replace(scope, fan_out=fan_out, most=most, unique=right.unique)
-    if right.most == 1:
-        return replace(scope, fan_out=left.fan_out, most=left.most, unique=left.unique)
-    if left.most == 1:
-        most = None if right.most is None else max(right.most, 1)
-        return replace(scope, fan_out=right.fan_out + kept, most=most, unique=right.unique)
-    assert left.most is not None  # both were limited
-    assert right.most is not None
-    fan_out = min(left.most * right.fan_out, left.fan_out * right.most)
-    found = replace(scope, fan_out=fan_out, most=left.most * right.most, unique=_combined_keys(left, right))
+        rows_max = (
+            None
+            if right.rows_max is None or (kept and left.rows_max is None)
+            else right.rows_max + (left.rows_max or 0) * kept
+        )
+        return replace(scope, fan_out=fan_out, rows_max=rows_max, unique=right.unique)
+    if right.rows_max == 1:
+        return replace(scope, fan_out=left.fan_out, rows_max=left.rows_max, unique=left.unique)
+    if left.rows_max == 1:
+        rows_max = None if right.rows_max is None else max(right.rows_max, 1)
+        return replace(scope, fan_out=right.fan_out + kept, rows_max=rows_max, unique=right.unique)
+    assert left.rows_max is not None  # both were limited
+    assert right.rows_max is not None
+    fan_out = min(left.rows_max * right.fan_out, left.fan_out * right.rows_max)
+    found = replace(scope, fan_out=fan_out, rows_max=left.rows_max * right.rows_max, unique=_combined_keys(left, right))
     return require_bounded_join(found, place)
 
 
@@ -205,16 +209,16 @@ def _bound_public_rows(scope: FromScope, left: FromScope, right: FromScope, pair
     if right.unit is not None:
         left, right = right, left  # the private side first
     if _matches_at_most_one(left, right, pairs):
-        return replace(scope, fan_out=left.fan_out, most=left.most, unique=left.unique)
+        return replace(scope, fan_out=left.fan_out, rows_max=left.rows_max, unique=left.unique)
     if left.unit is None and _matches_at_most_one(right, left, pairs):
         return replace(scope, fan_out=left.fan_out + right.fan_out, unique=right.unique)
     times = max(right.fan_out, 1)
-    most = None if left.most is None else left.most * times
-    return replace(scope, fan_out=left.fan_out * times, most=most, unique=_combined_keys(left, right))
+    rows_max = None if left.rows_max is None else left.rows_max * times
+    return replace(scope, fan_out=left.fan_out * times, rows_max=rows_max, unique=_combined_keys(left, right))
 
 
 def _combined_keys(left: FromScope, right: FromScope) -> frozenset[frozenset[str]]:
-    """Return what identifies a pair of rows: what identifies both of them."""
+    """Return the sets of columns that identify a pair of rows."""
     return frozenset(one | other for one in left.unique for other in right.unique)
 
 
@@ -222,7 +226,7 @@ def _side(join: exp.Join, text: Text) -> str:
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if join.method or side == "FULL" or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise NotAllowed(
-            f"{' '.join(word for word in (join.method, side, kind) if word)} JOIN is not defined for private rows",
+            f"{' '.join(word for word in (join.method, side, kind) if word)} JOIN is not supported for private rows",
             accepted="INNER, LEFT and CROSS JOIN are, and unit IN (SELECT unit ...)",
             place=text.place(join),
         )
@@ -254,14 +258,14 @@ def _hide_columns(scope: FromScope, using: Sequence[str]) -> FromScope:
 
 
 def _equalities(parts: Sequence[exp.Expression], bind: Bind) -> Iterator[tuple[Expression, Expression]]:
-    """Yield the columns that a condition sets equal."""
+    """Yield the pairs of columns that conjuncts set equal."""
     for part in parts:
         if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column):
             yield bind(part.this), bind(part.expression)
 
 
 def _skip_unknown_names(bind: Bind) -> Bind:
-    """A WHERE may name columns of later items of the FROM clause; those say nothing about this join."""
+    """Return `bind` with NULL for unknown columns: a WHERE may name those of later items of the FROM clause."""
 
     def bound(node: exp.Expression) -> Expression:
         try:
@@ -286,7 +290,7 @@ def _require_unit(
 ) -> None:
     if side == "RIGHT":
         raise NotAllowed(
-            "RIGHT JOIN of private tables is not defined", accepted="swap the tables and write LEFT JOIN", place=place
+            "RIGHT JOIN of private tables is not supported", accepted="swap the tables and write LEFT JOIN", place=place
         )
     for first, second in pairs:
         for one, other in ((first, second), (second, first)):
@@ -311,7 +315,7 @@ def _joined_rows_per_unit(left: FromScope, right: FromScope, multiplies: bool) -
 
 
 def _keeps_rows(left: FromScope, right: FromScope, pairs: Sequence[tuple[Expression, Expression]]) -> bool:
-    """Whether a private row meets at most one public row: the columns that identify those are all compared."""
+    """Whether a private row matches at most one public row: the columns that identify those are all compared."""
     if (left.unit is None) == (right.unit is None):
         return False
     private, public = (left, right) if left.unit is not None else (right, left)
@@ -329,7 +333,7 @@ def _keeps_rows(left: FromScope, right: FromScope, pairs: Sequence[tuple[Express
 
 
 def _exclude_clamped_keys(public: FromScope) -> Iterator[exp.Expression]:
-    """Yield conditions by which rows that clamping made alike do not match: what identifies is as it is stored."""
+    """Yield conditions that exclude rows of which an identifying column was clamped: clamping makes keys equal."""
     source = public.sources[0]
     for name in source.table.identified_by if source.table is not None else ():
         read = source.fields[name.lower()]

@@ -1,11 +1,13 @@
-"""Which groups an answer has: all of them, if the values of every key are public, or those that many units share.
+"""Public values of keys: which groups an answer has, if the values of every key are public.
 
-Public values are declared categories, truth values, short ranges of whole numbers and of dates, what a CASE over
-literals can give, and what the caller states for the question at hand. All of them are shown, also those that no unit
-is in, so that showing a group tells nothing. NULL is one of them where the query makes it, by an outer join or a CASE
-without ELSE; where it is merely stored and the owner did not list it, its rows are left out, as are those whose value
-is not among the declared categories, and the plan says so. One more group for each nullable key would not be free: a
-unit may be in it as well, and so there would be more noise on all groups; who wants it lists None.
+Public values are declared categories, truth values, short ranges of whole numbers and of dates, the results of a CASE
+over literals, and what the caller states for the question at hand. All of them are shown, also those that no unit is
+in, so that showing a group tells nothing. Otherwise groups are selected by their number of units (`KeySelection`).
+
+NULL is a public value where the query makes it, by an outer join or a CASE without ELSE. Where it is merely stored and
+the owner did not list it, its rows are left out, as are those whose value is not among the declared categories, and the
+plan says so. A group for NULL would not be free: a unit may be in it as well, so all groups would have more noise; to
+have one, list None.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class Domain:
     values: tuple[Constant, ...]
     restricts: bool = False
     is_listed: bool = False
-    """Whether they come from declared categories, beside which a column may hold other values: no group has those."""
+    """Whether they come from declared categories; a column may hold other values, which are in no group."""
 
     def digest(self, kind: Kind) -> str:
         """Return a digest of the values; False and 0 are of different kinds."""
@@ -51,7 +53,7 @@ class Domain:
 
 @lru_cache(maxsize=256)
 def _digest(values: tuple[Constant, ...], kind: Kind) -> str:
-    """Return a digest of public values, which are the same in many questions."""
+    """Return a digest of public values; cached, as many questions share them."""
     return hashlib.sha256("\0".join([kind, *map(repr, values)]).encode()).hexdigest()
 
 
@@ -74,7 +76,7 @@ def public_domains(question: Question, given: Mapping[str, Sequence[Category]]) 
             is_listed = key.listed is not None or (computed is not None and _reads_categories(key, question.scope))
             found.append(Domain(values, is_listed=is_listed) if values is not None else None)
     if unused := set(stated) - used:
-        raise NotInCatalog(f"keys are given for {sorted(unused)[0]}, by which the question does not group", name="keys")
+        raise NotInCatalog(f"keys are given for {sorted(unused)[0]}, which is not in GROUP BY", name="keys")
     known = [one for one in found if one is not None]
     return tuple(known) if len(known) == len(found) else None
 
@@ -98,7 +100,7 @@ def public_values(key: Expression) -> tuple[Constant, ...] | None:
 
 
 def computed_values(key: Expression, scope: FromScope) -> tuple[Constant, ...] | None:
-    """Return what an expression of columns with public values can give, by evaluating it on all of them."""
+    """Return the values of an expression over columns with public values, by evaluating it on all combinations."""
     columns = sorted({(one.table, one.name) for one in key.tree.find_all(exp.Column)})
     fields = [_field(scope, alias, name) for alias, name in columns]
     values = [public_values(field) if field is not None else None for field in fields]

@@ -1,9 +1,8 @@
-"""Bounds that nobody declared, learnt privately as a first part of the answer, and paid for out of it.
+"""Bounds that the owner did not declare, learnt privately in a first step that is paid out of the same epsilon.
 
 A value without a range is counted in logarithmic bins (`ApproximateBounds`), each unit with a weight of 1 in all, in
-fractions of 1/1024, so that one unit moves the counts by 1 in L1. The range found is public then, as the rest of the
-plan needs it: values are clamped to it. The event of the whole is fixed beforehand, because shares of epsilon do not
-depend on ranges.
+fractions of 1/1024, so that one unit moves the counts by 1 in L1. The range found is public then, and values are
+clamped to it. The event of the whole is fixed beforehand, because shares of epsilon do not depend on ranges.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ from tacit.query.expressions import BOUNDED_BELOW, Expression, Range
 from tacit.query.question import Question
 from tacit.query.scalars import clamp
 
-WEIGHT: Final = 2**10
 UNKNOWN: Final = Range(Fraction(-1), Fraction(1))
-"""What stands for a range until it is learnt."""
+"""The stand-in for a range until it is learnt."""
 
 WIDEST: Final = Range(-SCALE * 2 ** (BINS - 1), SCALE * 2 ** (BINS - 1))
 """The widest range that can be learnt; what holds for it at planning holds for any other."""
@@ -36,7 +34,7 @@ WIDEST: Final = Range(-SCALE * 2 ** (BINS - 1), SCALE * 2 ** (BINS - 1))
 
 @dataclass(frozen=True, slots=True)
 class UnboundedValue:
-    """A value whose range is to be learnt, and the rows that count."""
+    """A value whose range is to be learnt, and the aggregate that needs it."""
 
     value: Expression
     label: str
@@ -63,7 +61,7 @@ class UnboundedValue:
 
 
 def unbounded_values(question: Question) -> tuple[UnboundedValue, ...]:
-    """Return the values of aggregates that need a range and have none."""
+    """Return the values that need a range and have none, each once."""
     found: dict[str, UnboundedValue] = {}
     for aggregate in question.aggregates:
         for value in aggregate.arguments:
@@ -86,7 +84,7 @@ def with_ranges(question: Question, ranges: dict[str, Range]) -> Question:
 
 
 def learn_range(mechanism: ApproximateBounds, columns: Columns, source: Source) -> tuple[Range, bool]:
-    """Release the range of a value from the weights of its bins, and whether it is a guess: no bin stands out."""
+    """Release the range of a value from the weights of its bins, and whether it is a guess, as no bin stands out."""
     counts = np.zeros(2 * BINS, dtype=np.int64)
     for place, weight in zip(columns["cell"], columns["w"], strict=True):
         counts[int(place) + BINS] = int(weight)

@@ -1,15 +1,9 @@
 """A SELECT over an answer, and windows over its rows: aggregates of noisy aggregates, shares, ranks, running sums.
 
-Windows over the rows of an answer: shares of a total, ranks, running sums, changes against the row before.
-
-They are computed from released numbers after the noise, so they cost nothing, and any of them may reach over all rows.
-
-A SELECT over an answer: aggregates of noisy aggregates, shares, rankings, whatever is computed after the noise.
-
     WITH monthly AS (SELECT month, COUNT(*) AS n FROM visits GROUP BY month) SELECT AVG(n), MAX(n) FROM monthly
 
-The inner SELECT is the question; the outer one reads what was released, so it is post-processing and costs nothing.
-The same functions are allowed as over rows, and aggregates and windows are the database's own.
+The inner SELECT is the question. The outer one reads released numbers, so it is post-processing: it costs nothing, and
+may reach over all rows. Scalar functions are those of rows; aggregates and windows are those of the scratch database.
 """
 
 from __future__ import annotations
@@ -41,7 +35,7 @@ _ENDS: Final = ("UNBOUNDED", "CURRENT ROW")
 
 
 def bind_answer_window(node: exp.Window, bind: Bind, text: Text) -> Expression:
-    """Return a window over the rows of the answer; `bind` gives the values of one of them."""
+    """Bind a window over the rows of the answer; `bind` gives the value of one row."""
     require_only(node, ("this", "partition_by", "order", "spec", "over"), text)
     value = _window_function(node.this, bind, text)
     clause = node.args.get("order")
@@ -63,7 +57,7 @@ def order_item(node: exp.Ordered, value: Expression) -> exp.Ordered:
 def _window_function(node: exp.Expression, bind: Bind, text: Text) -> Expression:
     if not isinstance(node, (*_WHOLE_WINDOWS, *_REAL_WINDOWS, *_SAME_WINDOWS)):
         raise NotAllowed(
-            f"{function_name(node)} over the answer is not defined", accepted=ACCEPTED, place=text.place(node)
+            f"{function_name(node)} over the answer is not supported", accepted=ACCEPTED, place=text.place(node)
         )
     require_only(node, ("this", "big_int", "offset"), text)
     kind, argument = Kind.INTEGER if isinstance(node, _WHOLE_WINDOWS) else Kind.REAL, node.this
@@ -83,7 +77,7 @@ def _window_function(node: exp.Expression, bind: Bind, text: Text) -> Expression
 
 
 def _frame(node: exp.Expression | None, text: Text) -> exp.WindowSpec | None:
-    """Return a frame such as ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, made of words and numbers alone."""
+    """Return a frame such as ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, rebuilt from keywords and numbers."""
     if node is None:
         return None
     require_only(node, ("kind", "start", "start_side", "end", "end_side"), text)
@@ -98,7 +92,7 @@ def _whole_number(node: object, text: Text, *, least: int = 0) -> exp.Literal:
     if isinstance(node, exp.Literal) and node.is_int and least <= int(node.this) <= DISTANCE_MAX:
         return node
     place = text.place(node) if isinstance(node, exp.Expression) else None
-    raise NotAllowed("a window counts its rows by whole numbers", accepted="write a number such as 6", place=place)
+    raise NotAllowed("the rows of a window frame are whole numbers", accepted="write a number such as 6", place=place)
 
 
 _SELECT: Final = (
@@ -202,7 +196,7 @@ class _Reader:
         whole, same = isinstance(node, _WHOLE), isinstance(node, _SAME)
         if not (whole or same or isinstance(node, _REAL)):
             raise NotAllowed(
-                f"{function_name(node)} over an answer is not defined",
+                f"{function_name(node)} over an answer is not supported",
                 accepted="COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV and VARIANCE are",
                 place=self.text.place(node),
             )
@@ -242,7 +236,7 @@ class _Reader:
                 yield order_item(one, self._named(one.this, items))
 
     def _named(self, node: exp.Expression, items: Sequence[tuple[str, Expression]]) -> Expression:
-        """Return what a position or an alias of the SELECT list stands for, or the expression itself."""
+        """Return the value of a position or an alias of the SELECT list, or of the expression itself."""
         if isinstance(node, exp.Literal) and node.is_int:
             if not 1 <= int(node.this) <= len(items):
                 raise NotSQL(f"{node.this} names no item of SELECT", place=self.text.place(node))
@@ -254,7 +248,7 @@ class _Reader:
         return self.bind(node)
 
     def _check(self, found: OuterSelect) -> None:
-        """Try the SELECT on an answer without rows, so that what the database would refuse is refused now."""
+        """Raise NotSQL if the scratch database refuses the SELECT; it is tried over an answer without rows."""
         empty = {f"o{index}": np.array([], dtype=object) for index in range(len(self.given))}
         try:
             evaluate(found.sql, empty)

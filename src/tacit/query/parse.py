@@ -1,6 +1,6 @@
-"""The first pass: text becomes one SELECT of bounded size, with a way to say where in the text a part stands.
+"""Parsing: text becomes one query of bounded size; helpers read its nodes and say where in the text they stand.
 
-Promise: what comes out is a single query (SELECT, or UNION ALL of several) and small enough for everything behind.
+Promise: what `parse` returns is a single query (SELECT, or UNION ALL of several), small enough for all later passes.
 Nothing here decides about privacy; later passes read the tree node by node and refuse what they do not know.
 """
 
@@ -32,7 +32,7 @@ DEPTH_MAX: Final = 100
 WRITTEN: Final = "written"
 """Where a function of the tree keeps its name as it was written."""
 
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # what it warns of is refused here, with a sentence
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its warnings are about SQL that is refused here
 
 
 class Text:
@@ -40,15 +40,15 @@ class Text:
 
     def __init__(self, sql: object) -> None:
         if not isinstance(sql, str):
-            raise NotSQL(f"a query is a text, not {type(sql).__name__}")
+            raise NotSQL(f"a query must be a string, not {type(sql).__name__}")
         if len(sql) > TEXT_MAX:
             raise NotSQL(f"a query has at most {TEXT_MAX:,} characters, and this one has {len(sql):,}")
         if not is_text(sql):
-            raise NotSQL("a query has a character that is none: NUL, or half of a pair of surrogates")
+            raise NotSQL("the query contains NUL or an unpaired surrogate, which no engine can hold")
         self.sql: Final = sql
 
     def place(self, node: exp.Expr) -> Place | None:
-        """Return where a node begins, as far as the parser remembers."""
+        """Return the line and column at which a node begins, None if the parser did not record it."""
         starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
         if not starts:
             return None
@@ -57,12 +57,12 @@ class Text:
 
 
 def is_text(value: str) -> bool:
-    """Whether every engine can hold a text: it has no NUL, and no half of a pair of surrogates."""
+    """Whether every engine can hold a text: it has neither NUL nor an unpaired surrogate."""
     return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
 def refuse_deep_nesting(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that refuses what is nested too deeply for it, instead of raising RecursionError."""
+    """Decorate a function so that it raises NotSQL instead of RecursionError for what is nested too deeply."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,7 +75,7 @@ def refuse_deep_nesting(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def parse(text: Text) -> exp.Query:
-    """Read the text as one query."""
+    """Return the one query of a text; raise NotSQL if it has none, several, or one that is too large."""
     try:
         statements = [one for one in sqlglot.parse(text.sql, dialect="duckdb") if one is not None]
     except SqlglotError as error:
@@ -83,7 +83,7 @@ def parse(text: Text) -> exp.Query:
     except RecursionError:
         raise NotSQL(f"a query is nested {DEPTH_MAX} deep at most") from None
     if len(statements) != 1:
-        raise NotSQL(f"one query at a time, please, and not {len(statements)}" if statements else "the query is empty")
+        raise NotSQL(f"write one query, not {len(statements)} statements" if statements else "the query is empty")
     tree = statements[0]
     if not isinstance(tree, exp.Query):
         raise NotSQL(f"only SELECT is answered, not {_statement_kind(tree)}", place=text.place(tree))
@@ -99,13 +99,13 @@ def named_tables(sql: object) -> list[str]:
 
 
 def require_only(node: exp.Expression, known: Collection[str], text: Text) -> None:
-    """Refuse a node that has more to it than the named parts."""
+    """Raise NotAllowed if a node has arguments other than the `known` ones."""
     for name, value in node.args.items():
         if name not in known and value not in (None, False, [], ""):
             inner = value[0] if isinstance(value, list) else value
             place = text.place(inner if isinstance(inner, exp.Expression) else node) or text.place(node)
             what, accepted = _PARTS.get(name, (name.strip("_").upper(), "leave it out"))
-            raise NotAllowed(f"{what} is not defined for private questions", accepted=accepted, place=place)
+            raise NotAllowed(f"{what} is not supported for private questions", accepted=accepted, place=place)
 
 
 _PARTS: Final = {
@@ -132,7 +132,7 @@ _PARTS: Final = {
     "default": ("a default", "wrap it in COALESCE"),
     "alias": ("a name", "leave it out"),
 }
-"""Parts of SQL by the parser's names for them, as people call them, and what to write instead."""
+"""For each argument name of the parser, the name of the clause in SQL and what to write instead."""
 
 
 def limit_or_offset(query: exp.Query, name: str, text: Text) -> int | None:
@@ -151,7 +151,7 @@ def limit_or_offset(query: exp.Query, name: str, text: Text) -> int | None:
 
 
 def conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
-    """Yield the parts of a condition that all have to hold, as they are written."""
+    """Yield the conjuncts of a condition, in the order in which they are written."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -164,6 +164,7 @@ def conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _require_bounded(tree: exp.Expr) -> None:
+    """Raise NotSQL if a query has too many nodes or levels."""
     level: list[exp.Expr] = [tree]
     depth = nodes = 0
     while level:
@@ -174,7 +175,7 @@ def _require_bounded(tree: exp.Expr) -> None:
 
 
 def _normalize_functions(tree: exp.Query, text: Text) -> exp.Query:
-    """Return the query with other names of aggregates as those that the parser knows, and each name as written."""
+    """Return the query with MEAN as AVG, and the name of each function as written in its `meta`."""
     for node in list(tree.find_all(exp.Func)):
         if "start" in node.meta:
             node.meta[WRITTEN] = text.sql[node.meta["start"] : node.meta["end"] + 1].upper()
@@ -184,7 +185,7 @@ def _normalize_functions(tree: exp.Query, text: Text) -> exp.Query:
 
 
 def source_text(node: exp.Expr) -> str:
-    """Return an expression about as it was written, on one line and without comments."""
+    """Return an expression as SQL on one line, without comments."""
     dialect = None if node.find(exp.WithinGroup) else "duckdb"  # which has another place for WITHIN GROUP
     return node.sql(dialect=dialect, comments=False)
 

@@ -1,4 +1,4 @@
-"""What stays inside one unit: subqueries grouped by the unit, and windows partitioned by it.
+"""Aggregates and windows within one unit: subqueries grouped by the unit, and windows partitioned by it.
 
 Promise: a row that comes out belongs to the one unit whose rows it was made from, and is a function of the set of those
 rows, not of their order: sums are of whole numbers (reals are put on a public grid first), and where an order has ties
@@ -34,12 +34,12 @@ _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "group", "h
 
 
 def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRows:
-    """Return a subquery that is grouped by the unit, or by a key of its rows, and perhaps by more, as its rows."""
+    """Return the relation of a subquery that is grouped by the unit, or by a key that leads to it, and perhaps more."""
     text = resolver.text
     require_only(select, _SELECT, text)
     scope = resolver.scope(select, ctes)
     if scope.unit is None:
-        raise NotAllowed("aggregates of public tables are not defined in subqueries", place=text.place(select))
+        raise NotAllowed("aggregates of public tables are not supported in subqueries", place=text.place(select))
     bind = _reject_windows(resolver.binder(scope, ctes), text)
     keys = [bind(node) for node in group_nodes(select, scope, text)]
     if not any(scope.is_unit(key) or (key.link is not None and not key.nullable) for key in keys):
@@ -49,7 +49,7 @@ def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRow
             place=text.place(select.args.get("group") or select),
         )
     finer = [key for key in keys if not scope.is_unit(key)]
-    resolver.hold(scope, finer, select)
+    resolver.record_held(scope, finer, select)
     output = _output_binder(keys, scope, bind, text)
     pairs = [
         (item.alias_or_name or f"column{index}", output(item.this if isinstance(item, exp.Alias) else item))
@@ -63,9 +63,9 @@ def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRow
     by = [Expression(scope.unit, Kind.TEXT), *(key for key in keys if not is_constant(key.tree))]
     tree = tree.group_by(*{key.text: key.tree.copy() for key in by}.values())
     if (having := select.args.get("having")) is not None:
-        tree = tree.having(resolver.condition(having.this, output).tree.copy())
+        tree = tree.having(row_condition(having.this, output, text).tree.copy())
     if finer:  # otherwise a unit has one text for each of these
-        resolver.hold(scope, [value for _, value in pairs if value.tree.find(exp.AggFunc)], select)
+        resolver.record_held(scope, [value for _, value in pairs if value.tree.find(exp.AggFunc)], select)
     one_row = not finer
     return UnitRows(
         tree,
@@ -77,7 +77,7 @@ def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRow
         scope.tables,
         frozenset(index for index, (_, value) in enumerate(pairs) if scope.is_unit(value)),
         1 if one_row else scope.fan_out,
-        1 if one_row else scope.most,
+        1 if one_row else scope.rows_max,
         _unique([value for _, value in pairs], finer),
     )
 
@@ -95,7 +95,7 @@ def _reject_windows(bind: Bind, text: Text) -> Bind:
 
 
 def group_nodes(select: exp.Select, scope: FromScope, text: Text) -> list[exp.Expression]:
-    """Return the expressions of a GROUP BY, with positions and aliases replaced by what they stand for."""
+    """Return the expressions of a GROUP BY, with positions and aliases resolved."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -106,7 +106,7 @@ def group_nodes(select: exp.Select, scope: FromScope, text: Text) -> list[exp.Ex
 
 
 def resolve_group_item(node: exp.Expression, select: exp.Select, scope: FromScope, text: Text) -> exp.Expression:
-    """Return what an item of GROUP BY stands for: a position or an alias names an item of SELECT, columns go first."""
+    """Return the expression of a GROUP BY item: a column, or the item of SELECT at a position or under an alias."""
     if isinstance(node, exp.Literal) and not node.is_string:
         items = select.expressions
         if not (node.is_int and 1 <= int(node.this) <= len(items)):
@@ -124,7 +124,7 @@ def _without_alias(item: exp.Expression) -> exp.Expression:
 
 
 def _output_binder(keys: list[Expression], scope: FromScope, bind: Bind, text: Text) -> Bind:
-    """Return what binds an item of the SELECT list: keys, aggregates of the unit's rows, and expressions of both."""
+    """Return the function that binds an item of the SELECT list: keys, aggregates of the unit's rows, and both."""
     by_text = {key.text: key for key in keys}
 
     def output(node: exp.Expression) -> Expression:
@@ -159,7 +159,7 @@ def _aggregate(node: exp.Expression, scope: FromScope, bind: Bind, text: Text) -
     maker = _AGGREGATES.get(type(node))
     if maker is None:
         raise NotAllowed(
-            f"{function_name(node)} of one unit's rows is not defined",
+            f"{function_name(node)} of one unit's rows is not supported",
             accepted="COUNT, SUM, AVG, MEDIAN, MIN, MAX, BOOL_AND and BOOL_OR are",
             place=text.place(node),
         )
@@ -310,7 +310,7 @@ def bind_unit_window(node: exp.Window, scope: FromScope, bind: Bind, text: Text)
 
 
 def _require_linear(function: exp.Expression, order: Sequence[exp.Ordered], bind: Bind, text: Text) -> None:
-    """Refuse a running MEDIAN some values of which do not count: engines take time by the square of the rows for it."""
+    """Raise NotAllowed for a running MEDIAN that skips values: engines take quadratic time in the rows for it."""
     median = function.this if isinstance(function, exp.Filter) else function
     if isinstance(median, exp.Median) and order and (median is not function or bind(median.this).nullable):
         raise NotAllowed(
@@ -333,7 +333,7 @@ def _apply_window(tree: exp.Expression, keys: list[exp.Expression], order: list[
 
 
 def _replace_outermost(tree: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
-    """Return a tree with its outermost changed nodes changed; what lies below them stays."""
+    """Return a tree in which `change` is applied to the outermost nodes that it changes."""
     changed = change(tree)
     if changed is not tree:
         return changed
@@ -345,7 +345,7 @@ def _replace_outermost(tree: exp.Expression, change: Callable[[exp.Expression], 
 
 
 def _window_function(function: exp.Expression, scope: FromScope, bind: Bind, text: Text) -> tuple[Expression, bool]:
-    """Return what a window function computes, and whether its value depends on the order of ties."""
+    """Return the value of a window function, and whether it depends on the order of ties."""
     rows = scope.rows_per_unit
     if isinstance(function, _RANKS):
         value = Expression(type(function)(), Kind.INTEGER, Range.of(1, rows or EXACT_MAX), nullable=False)

@@ -36,8 +36,11 @@ from tacit.query.scalars import trees
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What the caller may say beside the question: limits on contributions, public values of keys by column, and
-    whether the groups that are not shown are added up in one more row."""
+    """What the caller states beside the question.
+
+    Limits on contributions, public values of keys by column, and whether groups that are not shown are added up in one
+    more row.
+    """
 
     limits: Limits = field(default_factory=Limits)
     keys: Mapping[str, Sequence[Category]] | None = None
@@ -70,20 +73,20 @@ class Plan:
     price: QueryPrice
     statements: tuple[Statement, ...]
     learning: tuple[Statement, ...]
-    """What is run first, to learn the bounds of the values in `missing`; the statements then have to wait for them."""
+    """The statements that run first, to learn the bounds of the values in `missing`."""
     missing: tuple[UnboundedValue, ...]
     asked: Question
-    """The question before bounds were put in the place of missing ones."""
+    """The question before missing bounds were replaced."""
     sets_apart: bool = False
     """Whether each grouping set is measured by itself; otherwise the finest groups are, and totals are their sums."""
     is_ranged: bool = True
-    """Whether all bounds are known; otherwise `ranged` has to put those that are learnt in the place of -1 and 1."""
+    """Whether all bounds are known; otherwise `ranged` replaces the stand-ins -1 and 1 by those that are learnt."""
     _canonical: list[str] = field(init=False, default_factory=list, compare=False, repr=False)
-    """The digest, once it was made; a changed copy of a plan begins without it."""
+    """The digest, once it was computed; a changed copy of a plan begins without it."""
 
     @property
     def waiting(self) -> frozenset[int]:
-        """The measures whose noise is known only when bounds have been learnt."""
+        """The indices of the measures whose noise depends on bounds that are to be learnt."""
         if self.is_ranged:
             return frozenset()
         twice = Range(2 * UNKNOWN.lower, 2 * UNKNOWN.upper)
@@ -168,12 +171,12 @@ class Plan:
     @property
     def canonical(self) -> str:
         """A digest of the plan: equal for questions that release the same, however they were written."""
-        if not self._canonical:  # statements are slow to write, and a plan may be asked for often
-            self._canonical.append(self._digested())
+        if not self._canonical:  # statements are slow to write
+            self._canonical.append(self._compute_digest())
         return self._canonical[0]
 
     @refuse_deep_nesting
-    def _digested(self) -> str:
+    def _compute_digest(self) -> str:
         written: dict[str, Any] = {
             "statements": [statement.sql() for statement in (*self.learning, *self.statements)],
             "keys": None

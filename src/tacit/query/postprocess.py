@@ -1,7 +1,7 @@
 """The SELECT over the noisy columns: arithmetic, HAVING, ORDER BY, LIMIT, windows over the answer.
 
-It runs in a database of its own that holds nothing else. `check` runs it before anything is charged, over columns that
-were made up, so that what this database would refuse is refused then.
+It runs in the scratch database. `require_evaluable` runs it before anything is charged, over made-up columns, so that
+what that database refuses is refused at planning.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def evaluate_select(question: Question, columns: dict[str, Any], groups: int) ->
 
 
 def noisy_columns(question: Question, names: Sequence[str]) -> exp.Select:
-    """Return SELECT (nothing yet) FROM the noisy columns, each of its kind."""
+    """Return SELECT FROM the noisy columns, each cast to its kind, without items."""
     kinds = {f"k{index}": key.kind for index, key in enumerate(question.keys)}
     kinds |= {f"a{index}": one.kind for index, one in enumerate(question.aggregates)}
     typed = [
@@ -67,5 +67,5 @@ def require_evaluable(question: Question) -> None:
         evaluate_select(question, columns, 2)
     except duckdb.Error:
         raise NotSQL(
-            "what is computed from the aggregates is not valid: check the frames and arguments of its windows"
+            "what is computed from the aggregates is not valid; check the frames and arguments of its windows"
         ) from None

@@ -45,6 +45,8 @@ from tacit.query.scalars import grid_steps
 
 CELLS_MAX: Final = 1024
 WEIGHT: Final = 2**10
+"""The weight of one row; a unit's rows beyond the limit weigh less each. Bins of learnt bounds are weighed so, too."""
+
 COUNT_MAX: Final = 2**40
 """Where a cell's weight is cut off, so that 1,024 of them times 4,096 fit into 64 bits; cutting moves none further."""
 
@@ -60,7 +62,7 @@ SHARE_STEPS: Final = 2**12
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates: `count` cells of `width` from `lower` on, or the values of a list."""
+    """The candidates of a choice: `count` cells of `width` from `lower` on, or listed values."""
 
     lower: Fraction
     width: Fraction
@@ -78,7 +80,7 @@ class Candidates:
             return f"{half / 1e6:,.4g} s"
         return f"{half:,.4g}{' days' if self.kind is Kind.DATE else ''}"
 
-    def shown(self, index: int) -> Any:
+    def value_at(self, index: int) -> Any:
         """Return the value that stands for a cell."""
         if self.values:
             return self.values[index]
@@ -94,7 +96,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class PrivateChoice:
-    """One private choice: what is ranked, over which rows, among which cells."""
+    """One private choice in every group: its function, the value, the rows, and the candidates."""
 
     function: str
     value: Expression
@@ -110,7 +112,7 @@ class PrivateChoice:
         return f"{self.function} | {self.value.text} | {where} | {self.share} | {self.cells.count}"
 
     def sensitivity(self, rows: int) -> int:
-        """Return how far one unit with so many rows in a group moves a score there."""
+        """Return how far one unit with `rows` rows in a group moves a score there."""
         if self.function == "quantile":
             return rows * WEIGHT * max(self._numerator, SHARE_STEPS - self._numerator)
         return rows * WEIGHT
@@ -159,7 +161,7 @@ class PrivateChoice:
         else:
             counts[np.asarray(cells, dtype=np.int64)] = weights
         scores = self._scores(np.minimum(counts, COUNT_MAX), mechanism)
-        return self.cells.shown(int(mechanism.release(scores, source=source)))
+        return self.cells.value_at(int(mechanism.release(scores, source=source)))
 
     def _scores(self, counts: NDArray[np.int64], mechanism: Exponential) -> NDArray[np.int64]:
         if self.function == "mode":
@@ -180,13 +182,13 @@ def _rank_scores(first: NDArray[np.int64], last: NDArray[np.int64], rank: int) -
 
 
 def private_choice(aggregate: Aggregate) -> PrivateChoice:
-    """Return the private choice that an aggregate asks for."""
+    """Return the private choice of an aggregate; raise NotBounded if its candidates are not public."""
     value = aggregate.arguments[0]
     if aggregate.function == "mode":
         values = tuple(one for one in public_values(value) or () if one is not None)
         if not 0 < len(values) <= CELLS_MAX:
             raise NotBounded(
-                f"{aggregate.label} chooses among listed values",
+                f"the candidates of {aggregate.label} are not public",
                 accepted=f"declare up to {CELLS_MAX:,} categories, or bounds of a short range",
             )
         cells = Candidates(Fraction(0), Fraction(1), len(values), value.kind, values)

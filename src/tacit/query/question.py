@@ -1,4 +1,4 @@
-"""The third pass: a resolved SELECT becomes a question: over which rows, by which keys, which aggregates, shown how.
+"""Questions: a SELECT becomes rows, keys, aggregates, and what is computed from them after the noise.
 
 Promise: a question's answer depends on data only through the aggregates and the keys; everything else (arithmetic,
 HAVING, ORDER BY, LIMIT, windows over the answer) is computed from them after the noise, and costs nothing.
@@ -51,7 +51,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, with nothing decided yet about bounds and noise."""
+    """A query over private rows, before bounds and noise are decided."""
 
     scope: FromScope
     keys: tuple[Expression, ...]
@@ -67,11 +67,11 @@ class Question:
     after: tuple[OuterSelect, ...] = ()
     """SELECTs over the answer, from the innermost outwards."""
     records: tuple[Table, ...] = ()
-    """Every table that is read, also by a subquery in a condition, as it was registered when the question was asked."""
+    """Every table that is read, by subqueries too, as it was registered when the question was asked."""
     datasets: frozenset[str] = frozenset()
-    """The data sets of the private ones among them; a question about several is refused, and the one pays."""
+    """The data sets of the private tables; their budget pays, and the curator refuses a question about several."""
     cuts: tuple[str, ...] = ()
-    """What of each unit is left out before anything is counted, in sentences."""
+    """What is left out of each unit before anything is counted, in sentences."""
     unit_rows: int = 1
     """How many rows a unit has at most in any scope of the question (`row_limits.unit_rows`)."""
     held: int = 0
@@ -79,12 +79,12 @@ class Question:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns that are shown in the end."""
+        """The names of the columns of the answer."""
         return [field.name for field in self.fields]
 
     @property
     def fields(self) -> tuple[AnswerColumn, ...]:
-        """The columns that are shown in the end."""
+        """The columns of the answer."""
         if self.after:
             return self.after[-1].fields
         return tuple(AnswerColumn(output.name, output.value.kind) for output in self.outputs)
@@ -101,9 +101,9 @@ class Question:
         return any(map(reads_noise, [*deciding, *(self.order if is_cut else ())]))
 
     def row_level(self, groups: int | None, level: float) -> float | None:
-        """Return the probability for which the intervals of rows will be made (`answer_intervals`), of so many groups.
+        """Return the probability for which intervals of rows are made (`answer_intervals`), given the number of groups.
 
-        None if it is decided by how many rows a HAVING lets pass, or by how many groups there are.
+        None if it depends on how many rows pass a HAVING, or on how many groups there are.
         """
         if not self.selects_by_noise:
             return level
@@ -114,7 +114,7 @@ class Question:
 
     @property
     def shows_all(self) -> bool:
-        """Whether the answer is simply the noisy columns, in their own order."""
+        """Whether the answer is the noisy columns as they are, in the order of the groups."""
         plain = all(output.column for output in self.outputs)
         whole = self.limit is None and not self.offset and not self.distinct
         return plain and whole and self.having is None and not self.order
@@ -132,7 +132,7 @@ def read_question(query: exp.Query, schema: Schema, text: Text) -> Question:
         query = query.this
     if not isinstance(query, exp.Select):
         raise NotAllowed(
-            f"{query.key.upper()} at the top is not defined",
+            f"{query.key.upper()} at the top is not supported",
             accepted="ask each question by itself, or put the rows into FROM and aggregate over them",
             place=text.place(query),
         )
@@ -153,9 +153,9 @@ def _read_select(query: exp.Select, schema: Schema, text: Text) -> Question:
 
 def _read_over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     require_only(query, _SELECT, text)
-    if _is_public(query, schema):  # said before anything else: what is wrong with the rest does not matter
+    if _is_public(query, schema):  # before other errors, which do not matter then
         raise _public_only_error()
-    if len(set(query.find_all(exp.AggFunc))) > AGGREGATES_MAX:  # before each of them is looked at
+    if len(set(query.find_all(exp.AggFunc))) > AGGREGATES_MAX:  # before any of them is bound
         raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates")
     resolver = Resolver(
         schema, text, Aliases(), per_unit.group_by_unit, per_unit.bind_unit_window, names=_identifiers(query)
@@ -168,7 +168,7 @@ def _read_over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     values = list(_row_values(question))
     require_bounded_size("the question", scope.tree, *(value.tree for value in values))
     require_bounded_row_text("the question", values)
-    resolver.hold(scope, values, query)
+    resolver.record_held(scope, values, query)
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
         question,
@@ -181,7 +181,7 @@ def _read_over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
 
 
 def _identifiers(query: exp.Select) -> frozenset[str] | None:
-    """Return every name in a query, in lower case; None if SELECT * may mean others."""
+    """Return every name in a query, in lower case; None if SELECT * may stand for others."""
     if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
         return None
     return frozenset(one.name.lower() for one in query.find_all(exp.Identifier))
@@ -196,18 +196,18 @@ def _is_public(query: exp.Select, schema: Schema) -> bool:
 
 def _public_only_error() -> NotAllowed:
     return NotAllowed(
-        "this question is about public tables alone", accepted="ask the database itself, no privacy is needed"
+        "the query reads public tables only", accepted="query the database directly; no privacy is needed"
     )
 
 
 def _tables_read(question: Question) -> set[str]:
-    """Return the tables in all that the engine is asked to compute, so that none is read without being paid for."""
+    """Return the tables in all trees that reach the engine, so that none is read without being paid for."""
     trees: list[exp.Expr] = [question.scope.tree, *(value.tree for value in _row_values(question))]
     return {table.name for tree in trees for table in tree.find_all(exp.Table) if table.db == SCHEMA}
 
 
 def _row_values(question: Question) -> Iterator[Expression]:
-    """Yield all that the engine computes of a row: keys, arguments of aggregates, and their conditions."""
+    """Yield the values that the engine computes for a row: keys, arguments of aggregates, and their conditions."""
     yield from question.keys
     for one in question.aggregates:
         yield from one.arguments
@@ -216,9 +216,9 @@ def _row_values(question: Question) -> Iterator[Expression]:
 
 
 def _inner_select(query: exp.Select) -> exp.Select | None:
-    """Return the SELECT that is all of a query's FROM, with the common table expressions before it.
+    """Return the only SELECT in the FROM of a query, with the common table expressions before it.
 
-    None if it has no answer: if it neither aggregates nor reads from one that does.
+    None if there is none, or if it neither aggregates nor reads from one that does.
     """
     clause, with_ = query.args.get("from_"), query.args.get("with_")
     if clause is None or query.args.get("joins"):
@@ -262,7 +262,9 @@ class _SelectReader:
                 place=self.text.place(query.expressions[0]),
             )
         outputs = tuple(self._outputs())
-        conditions = [bind_condition(self._meant(node), self.output, self.text, "HAVING") for node in _having(query)]
+        conditions = [
+            bind_condition(self._expand_aliases(node), self.output, self.text, "HAVING") for node in _having(query)
+        ]
         order = tuple(self._order(outputs))
         distinct = query.args.get("distinct")
         if distinct is not None:
@@ -286,13 +288,13 @@ class _SelectReader:
         )
 
     def output(self, node: exp.Expression) -> Expression:
-        """Bind a node over the noisy columns."""
+        """Bind a node over the noisy columns k0, ..., a0, ..."""
         if isinstance(node, exp.Paren):
             return self.output(node.this)
         if isinstance(node, exp.Window):
             return bind_answer_window(node, self.output, self.text)
         if isinstance(node, exp.Grouping):
-            return self._is_total(node)
+            return self._grouping_function(node)
         if isinstance(node, exp.Subquery | exp.Query):
             raise scalar_subquery_error(node, self.text)
         if is_aggregate(node):
@@ -341,8 +343,8 @@ class _SelectReader:
         tree = exp.column(f"a{known.index(found.key)}")
         return Expression(tree, found.kind, nullable=found.function not in ("count", "units", "distinct", "sum"))
 
-    def _is_total(self, node: exp.Grouping) -> Expression:
-        """GROUPING(key): 1 where a row is a total over the key, else 0."""
+    def _grouping_function(self, node: exp.Grouping) -> Expression:
+        """Bind GROUPING(key): 1 where a row is a total over the key, else 0."""
         place = self.by_text.get(self.bind(node.expressions[0]).text) if len(node.expressions) == 1 else None
         if place is None:
             raise NotSQL("GROUPING takes one key of GROUP BY", place=self.text.place(node))
@@ -373,10 +375,10 @@ class _SelectReader:
             for output in outputs:
                 if output.name.lower() == node.name.lower():
                     return output.value
-        return self.output(self._meant(node))
+        return self.output(self._expand_aliases(node))
 
-    def _meant(self, node: exp.Expression) -> exp.Expression:
-        """Return a node with the aliases in it replaced by what they stand for, unless they name a key."""
+    def _expand_aliases(self, node: exp.Expression) -> exp.Expression:
+        """Return a node with the aliases in it replaced by their expressions, unless they name a key."""
         if is_aggregate(node) or isinstance(node, exp.Window):
             return node
         if isinstance(node, exp.Column) and not node.table:
@@ -386,7 +388,7 @@ class _SelectReader:
             return items[node.name.lower()].copy()  # type: ignore[no-any-return]
         found = node.copy()
         for child in list(found.iter_expressions()):
-            if (other := self._meant(child)) is not child:
+            if (other := self._expand_aliases(child)) is not child:
                 child.replace(other)
         return found
 
@@ -447,8 +449,8 @@ class _SelectReader:
 
     def _shows_units(self, node: exp.Expression) -> ShowsUnits:
         return ShowsUnits(
-            "what is made of the unit's own column tells single people apart",
-            accepted="use a column that many share",
+            "values computed from the unit's own column identify single units",
+            accepted="use a column that many units share",
             place=self.text.place(node),
         )
 

@@ -1,8 +1,8 @@
-"""Rows that belong to units: what a FROM clause offers, and how its rows are read from the engine.
+"""Rows that belong to units: the scope of a FROM clause, the relation of a subquery, and how engines read them.
 
 Promise, kept by every function that makes a scope: each row is a function of one unit's data and of public data, and
-carries that unit in its `_unit`; `rows_per_unit`, where it is known, limits the rows of any unit. On this alone rests
-what is later said about sensitivity.
+carries that unit in its `_unit`; `rows_per_unit`, where it is known, limits the rows of any unit. Sensitivities rest on
+this alone.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class FromItem:
 
 @dataclass(frozen=True, slots=True)
 class FromScope:
-    """What a FROM clause offers, with its WHERE."""
+    """The rows of a FROM clause with its WHERE: items that names are found in, and the tree for the engine."""
 
     sources: tuple[FromItem, ...]
     tree: exp.Select
-    """SELECT (nothing yet) FROM ... WHERE ... for the engine."""
+    """SELECT FROM ... WHERE ... without items, for the engine."""
     rows_per_unit: int | None = None
     stored: exp.Column | None = None
     """The engine's column with the number of rows that the unit has in storage, NULL where the engine did not count
@@ -52,10 +52,10 @@ class FromScope:
     tables: frozenset[str] = frozenset()
     """Every table whose rows are offered, public ones too."""
     outer: tuple[FromItem, ...] = ()
-    """In a subquery that is about a row outside, what that row offers: looked at for names that are not found here."""
+    """In a correlated subquery, the items around it, in which names are found that are not found here."""
     fan_out: int = 1
     """How many rows there are here at most for each row that a unit has in storage; of public rows, how many at all."""
-    most: int | None = None
+    rows_max: int | None = None
     """How many rows a unit has here at most, where that is limited: by declaration, or by the plan (`row_limits`)."""
     unique: frozenset[frozenset[str]] = frozenset()
     """Sets of columns, as texts, by which no two rows of one unit are equal; NULL aside."""
@@ -78,7 +78,7 @@ class FromScope:
         )
 
     def where(self, condition: Expression) -> FromScope:
-        """Keep the rows for which a condition is true."""
+        """Return the scope of the rows for which a condition is true."""
         if condition.tree == exp.true():
             return self
         return replace(self, tree=self.tree.where(condition.tree.copy(), copy=True))
@@ -101,20 +101,20 @@ class UnitRows:
     """The columns that are the unit itself."""
     fan_out: int = 1
     """As `FromScope.fan_out`."""
-    most: int | None = None
-    """As `FromScope.most`."""
+    rows_max: int | None = None
+    """As `FromScope.rows_max`."""
     unique: frozenset[frozenset[int]] = frozenset()
     """As `FromScope.unique`, by columns."""
 
 
 class Aliases:
-    """Hands out the engine's names for the items of FROM clauses: t0, t1, ... in the order of the query."""
+    """A sequence of the engine's names for items of FROM clauses: t0, t1, ... in the order of the query."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def next(self) -> str:
-        """Return a name that was not given yet."""
+        """Return the next name."""
         self._count += 1
         return f"t{self._count - 1}"
 
@@ -141,7 +141,7 @@ def stored_rows_column(alias: str) -> exp.Column:
 
 
 def select_from_subquery(tree: exp.Query, alias: str) -> exp.Select:
-    """Return SELECT (nothing yet) FROM a subquery, of which the tree becomes a part."""
+    """Return SELECT FROM (tree) AS alias, without items; the tree becomes a part of it."""
     item = exp.alias_(exp.Subquery(this=tree), alias, table=True, copy=False)
     return exp.select().from_(item, copy=False)
 
@@ -247,4 +247,4 @@ _KEYWORDS: Final = frozenset(
         "YEAR",
     ]
 )
-"""Words that an engine may read as its own, so that names like them are quoted."""
+"""Keywords of an engine; names that are equal to one are quoted."""

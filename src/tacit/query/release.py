@@ -1,4 +1,4 @@
-"""What an analyst gets: a preview before, a release after; both say what they cost and how exact they are."""
+"""Previews and releases: what a question costs, its rows and intervals, and a description in plain language."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Release:
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise can be replayed, so that the answer protects nobody."""
+        """Whether the noise can be replayed, so that the answer protects no unit."""
         return self._noisy.simulated
 
     @cached_property
@@ -130,7 +130,7 @@ class Release:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes numbers of the answer unreliable, as far as what was released tells."""
+        """What makes numbers of the answer unreliable, derived from what was released."""
         guessed = self._noisy.guessed or (False,) * len(self._noisy.ranges)
         found = zip(self._plan.missing, self._noisy.ranges, guessed, strict=True)
         bounds = [
@@ -142,7 +142,7 @@ class Release:
         return (*bounds, *_few_rows(self._plan, self._noisy))
 
     def explain(self, write: Write = write_duckdb) -> list[Line]:
-        """Return what was done, pass by pass."""
+        """Return the facts about the plan, in the order of the passes."""
         return explain(self._plan, write)
 
     def to_pandas(self) -> Any:
@@ -251,7 +251,7 @@ def _cell(value: Any, span: Interval | None) -> str:
 
 
 def spread(value: float, span: Interval) -> str:
-    """Return an interval for people: ± half its width, or its ends where the number is not in its middle."""
+    """Return an interval as text: ± half its width, or its ends where the number is not in its middle."""
     half, middle = (span.high - span.low) / 2, (span.high + span.low) / 2
     return f"± {half:,.3g}" if abs(value - middle) <= half / 4 else f"({span.low:,.4g} to {span.high:,.4g})"
 

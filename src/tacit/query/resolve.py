@@ -1,4 +1,4 @@
-"""The second pass: names become tables and columns, and every row gets the unit that it belongs to.
+"""Name resolution: names become tables and columns, and every row gets the unit that it belongs to.
 
 Promise: each scope and relation made here keeps the promise of `relations`. Joins of private tables are on the unit
 (the engine joins on it in any case), public tables never preserve rows of their own, and a subquery that is about
@@ -47,7 +47,10 @@ _SELECT: Final = ("expressions", "from_", "joins", "where", "with_", "distinct",
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Resolves one query against a schema; `per_unit` handles GROUP BY and windows inside subqueries."""
+    """Resolves one query against a schema.
+
+    `grouped` and `window` are the functions of `per_unit` for GROUP BY and windows inside subqueries.
+    """
 
     schema: Schema
     text: Text
@@ -55,11 +58,11 @@ class Resolver:
     grouped: Callable[[Resolver, exp.Select, Ctes], UnitRows]
     window: Callable[[exp.Window, FromScope, Bind, Text], Expression]
     orders: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """For the rows of each SELECT, by the aliases of its tables, the one order in which windows number them."""
+    """For each SELECT, by the aliases of its tables, the one order in which windows number its rows."""
     names: frozenset[str] | None = None
     """Every name that the query has, in lower case; None if it may mean any column (SELECT *)."""
     cuts: dict[str, None] = field(default_factory=dict)
-    """What of each unit is left out by limits on joined rows, in sentences."""
+    """What limits on joined rows leave out of each unit, in sentences."""
     unit_rows: list[int] = field(default_factory=list)
     """How many rows a unit has at most in each scope of the query (`row_limits.unit_rows`)."""
     held: list[int] = field(default_factory=list)
@@ -83,36 +86,36 @@ class Resolver:
         return known
 
     def scope(self, select: exp.Select, ctes: Ctes) -> FromScope:
-        """Return what the FROM clause of a SELECT offers, with its WHERE applied."""
+        """Return the scope of the FROM clause of a SELECT, with its WHERE applied."""
         where = select.args.get("where")
-        scope = self.offered(select, list(conjuncts(where.this)) if where is not None else [], ctes)
+        scope = self.from_scope(select, list(conjuncts(where.this)) if where is not None else [], ctes)
         if where is not None:
-            scope = scope.where(self.condition(where.this, self.binder(scope, ctes)))
+            scope = scope.where(bind_condition(where.this, self.binder(scope, ctes), self.text))
         return scope
 
-    def offered(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Ctes) -> FromScope:
-        """Return what the FROM clause of a SELECT offers; the parts of its WHERE are not applied, but tie tables."""
+    def from_scope(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Ctes) -> FromScope:
+        """Return the scope of the FROM clause of a SELECT; conjuncts of its WHERE serve as join conditions only."""
         clause = select.args.get("from_")
         if clause is None:
-            raise NotSQL("a question is about a table: SELECT ... FROM ...")
-        scope = self._item(clause.this, ctes)
+            raise NotSQL("the query has no FROM clause; write SELECT ... FROM table")
+        scope = self._from_item(clause.this, ctes)
         for join in [*clause.this.args.get("joins", ()), *select.args.get("joins", ())]:
             require_only(join, ("this", "side", "kind", "on", "using", "method"), self.text)
             joining = joins.JoinContext(
-                join, where, lambda one: self.binder(one, ctes), self.limited, self.text, self.names
+                join, where, lambda one: self.binder(one, ctes), self.limit_rows, self.text, self.names
             )
-            scope = joins.join_scopes(scope, self._item(join.this, ctes), joining)
+            scope = joins.join_scopes(scope, self._from_item(join.this, ctes), joining)
         self.unit_rows.append(row_limits.unit_rows(scope))
         return row_limits.require_bounded_fan_out(
             scope, self.text.place(clause)
         )  # engines reorder joins, so at the end
 
-    def hold(self, scope: FromScope, values: Iterable[Expression], node: exp.Expr) -> None:
-        """Note that an engine holds values of all rows of a scope, or raise TooWide if they are too long."""
+    def record_held(self, scope: FromScope, values: Iterable[Expression], node: exp.Expr) -> None:
+        """Record that an engine holds values of all rows of a scope; raise TooWide if they are too long."""
         self.held.append(row_limits.held_characters(scope, values, self.text.place(node)))
 
-    def limited(self, scope: FromScope, what: str = "joined", keys: Sequence[Expression] = ()) -> FromScope:
-        """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
+    def limit_rows(self, scope: FromScope, what: str = "joined", keys: Sequence[Expression] = ()) -> FromScope:
+        """Return a scope with JOINED_ROWS_PER_UNIT rows of each unit (with equal keys), recording what is left out."""
         names = [source.table.name if source.table else source.name for source in scope.sources if source.unit]
         alike = f" with equal {' and '.join(one.tree.name for one in keys)}" if keys else ""
         most = f"of each unit at most {row_limits.JOINED_ROWS_PER_UNIT} rows"
@@ -120,7 +123,7 @@ class Resolver:
         return row_limits.limit_rows_per_unit(scope, self.aliases.next(), self.names, keys)
 
     def binder(self, scope: FromScope, ctes: Ctes = NO_CTES) -> Bind:
-        """Return what turns a node into the value of a row of the scope."""
+        """Return the function that binds a node to the value of a row of the scope."""
 
         def bind(node: exp.Expression) -> Expression:
             if isinstance(node, exp.Column):
@@ -130,8 +133,8 @@ class Resolver:
             if isinstance(node, exp.In) and node.args.get("query") is not None:
                 return semi_joins.bind_in_subquery(self, node, scope, bind, ctes)
             if isinstance(node, exp.Window):
-                self.hold(scope, row_limits.named_fields(scope, None), node)
-                return self._numbered(node, self.window(node, scope, bind, self.text), scope)
+                self.record_held(scope, row_limits.named_fields(scope, None), node)
+                return self._require_one_order(node, self.window(node, scope, bind, self.text), scope)
             if isinstance(node, exp.Exists):
                 return semi_joins.bind_exists(self, node, scope, ctes)
             if isinstance(node, exp.Subquery | exp.Query):
@@ -146,15 +149,13 @@ class Resolver:
 
         return bind
 
-    def condition(self, node: exp.Expression, bind: Bind) -> Expression:
-        """Return a condition; anything that is not true or false is refused."""
-        return bind_condition(node, bind, self.text)
-
     def field(self, scope: FromScope, node: exp.Column) -> Expression:
-        """Return the value of a column, by its name and the name of its table if that is said."""
+        """Return the value of a column, by its name and the name of its table, if it is qualified."""
         require_only(node, ("this", "table"), self.text)
         if isinstance(node.this, exp.Star):
-            raise NotAllowed("* is for COUNT(*) and for whole rows", place=self.text.place(node))
+            raise NotAllowed(
+                "* stands in COUNT(*) and in the SELECT list of a subquery only", place=self.text.place(node)
+            )
         wanted, table = node.name.lower(), node.table.lower()
         found: list[Expression] = []
         for sources in (scope.sources, scope.outer):
@@ -167,14 +168,14 @@ class Resolver:
             return found[0]
         if found:
             raise NotInCatalog(
-                f"{self._at(node)}{node.name} is in several tables; write the table before it", name=node.name
+                f"{self._location(node)}{node.name} is in several tables; write the table before it", name=node.name
             )
         known = sorted({name for source in (*scope.sources, *scope.outer) for name in source.names})
         instead = did_you_mean(node.name, known, f"there is {', '.join(known)}")
-        raise NotInCatalog(f"{self._at(node)}no column is called {node.sql()}; {instead}", name=node.name)
+        raise NotInCatalog(f"{self._location(node)}no column is called {node.sql()}; {instead}", name=node.name)
 
     def relation(self, query: exp.Expression, ctes: Ctes) -> UnitRows:
-        """Return a subquery as rows that belong to units."""
+        """Return a subquery as a relation whose rows belong to units."""
         if isinstance(query, exp.Subquery):
             require_only(query, ("this", "alias"), self.text)
             return self.relation(query.this, ctes)
@@ -182,7 +183,7 @@ class Resolver:
             return self._union(query, ctes)
         if not isinstance(query, exp.Select):
             raise NotAllowed(
-                f"{query.key.upper()} is not defined for private rows",
+                f"{query.key.upper()} is not supported for private rows",
                 accepted="use SELECT and UNION ALL, with unit IN (SELECT unit ...) or NOT IN",
                 place=self.text.place(query),
             )
@@ -201,7 +202,7 @@ class Resolver:
         distinct = query.args.get("distinct")
         if distinct is not None:
             require_only(distinct, (), self.text)
-            self.hold(scope, fields, query)
+            self.record_held(scope, fields, query)
             if scope.unit is not None and not any(field.unit for field in fields):
                 raise MixesUnits(
                     "DISTINCT in a subquery mixes units",
@@ -219,25 +220,25 @@ class Resolver:
             scope.tables,
             frozenset(index for index, field in enumerate(fields) if scope.is_unit(field)),
             scope.fan_out,
-            scope.most,
+            scope.rows_max,
             unique_columns(scope, fields),
         )
 
     def projections(
         self, query: exp.Select, scope: FromScope, bind: Bind
     ) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
-        """Return the names and values of a SELECT list over rows, with stars spelled out."""
+        """Return the names and values of a SELECT list over rows, with stars expanded."""
         pairs: list[tuple[str, Expression]] = []
         for item in query.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 require_only(item.this if isinstance(item, exp.Column) else item, (), self.text)
-                pairs += self._starred(item, scope)
+                pairs += self._expand_star(item, scope)
             else:
                 inner = item.this if isinstance(item, exp.Alias) else item
                 pairs.append((item.alias_or_name or f"column{len(pairs)}", bind(inner)))
         return tuple(name for name, _ in pairs), tuple(value for _, value in pairs)
 
-    def _starred(self, item: exp.Expression, scope: FromScope) -> Iterator[tuple[str, Expression]]:
+    def _expand_star(self, item: exp.Expression, scope: FromScope) -> Iterator[tuple[str, Expression]]:
         table = item.table.lower() if isinstance(item, exp.Column) else ""
         for source in scope.sources:
             if not table or source.name.lower() == table:
@@ -245,7 +246,7 @@ class Resolver:
                     if table or name.lower() not in source.hidden:
                         yield name, source.fields[name.lower()]
 
-    def _item(self, item: exp.Expression, ctes: Ctes) -> FromScope:
+    def _from_item(self, item: exp.Expression, ctes: Ctes) -> FromScope:
         """Return one item of a FROM clause as a scope of its own."""
         if isinstance(item, exp.Subquery):
             require_only(item, ("this", "alias", "joins"), self.text)
@@ -254,14 +255,14 @@ class Resolver:
             return subquery_scope(inner, item.alias or alias, alias, _column_names(item, inner))
         if not isinstance(item, exp.Table):
             raise NotAllowed(
-                f"{item.key.upper()} in FROM is not defined",
+                f"{item.key.upper()} in FROM is not supported",
                 accepted="name a table, or put a SELECT in parentheses there",
                 place=self.text.place(item),
             )
         require_only(item, ("this", "alias", "joins"), self.text)
         if not isinstance(item.this, exp.Identifier):
             raise NotAllowed(
-                "functions in FROM are not defined",
+                "functions in FROM are not supported",
                 accepted="register the file as a table",
                 place=self.text.place(item),
             )
@@ -272,11 +273,11 @@ class Resolver:
         try:
             table = self.schema.table(item.name)
         except NotInCatalog as error:
-            raise NotInCatalog(f"{self._at(item)}{error.message}", name="table", value=item.name) from None
+            raise NotInCatalog(f"{self._location(item)}{error.message}", name="table", value=item.name) from None
         return table_scope(table, item.alias_or_name, alias, self.schema)
 
-    def _numbered(self, node: exp.Window, value: Expression, scope: FromScope) -> Expression:
-        """Refuse a second order in which rows are numbered.
+    def _require_one_order(self, node: exp.Window, value: Expression, scope: FromScope) -> Expression:
+        """Return the value of a window; raise NotAllowed for a second order in which rows of one SELECT are numbered.
 
         Rows that are alike in all columns stand in any order in each window, so that two windows could pair their
         numbers in any way, and an answer would not be a function of the rows.
@@ -293,7 +294,7 @@ class Resolver:
                     )
         return value
 
-    def _at(self, node: exp.Expression) -> str:
+    def _location(self, node: exp.Expression) -> str:
         place = self.text.place(node)
         return f"at {place.line}:{place.column}: " if place else ""
 
@@ -335,7 +336,7 @@ class Resolver:
             left.tables | right.tables,
             left.units & right.units,
             fan_out,
-            None if left.most is None or right.most is None else left.most + right.most,
+            None if left.rows_max is None or right.rows_max is None else left.rows_max + right.rows_max,
         )
 
 
@@ -358,13 +359,13 @@ def table_scope(table: Table, name: str, alias: str, schema: Schema) -> FromScop
     source = FromItem(name, fields, names, unit, table, alias, units=frozenset(units))
     tree = exp.select().from_(table_reference(table, alias))
     stored = stored_rows_column(alias) if table.is_private else None
-    most, tables = table.limits.rows_per_unit, frozenset({table.name})
+    rows_max, tables = table.limits.rows_per_unit, frozenset({table.name})
     if not table.is_private:
         rows = row_limits.PUBLIC_ROWS if table.rows is None else table.rows
-        most = None
+        rows_max = None
     unique = _unique_keys(table, fields, schema)
     found = FromScope((source,), tree, table.limits.rows_per_unit, stored, tables, unique=unique)
-    return replace(found, most=most, fan_out=1 if table.is_private else rows)
+    return replace(found, rows_max=rows_max, fan_out=1 if table.is_private else rows)
 
 
 def _unique_keys(table: Table, fields: Mapping[str, Expression], schema: Schema) -> frozenset[frozenset[str]]:
@@ -444,7 +445,7 @@ def subquery_scope(relation: UnitRows, name: str, alias: str, names: tuple[str, 
     texts = [fields[shown.lower()].text for shown in names]
     unique = frozenset(frozenset(texts[index] for index in key) for key in relation.unique)
     found = FromScope((source,), tree, relation.rows_per_unit, stored, relation.tables)
-    return replace(found, fan_out=relation.fan_out, most=relation.most, unique=unique)
+    return replace(found, fan_out=relation.fan_out, rows_max=relation.rows_max, unique=unique)
 
 
 def _column_names(item: exp.Expression, relation: UnitRows) -> tuple[str, ...]:

@@ -92,11 +92,11 @@ class Grouping:
         return [f"k{index}" for index in range(len(self.keys))]
 
     def where(self, condition: Expression | None) -> Grouping:
-        """Keep the rows for which a condition is true."""
+        """Return the grouping of the rows for which a condition is true."""
         return self if condition is None else replace(self, scope=self.scope.where(condition))
 
     def rows(self, *more: exp.Expr, unit: bool = True) -> exp.Select:
-        """SELECT (nothing yet) FROM (SELECT unit AS u, keys AS k0, ..., more FROM ... WHERE ...) AS r WHERE ..."""
+        """Return SELECT FROM (SELECT unit AS u, keys AS k0, ..., more FROM ...) AS r WHERE ..., without items."""
         items = [_aliased(key.tree, name) for key, name in zip(self.keys, self.names, strict=True)]
         if unit and self.scope.unit is not None:
             items.insert(0, _aliased(self.scope.unit, "u"))
@@ -189,7 +189,7 @@ def sum_statement(grouping: Grouping, measures: Sequence[Measure], *, units: boo
 def _unit_contributions(
     grouping: Grouping, values: _Values, parts: Sequence[exp.Expr], whole: Sequence[exp.Expr], *, by_unit: bool
 ) -> exp.Query:
-    """Return what each unit brings to each group, those of one group perhaps added up already.
+    """Return the contribution of each unit to each group, some of one group perhaps added up already.
 
     A unit with few rows in storage has nothing that could be cut: no more groups than rows, no more rows in a group. So
     its rows are added up as they are, which spares most units the work; only where units are counted each of them is
@@ -227,7 +227,7 @@ def _measured(parts: Sequence[exp.Expr]) -> list[str]:
 
 
 def distinct_statement(grouping: Grouping, measure: Measure) -> exp.Select:
-    """Return the statement that counts the different values in each group, so many of each unit at most."""
+    """Return the statement that counts the different values in each group, a limited number of each unit."""
     grouping, names = grouping.where(measure.condition), grouping.names
     item = _aliased(_row_tree(measure), "x")
     counted = _total(_count_distinct("x"), "m0")
@@ -252,7 +252,7 @@ def bin_statement(grouping: Grouping, value: UnboundedValue) -> exp.Select:
 
 
 def _weight_statement(grouping: Grouping, tree: exp.Expression) -> exp.Select:
-    """Return by group and cell the weight of its rows; where a unit has too many in a group, each counts for less."""
+    """Return the statement for the weight of rows by group and cell; rows of a unit beyond its limit weigh less."""
     names, weight = grouping.names, exp.Literal.number(WEIGHT)
     present = exp.column("cell").is_(exp.null()).not_()
     cell = exp.alias_(tree, "cell", copy=False)
@@ -279,7 +279,7 @@ def _weight_statement(grouping: Grouping, tree: exp.Expression) -> exp.Select:
 
 
 def keep_groups(grouping: Grouping, tree: exp.Select, *, dense: bool = False) -> exp.Select:
-    """Keep so many groups of each unit as the limit allows, chosen by a salted hash of the unit and the group."""
+    """Return the rows of as many groups of each unit as the limit allows, chosen by a salted hash of unit and group."""
     if not grouping.bounding.chooses_groups:
         return tree
     keys = [exp.column(name) for name in grouping.names]
@@ -289,7 +289,7 @@ def keep_groups(grouping: Grouping, tree: exp.Select, *, dense: bool = False) ->
 
 
 def _whole_rows_total(measure: Measure, values: _Values) -> exp.Expression:
-    """Return what the rows of a group come to as they are: the table holds only so many of each unit."""
+    """Return the aggregate over the rows of a group as they are: the table has limited rows of each unit."""
     if measure.how is How.UNITS:
         return _with_filter(_count_distinct("u"), measure, values)
     if measure.how is How.ROWS:
@@ -298,7 +298,7 @@ def _whole_rows_total(measure: Measure, values: _Values) -> exp.Expression:
 
 
 def _unit_contribution(measure: Measure, bounding: Bounding, values: _Values) -> exp.Expression:
-    """Return what the rows of one unit in one group come to, clamped."""
+    """Return the clamped aggregate over the rows of one unit in one group."""
     rows, count = exp.Literal.number(bounding.rows), _count(measure, values)
     if measure.how is How.ROWS:
         return _least(count, bounding.rows)
@@ -341,7 +341,7 @@ def _group_subquery(tree: exp.Query, names: Sequence[str], sums: Sequence[exp.Ex
 
 
 def _select_sums(source: exp.Select, names: Sequence[str], sums: Sequence[exp.Expr]) -> exp.Select:
-    """Return sums by group of a SELECT that has no columns yet, of which all become a part."""
+    """Return a SELECT without items with the named keys and the sums, grouped by the keys."""
     tree = source.select(*_columns(*names), *sums, copy=False)
     return tree.group_by(*_columns(*names), copy=False) if names else tree
 
@@ -356,7 +356,7 @@ def _columns(*names: str) -> list[exp.Column]:
 
 
 def _total(tree: exp.Expression, name: str) -> exp.Expr:
-    """Return a sum as a BIGINT, 0 where there is nothing to add, saturated far beyond anything that is counted."""
+    """Return a sum as a BIGINT, 0 where there is nothing to add, saturated at ±SATURATION."""
     if isinstance(tree, exp.Count) or (isinstance(tree, exp.Filter) and isinstance(tree.this, exp.Count)):
         return exp.alias_(tree, name)
     whole = tree if tree.find(exp.Coalesce) else exp.Coalesce(this=tree, expressions=[exp.Literal.number(0)])

@@ -3,12 +3,12 @@
 Joins multiply the rows of a unit by one another, and whoever asks may choose the unit: with n rows, a join of four
 tables on the unit has n^4, and the time that it takes is an exact answer. So every scope knows two public limits: how
 many rows there are for each row that a unit has in storage (`FromScope.fan_out`), and how many it has in all, where
-that is limited (`FromScope.most`). Both are worked out here and in `joins`:
+that is limited (`FromScope.rows_max`). Both are worked out here and in `joins`:
 
-                                        fan_out                             most
+                                        fan_out                             rows_max
     a table                             1                                   its rows_per_unit, if declared
     private with private                the lesser of one side's fan_out    the product; a side without a limit is
-                                        times the other side's most         first limited to JOINED_ROWS_PER_UNIT
+                                        times the other side's rows_max     first limited to JOINED_ROWS_PER_UNIT
         on a key of one side            that of the other side              that of the other side
     private with public                 times the rows of the public table  the same
         on what identifies its rows     that of the private side            that of the private side
@@ -94,9 +94,9 @@ def require_bounded_fan_out(scope: FromScope, place: Place | None) -> FromScope:
 
 def require_bounded_join(scope: FromScope, place: Place | None) -> FromScope:
     """Return a join of private rows, or raise TooWide if one unit could have too many of them."""
-    if scope.most is not None and scope.most > JOINED_ROWS_MAX:
+    if scope.rows_max is not None and scope.rows_max > JOINED_ROWS_MAX:
         raise TooWide(
-            f"one unit could have {scope.most:,} joined rows of {_table_names(scope)}, and at most "
+            f"one unit could have {scope.rows_max:,} joined rows of {_table_names(scope)}, and at most "
             f"{JOINED_ROWS_MAX:,} are joined",
             accepted=_remedies(scope),
             place=place,
@@ -107,7 +107,7 @@ def require_bounded_join(scope: FromScope, place: Place | None) -> FromScope:
 def unit_rows(scope: FromScope) -> int:
     """Return how many rows a unit has in a scope at most, if it has no more than STORED_ROWS in storage."""
     rows = scope.fan_out * STORED_ROWS
-    return rows if scope.most is None else min(rows, scope.most)
+    return rows if scope.rows_max is None else min(rows, scope.rows_max)
 
 
 def limiting_steps(table: Table) -> int:
@@ -208,7 +208,7 @@ def require_bounded_pairs(scope: FromScope, inner: FromScope, place: Place | Non
 
 def compared_rows(inner: FromScope) -> int:
     """Return with how many rows of a subquery one row is compared at most, one by one."""
-    return max(inner.fan_out if inner.unit is None else inner.most or JOINED_ROWS_PER_UNIT, 1)
+    return max(inner.fan_out if inner.unit is None else inner.rows_max or JOINED_ROWS_PER_UNIT, 1)
 
 
 def limit_rows_per_unit(
@@ -240,15 +240,15 @@ def limit_rows_per_unit(
         frozenset(renamed[one].sql(dialect="duckdb") for one in key) for key in scope.unique if key <= set(renamed)
     )
     item = exp.alias_(exp.Subquery(this=tree), alias, table=True)
-    most = None if keys else JOINED_ROWS_PER_UNIT
+    rows_max = None if keys else JOINED_ROWS_PER_UNIT
     return FromScope(
         sources,
         exp.select().from_(item),
         scope.rows_per_unit,
         None,
         scope.tables,
-        fan_out=min(scope.fan_out, most or scope.fan_out),
-        most=most,
+        fan_out=min(scope.fan_out, rows_max or scope.fan_out),
+        rows_max=rows_max,
         unique=unique,
     )
 

@@ -1,8 +1,8 @@
-"""Run a plan: exact whole numbers from the engine, noise in this process, nothing exact handed on.
+"""Running a plan: exact whole numbers from the engine, noise in this process, nothing exact handed on.
 
 Promise: what `run` returns was made by the mechanisms of the plan's price and by nothing else. It is called after the
 ledger has admitted the plan's event. What happens here does not depend on data except through the mechanisms: groups
-that are missing in the engine's answer are zeros, a value that is not listed is left out, and nothing raises for what
+that are missing in the engine's result are zeros, a value that is not listed is left out, and nothing raises for what
 the data hold.
 """
 
@@ -32,7 +32,7 @@ from tacit.query.rewrite import UNITS, Statement
 from tacit.query.whole_numbers import group_sums
 
 OTHER: Final = "other"
-"""What the groups that are not shown are called together, where keys are texts; other keys are NULL there."""
+"""The key of the row for all groups that are not shown, where keys are texts; other keys are NULL there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Noisy:
     measures: tuple[NDArray[np.int64], ...]
     choices: tuple[list[Any], ...]
     simulated: bool = False
-    """Whether the noise can be replayed, so that nobody is protected."""
+    """Whether the noise can be replayed, so that it protects no unit."""
     ranges: tuple[Range, ...] = ()
     """The bounds that were learnt."""
     guessed: tuple[bool, ...] = ()
@@ -58,7 +58,7 @@ class Noisy:
         return len(columns[0]) if columns else 0
 
     def to_bytes(self) -> bytes:
-        """Return a written form, to be kept as a released answer."""
+        """Return the answer as JSON, the form in which the ledger stores it."""
         record = {
             "keys": [[json_value(value) for value in column] for column in self.keys],
             "measures": [column.tolist() for column in self.measures],
@@ -72,7 +72,7 @@ class Noisy:
 
     @classmethod
     def from_bytes(cls, kept: bytes) -> Noisy:
-        """Read the written form back."""
+        """Return the answer that `to_bytes` wrote."""
         record = json.loads(kept)
         return cls(
             tuple([_read(value) for value in column] for column in record["keys"]),
@@ -155,21 +155,8 @@ def _add_noise_to_sets(plan: Plan, found: Sequence[Columns], source: Source) -> 
     return Noisy(tuple(keys), released, (), simulated)
 
 
-def exact(plan: Plan, found: Sequence[Columns]) -> dict[tuple[Any, ...], list[int]]:
-    """Return the numbers before noise, by group; for tests and simulations of plans, never for a release."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for statement, columns in zip(plan.statements, found, strict=True):
-        kept = plan.question.keys if statement.kept is None else statement.kept
-        of_set = () if statement.kept is None else (statement.kept,)
-        for row, key in enumerate(_tuples(columns, [f"k{index}" for index in range(len(kept))])):
-            values = groups.setdefault((*of_set, *key), [0] * len(plan.measures))
-            for place, index in enumerate(statement.measures):
-                values[index] = int(columns[f"m{place}"][row])
-    return groups
-
-
 class _GroupPlaces:
-    """Where each group stands in the answer."""
+    """The index of each group in the answer."""
 
     def __init__(self, names: Sequence[str], count: int, positions: Mapping[Any, int], rest: int = -1) -> None:
         self.names, self.count, self._positions, self._rest = names, count, positions, rest
@@ -183,7 +170,7 @@ class _GroupPlaces:
 
 
 class _PublicPlaces(_GroupPlaces):
-    """Places in the product of public domains, found column by column."""
+    """The indices of groups in the product of public domains, computed column by column."""
 
     def __init__(self, domains: Sequence[Sequence[Any]]) -> None:
         self._domains = domains
@@ -214,8 +201,10 @@ class _PublicPlaces(_GroupPlaces):
 
 
 def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_GroupPlaces, tuple[list[Any], ...], bool]:
-    """Return the groups that are shown: all public ones, or those that the selection lets pass, and whether some of
-    these were dropped because an answer has no room for them; which ones follows from those that passed."""
+    """Return the places and keys of the groups that are shown, and whether some did not fit into an answer.
+
+    Shown are all public groups, or those that pass the selection; which of these fit follows from their keys alone.
+    """
     if plan.domains is not None:
         public = _PublicPlaces([domain.values for domain in plan.domains])
         return public, public.keys(), False

@@ -1,4 +1,4 @@
-"""A database of its own that never sees data of people: it evaluates expressions over noisy or public columns."""
+"""An in-memory database that evaluates expressions over released or public columns, never over data of units."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""IN and EXISTS: whether there are rows of another query that go with a row.
+"""IN and EXISTS with a subquery.
 
-Promise: whether a private row is kept depends on rows of its own unit and on public rows, and on nothing else. A
-private subquery is tied to the row by the unit, or by a key that leads to the unit (`Expression.link`); the engine
-compares the units in any case, so that the condition which the analyst writes decides about meaning, never about
-privacy.
+Promise: whether a private row is kept depends on rows of its own unit and on public rows alone. A private subquery is
+tied to the row by the unit, or by a key that leads to the unit (`Expression.link`); the engine compares the units in
+any case, so that the analyst's condition decides about meaning, never about privacy.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _TIE: Final = "set its unit equal to the unit outside, or the foreign key that l
 
 
 class SubqueryResolver(Protocol):
-    """What is needed of the resolver."""
+    """The members of `resolve.Resolver` that subqueries need."""
 
     @property
     def text(self) -> Text:
@@ -46,27 +45,29 @@ class SubqueryResolver(Protocol):
         """Return the common table expressions in sight inside a query."""
         ...
 
-    def offered(self, select: exp.Select, where: Sequence[exp.Expression], ctes: Mapping[str, UnitRows]) -> FromScope:
-        """Return what a FROM clause offers, before its WHERE."""
+    def from_scope(
+        self, select: exp.Select, where: Sequence[exp.Expression], ctes: Mapping[str, UnitRows]
+    ) -> FromScope:
+        """Return the scope of a FROM clause, before its WHERE."""
         ...
 
     def relation(self, query: exp.Expression, ctes: Mapping[str, UnitRows]) -> UnitRows:
-        """Return a subquery as rows that belong to units."""
+        """Return a subquery as a relation whose rows belong to units."""
         ...
 
-    def limited(self, scope: FromScope, what: str, keys: Sequence[Expression]) -> FromScope:
-        """Return a scope in which no unit has more rows than are joined (with equal keys), noting what is left out."""
+    def limit_rows(self, scope: FromScope, what: str, keys: Sequence[Expression]) -> FromScope:
+        """Return a scope with limited rows of each unit (with equal keys), recording what is left out."""
         ...
 
     def binder(self, scope: FromScope, ctes: Mapping[str, UnitRows]) -> Bind:
-        """Return what turns a node into the value of a row."""
+        """Return the function that binds a node to the value of a row."""
         ...
 
 
 def bind_in_subquery(
     resolver: SubqueryResolver, node: exp.In, scope: FromScope, bind: Bind, ctes: Mapping[str, UnitRows]
 ) -> Expression:
-    """x IN (SELECT ...): among public values, among units, or among the keys of the row's own unit."""
+    """Bind x IN (SELECT ...): among public values, among units, or among the keys of the row's own unit."""
     place = resolver.text.place(node)
     require_only(node, ("this", "query"), resolver.text)
     value, inner = bind(node.this), resolver.relation(node.args["query"], ctes)
@@ -94,7 +95,7 @@ def bind_in_subquery(
 def bind_exists(
     resolver: SubqueryResolver, node: exp.Exists, scope: FromScope, ctes: Mapping[str, UnitRows]
 ) -> Expression:
-    """EXISTS (SELECT ... WHERE ...), whose conditions may be about the row outside, too."""
+    """Bind EXISTS (SELECT ... WHERE ...), whose conditions may name columns of the row outside."""
     select, text = node.this, resolver.text
     if not isinstance(select, exp.Select):
         raise NotAllowed("EXISTS takes one SELECT", place=text.place(node))
@@ -105,13 +106,13 @@ def bind_exists(
         )
     known, where = resolver.ctes(select, ctes), select.args.get("where")
     parts = list(conjuncts(where.this)) if where is not None else []
-    inner = resolver.offered(select, parts, known)
+    inner = resolver.from_scope(select, parts, known)
     bind = resolver.binder(_nested_scope(inner, scope), known)
     conditions = [bind_condition(part, bind, text) for part in parts]
     outside = [_mentions(one, scope) for one in conditions]
     if inner.unit is not None and scope.unit is None:
         raise MixesUnits(
-            "EXISTS about private rows would let public rows tell of them",
+            "EXISTS over private rows would show them in public rows",
             accepted="put the private table into FROM, and use COUNT(DISTINCT ...)",
             place=text.place(node),
         )
@@ -139,7 +140,7 @@ def bind_exists(
 
 
 def _nested_scope(inner: FromScope, scope: FromScope) -> FromScope:
-    """Return the rows inside as they stand around what is nested in them: for each row outside there may be all."""
+    """Return the scope inside with names of the scope outside; each row outside may meet all rows inside."""
     return replace(inner, outer=(*scope.sources, *scope.outer), fan_out=scope.fan_out * compared_rows(inner))
 
 
@@ -151,7 +152,7 @@ def _limit_compared_rows(
     ctes: Mapping[str, UnitRows],
     keys: Sequence[Expression],
 ) -> tuple[FromScope, list[Expression]]:
-    """Return the rows inside, so many of each unit with equal keys, and the conditions about both rows.
+    """Return the rows inside, limited for each unit and key, and the conditions about both rows.
 
     Where these are more than equations, an engine may compare each row of a unit with each other that has equal keys.
     """
@@ -163,13 +164,13 @@ def _limit_compared_rows(
     is_about = [_mentions(one, scope) for one in bound(inner)]
     for one, about in zip(bound(inner), is_about, strict=True):
         inner = inner if about else inner.where(one)
-    if inner.unit is not None and inner.most is None:
-        inner = resolver.limited(inner, "compared by EXISTS", [key for key in keys if not inner.is_unit(key)])
+    if inner.unit is not None and inner.rows_max is None:
+        inner = resolver.limit_rows(inner, "compared by EXISTS", [key for key in keys if not inner.is_unit(key)])
     return inner, [one for one, about in zip(bound(inner), is_about, strict=True) if about]
 
 
 def _in_query(value: Expression, query: exp.Query) -> Expression:
-    """Return whether a value is among the first column of a query, in which NULL does not count."""
+    """Return value IN (first column of a query, NULL left out)."""
     chosen = exp.select(exp.column("c0")).from_(exp.alias_(exp.Subquery(this=query.copy()), _INNER, table=True))
     chosen = chosen.where(exp.column("c0").is_(exp.null()).not_())
     tree = exp.In(this=value.tree.copy(), query=exp.Subquery(this=chosen))
@@ -187,7 +188,7 @@ def _same_unit(unit: exp.Column, scope: FromScope) -> exp.Expression:
 
 
 def _mentions(value: Expression, scope: FromScope) -> bool:
-    """Whether a value is about the rows of a scope, or of one around it."""
+    """Whether a value reads columns of a scope, or of one around it."""
     names = {source.alias for source in (*scope.sources, *scope.outer)}
     return any(one.table in names for one in value.tree.find_all(exp.Column))
 

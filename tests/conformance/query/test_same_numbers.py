@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from bench.queries.exact_results import exact
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.expressions import Range
-from tacit.query.run import exact
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import OTHERS, by_key, filled, place, run, schema
 from tests.unit.query.fixtures import FOLDER, Case, cases

@@ -18,7 +18,8 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Target, Tariff, compile_
-from tacit.query.learned_bounds import BINS, WEIGHT, learn_range
+from tacit.query.learned_bounds import BINS, learn_range
+from tacit.query.private_choices import WEIGHT
 from tests.statistical.evidence import Refuted, accept
 
 TABLE = Table(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bench.queries.exact_results import exact
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, MixesUnits, NotAllowed, NotBounded, QueryRefused, ShowsUnits, WrongKind
@@ -19,7 +20,6 @@ from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
 from tacit.query import Noisy, Plan, PlanSettings, Target, Tariff, compile_, run
 from tacit.query.estimates import answer_rows
-from tacit.query.run import exact
 from tests.support.memory_engine import MemoryEngine
 
 SALT = 5

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from bench.queries.exact_results import exact
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import PlanSettings, Target, Tariff, compile_
-from tacit.query.run import exact
 from tests.support.memory_engine import MemoryEngine
 
 PRIVATE = Table("priv", (Column("uid", Kind.INTEGER), Column("k", Kind.INTEGER)), Unit("uid"))

@@ -10,6 +10,7 @@ import time
 import pytest
 from sqlglot import exp
 
+from bench.queries.exact_results import exact
 from tacit.accounting.conversions import Cost
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import InvalidInput, TooWide
@@ -19,7 +20,6 @@ from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.explain import explain
 from tacit.query.release import card
 from tacit.query.row_limits import AMPLIFICATION_MAX, JOINED_ROWS_PER_UNIT
-from tacit.query.run import exact
 from tests.support.memory_engine import MemoryEngine, named
 
 OWN = (Column("uid", Kind.INTEGER, nullable=False), Column("id", Kind.INTEGER, nullable=False))

@@ -1,8 +1,8 @@
-"""The value of a row: an analyst's SQL becomes expressions that cannot fail, with public facts about them.
+"""Values of a row: the analyst's SQL becomes expressions that cannot fail, with public facts about them.
 
 Promise: only what `SCALARS` names is understood, and each rule builds a new tree for the engine: total, deterministic,
-a function of one row, written in one form for every way to ask the same.
-Not here: names of columns and tables (the caller's `bind`), aggregates, and limits on the text and depth of a query.
+a function of one row, written in one form for all equal ways to write it. Names of columns and tables are resolved by
+the caller's `bind`; aggregates, and limits on the text and depth of a query, are left to the passes.
 """
 
 from tacit.query.scalars.casts import convert

@@ -1,8 +1,8 @@
-"""Plus, minus, times, divided by, and their kin, without overflow and without errors.
+"""Arithmetic operators, without overflow and without errors.
 
 Promise: whole numbers stay whole only where the ranges show that the result keeps within 2^53; everything else is
 computed in doubles, where nothing overflows into an error. A division by zero is NULL, and so is what would be NaN.
-Numbers of the query are folded exactly, as decimals.
+Literals are folded exactly, as decimals.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEAST_DIVIDEND: Final = 1 - 2**63
 
 
 def add(node: Tree, bind: Bind) -> Expression:
-    """a + b, or a date and a duration."""
+    """a + b, or a date plus an interval."""
     left, right = trees.without_parentheses(node.this), trees.without_parentheses(node.expression)
     if isinstance(left, exp.Interval):
         left, right = right, left
@@ -54,7 +54,7 @@ def add(node: Tree, bind: Bind) -> Expression:
 
 
 def subtract(node: Tree, bind: Bind) -> Expression:
-    """a - b, the days between two dates, or a date before a duration."""
+    """a - b, the days between two dates, or a date minus an interval."""
     left, right = trees.without_parentheses(node.this), trees.without_parentheses(node.expression)
     if isinstance(right, exp.Interval):
         return dates.shift_by_interval(bind(left), right, sign=-1)
@@ -93,7 +93,7 @@ def divide(node: Tree, bind: Bind) -> Expression:
 
 
 def divide_whole(node: Tree, bind: Bind) -> Expression:
-    """a // b of whole numbers, cut off towards zero, NULL where b is zero."""
+    """a // b of whole numbers, truncated towards zero, NULL where b is zero."""
     a, b = (_require_whole(bind(one), "//") for one in (node.this, node.expression))
     if is_null(a) or _is_null_or_zero(b):
         return null(Kind.INTEGER)
@@ -128,12 +128,12 @@ def modulo(node: Tree, bind: Bind) -> Expression:
 
 
 def minus(node: Tree, bind: Bind) -> Expression:
-    """The opposite number."""
+    """-a."""
     return negative(require_number(bind(node.this), "-"))
 
 
 def plus(a: Expression, b: Expression) -> Expression:
-    """Return a + b of two numbers; a number below zero is taken away instead."""
+    """Return a + b of two numbers; a negative literal is subtracted instead."""
     a, b = _ordered(a, b)
     if is_known(b) and not is_known(a) and value_of(b) < 0:  # type: ignore[operator]
         return _combine(exp.Sub, a, negative(b), _subtracted, lambda x, y: x - y)
@@ -178,7 +178,7 @@ def _combine(
 
 
 def _fold(fold: Callable[..., Any], one: float, other: float) -> int | float:
-    """Return an operation on two numbers of the query, on what was written: 0.06 + 0.01 is 0.07, as of decimals."""
+    """Return an operation on two literals, computed on their decimals: 0.06 + 0.01 is 0.07."""
     if isinstance(one, int) and isinstance(other, int):
         return int(fold(one, other))
     try:
@@ -210,7 +210,7 @@ def _require_whole(expression: Expression, function: str) -> Expression:
 
 
 def _ordered(a: Expression, b: Expression) -> tuple[Expression, Expression]:
-    """Return two operands in the order in which they are written: numbers of the query last, others by their text."""
+    """Return two operands in canonical order: literals last, others by their text."""
     return (b, a) if (is_known(a), a.text) > (is_known(b), b.text) else (a, b)
 
 

@@ -1,7 +1,7 @@
 """CAST and TRY_CAST, which are the same here: what cannot be cast is NULL.
 
-Whole numbers made of reals are rounded to the nearest, and NULL beyond 2^53; dates are NULL outside of the
-years 1 to 9999.
+Reals are rounded to the nearest whole number, and become NULL beyond 2^53; dates are NULL outside of the years 1 to
+9999.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LENGTHS: Final = {Kind.BOOLEAN: 5, Kind.INTEGER: 20, Kind.REAL: 32, Kind.DATE: 1
 _KIND_OF: Final = {type_: kind for kind, types in KINDS.items() for type_ in types}
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,15}\s*", re.ASCII)
 REAL_SHOWN_STEPS: Final = 128
-"""How many steps it takes to write a real as text: the shortest digits that read back as it are searched for."""
+"""How many steps it takes to write a real as text: engines search for the shortest digits that read back as it."""
 _EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
 _LATEST: Final = {Kind.DATE: date.max, Kind.TIME: datetime.max}
 
@@ -72,7 +72,7 @@ def convert(expression: Expression, kind: Kind) -> Expression:
 
 
 def _read(a: Expression, kind: Kind) -> Tree:
-    """Return a text read as another kind, each character of it a step."""
+    """Return the cast of a text to another kind, with one step of work for each character."""
     return trees.add_work(trees.try_cast(a.tree, kind), a.length)
 
 
@@ -188,7 +188,7 @@ def _cast(node: Tree, bind: Bind) -> Expression:
     kind = _KIND_OF.get(node.args["to"].this)
     if kind is None or (node.args["to"].expressions and kind is not Kind.TEXT):
         accepted = "cast to BOOLEAN, BIGINT, DOUBLE, DECIMAL, VARCHAR, DATE or TIMESTAMP"
-        raise NotAllowed(f"CAST to {node.args['to'].sql(dialect='duckdb')} has no meaning here", accepted=accepted)
+        raise NotAllowed(f"CAST to {node.args['to'].sql(dialect='duckdb')} is not supported", accepted=accepted)
     return convert(bind(node.this), kind)
 
 

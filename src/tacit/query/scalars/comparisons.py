@@ -1,7 +1,7 @@
-"""Comparisons in one form: the query's value on the right, whole numbers and dates with <= and >= only.
+"""Comparisons in one form: constants on the right, whole numbers and dates with <= and >= only.
 
-Promise: a comparison has the truth value that SQL gives it, also for NULL, and two ways to write it give one text.
-Comparing a clamped column with a value strictly inside of its bounds leaves the clamping out, as it changes nothing.
+Promise: a comparison has the truth value that SQL gives it, also for NULL, and equal comparisons have equal texts.
+Comparing a clamped column with a value strictly inside of its bounds leaves the clamping out (`logic`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def not_distinct(a: Expression, b: Expression) -> Expression:
 
 
 def is_missing(expression: Expression) -> Expression:
-    """Return whether a value is NULL; that shows nothing of the unit, so that the mark is not kept."""
+    """Return whether a value is NULL; that tells no unit from another, so the mark of the unit is dropped."""
     if is_null(expression):
         return literal(True)
     if is_known(expression):
@@ -108,7 +108,7 @@ def is_missing(expression: Expression) -> Expression:
 
 
 def one_of(expression: Expression, values: list[Expression]) -> Expression:
-    """Return whether a value equals one of several; constants that it is compared with as it is are one list."""
+    """Return whether a value equals one of several; constants of its own kind become one IN list."""
     listed, others = list[Expression](), list[Expression]()
     may_list = expression.kind is not Kind.BOOLEAN and not is_known(expression) and not is_null(expression)
     for value in values:
@@ -124,7 +124,7 @@ def one_of(expression: Expression, values: list[Expression]) -> Expression:
 
 
 def _comparable(kind: type[Tree], a: Expression, b: Expression) -> tuple[Expression, Expression]:
-    """Return both sides as one kind; a whole number is compared with a whole number wherever that says the same."""
+    """Return both sides as one kind; integers are compared with integers wherever the result is the same."""
     if a.kind is Kind.INTEGER and b.kind is Kind.REAL and is_known(b) and not is_known(a):
         value = value_of(b)
         assert isinstance(value, float)

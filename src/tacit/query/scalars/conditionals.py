@@ -1,4 +1,4 @@
-"""CASE, IF, COALESCE, NULLIF: one value of several."""
+"""CASE, IF, COALESCE and NULLIF, and literals."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def case_expression(branches: Sequence[Branch], otherwise: Expression | None) ->
 
 
 def coalesce(values: Sequence[Expression]) -> Expression:
-    """Return COALESCE of several values; what cannot be reached is left out."""
+    """Return COALESCE of several values, without those that cannot be reached."""
     kept: list[Expression] = []
     for value in to_common_kind(values, "COALESCE"):
         if not is_null(value):
@@ -92,7 +92,7 @@ def _branch(value: Expression) -> Tree:
 
 
 def _wide(tree: Tree, results: Sequence[Expression]) -> Tree:
-    """Return a whole number as 64 bits, which constants alone would not make it."""
+    """Return a whole number as 64 bits; of literals alone, engines would make a narrower type."""
     narrow = all(is_known(one) or is_null(one) for one in results) and results[0].kind is Kind.INTEGER
     return trees.cast(tree, Kind.INTEGER) if narrow else tree
 
@@ -138,7 +138,7 @@ def _literal(node: Tree, bind: Bind) -> Expression:
     try:
         return literal(int(text) if text.isdecimal() and len(text) < 400 else float(text))
     except ValueError:
-        raise WrongKind(f"{text[:40]} is no number") from None
+        raise WrongKind(f"{text[:40]} is not a number") from None
 
 
 RULES: Final[dict[type[exp.Expression], Rule]] = {

@@ -1,6 +1,4 @@
-"""Dates and times: parts, truncation, durations, and differences.
-
-Dates and times that are moved by a duration of the query, and the time between two of them.
+"""Dates and times: parts, truncation, shifts by an interval of the query, and differences.
 
 Promise: every date and time that is read lies within the years 1 to 9999, and so does every result here: what would
 leave them is NULL. The condition is on the operand, so that an engine never computes a date that it cannot hold.
@@ -36,7 +34,7 @@ from tacit.query.scalars.facts import (
 from tacit.query.scalars.trees import Tree
 
 KEYS_MAX: Final = 10_000
-"""A list of dates that is longer than this is not made."""
+"""The greatest number of dates in a domain."""
 
 PARTS: Final = {
     "QUARTER": (1, 4),
@@ -93,13 +91,15 @@ def _part_rule(name: str, *called: str) -> Rule:
 
 
 def truncate(node: Tree, bind: Bind) -> Expression:
-    """DATE_TRUNC('unit', date): where the unit begins; a date stays a date."""
+    """DATE_TRUNC('unit', date): the start of the unit; a date stays a date."""
     unit = time_unit(node.args.get("unit"))
     operand = as_temporal(bind(node.this), "DATE_TRUNC")
     allowed = _BEGINNINGS[:5] if operand.kind is Kind.DATE else _BEGINNINGS
     if unit not in allowed:
         names = ", ".join(allowed).lower()
-        raise NotAllowed(f"DATE_TRUNC knows no {unit.lower() or 'such unit'}", accepted=f"it knows {names}")
+        raise NotAllowed(
+            f"DATE_TRUNC does not support {unit.lower() or 'this unit'}", accepted=f"its units are {names}"
+        )
     if is_null(operand):
         return null(operand.kind)
     tree = exp.TimestampTrunc(this=operand.tree.copy(), unit=exp.Var(this=unit))
@@ -144,7 +144,7 @@ def _years(operand: Expression) -> Range | None:
 
 
 def _unit_start(unit: str, place: Fraction, kind: Kind) -> date:
-    """Return where the unit of time around a place begins."""
+    """Return the start of the unit of time that holds a position."""
     value = moment_at(place if kind is Kind.TIME else place * value_ranges.DAY)
     day = datetime(value.year, value.month, value.day)
     match unit:
@@ -166,7 +166,7 @@ def _unit_start(unit: str, place: Fraction, kind: Kind) -> date:
 
 
 def _unit_starts(unit: str, lower: date, upper: date) -> tuple[Constant, ...] | None:
-    """Return every beginning of a unit between two of them, if there are not too many."""
+    """Return the starts of a unit of time between two of them, None if they are too many."""
     listed: list[Constant] = []
     for value in _starts_from(unit, lower):
         if position(value) > position(upper):
@@ -216,8 +216,8 @@ def time_unit(node: Tree | None) -> str:
 
 
 def shift_by_interval(operand: Expression, interval: exp.Interval, *, sign: int) -> Expression:
-    """Return a date or time later or earlier by a duration that is written in the query."""
-    operand = as_time(as_temporal(operand, "a duration"))
+    """Return a date or time shifted by an interval of the query."""
+    operand = as_time(as_temporal(operand, "an interval"))
     amount, unit = _amount(interval)
     amount *= sign
     if unit in _MONTHS:
@@ -227,13 +227,13 @@ def shift_by_interval(operand: Expression, interval: exp.Interval, *, sign: int)
 
 
 def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
-    """Return a date some days later; the number of days is written in the query."""
+    """Return a date shifted by a literal number of days."""
     if day.kind is Kind.TIME:
-        raise WrongKind("+ and - move a time by a duration; write INTERVAL '1' DAY")
+        raise WrongKind("+ and - shift a time by an interval; write INTERVAL '1' DAY")
     if is_null(day):
         return null(Kind.DATE)
     limit = YEAR_MAX * 366
-    count = sign * whole_literal(amount, "the number of days is not written in the query", -limit, limit)
+    count = sign * whole_literal(amount, "the number of days must be a literal", -limit, limit)
     step = Fraction(count)
     if is_known(day):
         return _shift_constant(day, timedelta(days=count))
@@ -254,20 +254,20 @@ def days_between(a: Expression, b: Expression) -> Expression:
 
 
 def difference(unit: str, start: Expression, end: Expression) -> Expression:
-    """Return how many borders of a unit of time lie between two dates or times, as a whole number."""
+    """Return how many boundaries of a unit of time lie between two dates or times."""
     start, end = as_temporal(start, "DATE_DIFF"), as_temporal(end, "DATE_DIFF")
     if is_null(start) or is_null(end):
         return null(Kind.INTEGER)
     if unit not in DIFFERENCES:
         names = ", ".join(one.lower() for one in DIFFERENCES)
-        raise NotAllowed(f"DATE_DIFF counts no {unit.lower() or 'such unit'}", accepted=f"it counts {names}")
+        raise NotAllowed(f"DATE_DIFF does not support {unit.lower() or 'this unit'}", accepted=f"its units are {names}")
     if unit in _SECONDS or Kind.TIME in (start.kind, end.kind):
         start, end = as_time(start), as_time(end)
     range_ = None
     if start.range is not None and end.range is not None:
-        borders = [_borders(unit, one, start.kind) for one in (start.range, end.range)]
+        numbers = [_unit_numbers(unit, one, start.kind) for one in (start.range, end.range)]
         slack = 1 if unit in _SECONDS else 0  # engines may cut off towards 1970
-        lower, upper = borders[1][0] - borders[0][1] - slack, borders[1][1] - borders[0][0] + slack
+        lower, upper = numbers[1][0] - numbers[0][1] - slack, numbers[1][1] - numbers[0][0] + slack
         range_ = Range(Fraction(lower), Fraction(upper))
     return derive(_difference(unit, start.tree, end.tree), Kind.INTEGER, (start, end), range=range_)
 
@@ -288,7 +288,7 @@ def date_add(node: Tree, bind: Bind) -> Expression:
     """DATE_ADD(date, INTERVAL n unit)."""
     interval = trees.without_parentheses(node.expression)
     if not isinstance(interval, exp.Interval):
-        raise NotAllowed("DATE_ADD takes a duration that is written in the query", accepted="write INTERVAL '1' DAY")
+        raise NotAllowed("DATE_ADD takes an INTERVAL", accepted="write INTERVAL '1' DAY")
     return shift_by_interval(bind(node.this), interval, sign=1)
 
 
@@ -313,7 +313,7 @@ def _amount(interval: exp.Interval) -> tuple[int, str]:
         amount = 0
     if not known or abs(amount) > 10**12:
         accepted = "write a whole number of one unit, such as INTERVAL '3' MONTH"
-        raise NotAllowed("the duration cannot be used", accepted=accepted)
+        raise NotAllowed("the interval is not supported", accepted=accepted)
     return amount, unit
 
 
@@ -361,7 +361,7 @@ def months_later(value: datetime, months: int) -> datetime | None:
 
 
 def _null_outside(operand: Expression, lower: Fraction, upper: Fraction) -> tuple[Expression, Range | None]:
-    """Return the operand with NULL outside of an interval, unless its range lies inside, and the range that is left."""
+    """Return the operand with NULL outside of an interval, unless its range lies inside, and the remaining range."""
     range_ = operand.range
     if range_ is not None and lower <= range_.lower and range_.upper <= upper:
         return operand, range_
@@ -392,12 +392,12 @@ def _shift_constant(operand: Expression, step: timedelta) -> Expression:
         return null(operand.kind)
 
 
-def _borders(unit: str, range_: Range, kind: Kind) -> tuple[int, int]:
-    """Return how many borders of a unit lie before each end of a range."""
-    return _border(unit, range_.lower, kind), _border(unit, range_.upper, kind)
+def _unit_numbers(unit: str, range_: Range, kind: Kind) -> tuple[int, int]:
+    """Return the number of the unit of time in which each end of a range lies."""
+    return _unit_number(unit, range_.lower, kind), _unit_number(unit, range_.upper, kind)
 
 
-def _border(unit: str, place: Fraction, kind: Kind) -> int:
+def _unit_number(unit: str, place: Fraction, kind: Kind) -> int:
     if unit in _SECONDS:
         return int(place // (_SECONDS[unit] * 1_000_000))
     day = day_at(place if kind is Kind.DATE else Fraction(place // value_ranges.DAY))

@@ -1,9 +1,7 @@
-"""The table of every function that a query may apply to a row, and the refusals of those without a rule.
+"""The table of all functions that a query may apply to a row, and the refusals of those without a rule.
 
-What is said of a function that has no rule: why it has none, and what to write instead.
-
-Promise: a node that no rule names is refused with its name, its place and what comes nearest; so is an argument that a
-rule does not read. Results are limited in size, as guards repeat what they guard.
+Promise: a node that no rule names is refused with its name, its place and what to write instead; so is an argument that
+a rule does not read. Results are limited in size, as guards repeat what they guard.
 """
 
 from __future__ import annotations
@@ -21,17 +19,17 @@ from tacit.query.scalars import arithmetic, casts, comparisons, conditionals, da
 from tacit.query.scalars.facts import Bind, Locate, Rule
 
 NEAR: Final = 0.75
-"""How alike two names are at least, for one to be taken for a slip of the other."""
+"""The least similarity of two names for one to be suggested instead of the other."""
 
-_CHANGES: Final = ("its value is another one each time", "leave it out, noise is added to the answer")
-_NOW: Final = ("its value depends on when it is asked", "write the date itself, as DATE '2024-01-31'")
+_CHANGES: Final = ("its value changes with each call", "leave it out; noise is added to the answer")
+_NOW: Final = ("its value depends on the time of the query", "write the date itself, as DATE '2024-01-31'")
 _SINGLES_OUT: Final = ("it would single out values", "use the value itself")
 _GROWS: Final = ("its result can be of any length", "compare the text as it is, or use SUBSTRING, LOWER and TRIM")
-_SLOW: Final = ("it can take any time", "use LIKE, STARTS_WITH, ENDS_WITH or CONTAINS")
+_SLOW: Final = ("its running time is unbounded", "use LIKE, STARTS_WITH, ENDS_WITH or CONTAINS")
 _NESTED: Final = ("rows hold plain values only", "store its parts as columns of their own")
-_OPEN: Final = ("a query is complete as it stands", "write the value itself")
-_FORMAT: Final = ("texts of dates are for people", "use DATE_TRUNC, EXTRACT, YEAR or MONTH")
-_BITS: Final = ("bits are not numbers of people", "use // and %")
+_OPEN: Final = ("queries have no parameters", "write the value itself")
+_FORMAT: Final = ("it writes dates as text", "use DATE_TRUNC, EXTRACT, YEAR or MONTH")
+_BITS: Final = ("bitwise operators are not supported", "use // and %")
 
 _REASONS: Final[dict[str, tuple[str, str]]] = {
     name: reason
@@ -45,7 +43,7 @@ _REASONS: Final[dict[str, tuple[str, str]]] = {
         ("PLACEHOLDER PARAMETER SESSION_PARAMETER", _OPEN),
         ("STRFTIME TIME_TO_STR TO_CHAR DATE_FORMAT", _FORMAT),
         ("BITWISEAND BITWISEOR BITWISEXOR BITWISENOT BITWISELEFTSHIFT BITWISERIGHTSHIFT", _BITS),
-        ("HISTOGRAM", ("a map is no column", "GROUP BY the value and ask for COUNT(*)")),
+        ("HISTOGRAM", ("its result is a map", "GROUP BY the value and ask for COUNT(*)")),
         ("PRODUCT", ("one unit can change it without limit", "EXP(SUM(LN(x))) is a product")),
         ("COLLATE", ("texts are compared as they are", "compare LOWER(text)")),
         ("COLUMNS", ("it names columns that are not written", "write the columns one by one")),
@@ -69,14 +67,14 @@ _SIGNS: Final = {
 
 
 def refusal(node: exp.Expression, known: Collection[str]) -> NotAllowed:
-    """Return the refusal of a node that no rule names; `known` are the names of functions that have one."""
+    """Return the error for a node that no rule names; `known` are the names of functions that have a rule."""
     name, other = function_name(node), node.sql_name() if isinstance(node, exp.Func) else str(node.key).upper()
     reason = _REASONS.get(name) or _REASONS.get(other)
     if reason is not None:
         return NotAllowed(f"{_SIGNS.get(name, name)} is not allowed, because {reason[0]}", accepted=reason[1])
     near = get_close_matches(name, known, n=3, cutoff=NEAR)
-    accepted = f"near to it there is {' and '.join(near)}" if near else "the reference of SQL lists what has"
-    return NotAllowed(f"{name} has no meaning for the value of a row", accepted=accepted)
+    accepted = f"similar names are {' and '.join(near)}" if near else "the SQL reference lists the functions that are"
+    return NotAllowed(f"{name} is not supported for values of a row", accepted=accepted)
 
 
 NODES_MAX: Final = 20_000
@@ -92,15 +90,15 @@ SCALARS: Final[Mapping[type[exp.Expression], Rule]] = {
     **numbers.RULES,
     **texts.RULES,
 }
-"""Every node that has a rule; functions that the parser has no node for are in `NAMED`."""
+"""The rule of each class of node; functions for which the parser has no class are in `NAMED`."""
 
 NAMED: Final[Mapping[str, Rule]] = {**dates.NAMED, **texts.NAMED}
 
 FUNCTION_NAMES: Final = tuple(sorted({name for one in (*SCALARS.values(), *NAMED.values()) for name in one.names}))
-"""What can be written, for documentation."""
+"""The names of all functions and operators, for documentation and suggestions."""
 
 _HARMLESS: Final = frozenset({"safe", "coalesce", "ignore_nulls", "date_part_boundary", "typed", "is_string"})
-"""Arguments by which the parser notes how DuckDB understands a function; the rules follow DuckDB anyway."""
+"""Arguments by which the parser records DuckDB's meaning of a function, which the rules follow anyway."""
 
 
 def scalar(node: exp.Expression, bind: Bind, locate: Locate) -> Expression:

@@ -1,17 +1,11 @@
-"""Public facts about values: kinds, NULL, ranges, the mark of the unit; constants and clamped columns.
+"""Public facts about values: kinds, NULL, ranges, the mark of the unit; constants, clamped values and grid steps.
 
-What a rule is: how one node of an analyst's SQL becomes an expression.
-
-Promise: `made` marks whatever is computed from the unit's own column, and says NULL wherever an input can be NULL;
-`real`, `common` and `temporal` change how a value is held, never the value.
+Promise: `derive` marks whatever is computed from the unit's own column, and says NULL wherever an input can be NULL;
+`as_real`, `to_common_kind` and `as_temporal` change how a value is held, never the value.
 
 0.0 and -0.0 are equal, so that it is not a function of a unit's rows which of them MIN, a window, a limit or a group
 keeps. No rule may tell them apart: what would do so, which is writing a real as a text and POWER, reads `one_zero`.
 Other rules give equal values for both; they may differ in the sign of a zero and in nothing else.
-
-Values that stand in the query itself, and what is known of them.
-
-Numbers held to a range, and counted in steps.
 """
 
 from __future__ import annotations
@@ -37,12 +31,15 @@ Bind: TypeAlias = Callable[[exp.Expression], Expression]
 """Resolves a child node: columns, and whatever is nested."""
 
 Locate: TypeAlias = Callable[[exp.Expression], Place | None]
-"""Says where in the query a node stands."""
+"""Returns where in the query a node stands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a kind of node is built, its names in SQL, and the arguments that it reads; a node with others is refused."""
+    """How one class of node becomes an expression: its names in SQL, and the arguments that it reads.
+
+    A node with other arguments is refused.
+    """
 
     build: Callable[[exp.Expression, Bind], Expression]
     names: tuple[str, ...]
@@ -63,10 +60,10 @@ def derive(
     length: int | None = None,
     makes_null: bool | None = None,
 ) -> Expression:
-    """Return what a function of the inputs gives; it is NULL where an input is, unless `nullable` says otherwise.
+    """Return the result of a function of the inputs; it is NULL where an input is, unless `nullable` says otherwise.
 
-    A text is no longer than all texts of the inputs together, unless `length` says otherwise. NULL comes of the query
-    itself if it does in an input, or if no input can be NULL, unless `makes_null` says otherwise.
+    A text is no longer than all texts of the inputs together, unless `length` says otherwise. NULL comes from the
+    query itself if it does in an input, or if no input can be NULL, unless `makes_null` says otherwise.
     """
     stored = any(one.nullable for one in inputs)
     if makes_null is None:
@@ -91,18 +88,18 @@ def derive(
 
 
 def with_article(kind: Kind) -> str:
-    """Return a kind as it stands in a sentence."""
+    """Return a kind with its article, such as "an integer"."""
     return ARTICLES.get(kind, f"a {kind}")
 
 
 def wrong_kind(function: str, takes: str, got: Expression) -> WrongKind:
-    """Return the error that says what a function takes and what it got."""
+    """Return the error for an argument of the wrong kind: what a function takes and what it got."""
     hint = "; use CAST to change it" if got.kind in (Kind.TEXT, Kind.BOOLEAN) else ""
     return WrongKind(f"{function} takes {takes} and got {with_article(got.kind)}{hint}")
 
 
 def require_number(expression: Expression, function: str) -> Expression:
-    """Return a number, or refuse."""
+    """Return a number; raise WrongKind for any other kind."""
     if is_null(expression):
         return null(expression.kind if expression.kind.is_number else Kind.REAL)
     if not expression.kind.is_number:
@@ -111,7 +108,7 @@ def require_number(expression: Expression, function: str) -> Expression:
 
 
 def require_kind(expression: Expression, kind: Kind, function: str) -> Expression:
-    """Return an expression of one kind, or refuse."""
+    """Return an expression of one kind; raise WrongKind for any other."""
     if is_null(expression):
         return null(kind)
     if expression.kind is not kind:
@@ -147,7 +144,7 @@ def one_zero(expression: Expression) -> Tree:
 
 
 def as_temporal(expression: Expression, function: str) -> Expression:
-    """Return a date or time; a text in the query is read as one."""
+    """Return a date or time; a text literal is parsed as one."""
     if is_null(expression):
         return null(expression.kind if expression.kind in (Kind.DATE, Kind.TIME) else Kind.DATE)
     if expression.kind is Kind.TEXT and is_known(expression):
@@ -158,7 +155,7 @@ def as_temporal(expression: Expression, function: str) -> Expression:
 
 
 def parse_moment(text: str) -> Expression:
-    """Return the date or time that a text of the query stands for."""
+    """Return the date or time of a text literal; raise WrongKind if it is neither."""
     try:
         return literal(date.fromisoformat(text.strip()))
     except ValueError:
@@ -166,7 +163,7 @@ def parse_moment(text: str) -> Expression:
     try:
         return literal(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
-        raise WrongKind(f"{text[:40]!r} is no date; write one as '2024-01-31' or '2024-01-31 23:59:59'") from None
+        raise WrongKind(f"{text[:40]!r} is not a date; write it as '2024-01-31' or '2024-01-31 23:59:59'") from None
 
 
 def as_time(expression: Expression) -> Expression:
@@ -185,7 +182,7 @@ def as_time(expression: Expression) -> Expression:
 
 
 def to_common_kind(expressions: Sequence[Expression], function: str) -> list[Expression]:
-    """Return expressions that can stand for one another, as one kind; dates may be written as texts."""
+    """Return expressions converted to one kind; dates may be written as texts."""
     kinds = {one.kind for one in expressions if not is_null(one)}
     if kinds & {Kind.DATE, Kind.TIME}:
         dated = [as_temporal(one, function) for one in expressions]
@@ -221,12 +218,12 @@ def union_facts(expressions: Sequence[Expression]) -> tuple[Range | None, tuple[
 
 
 def longest_text(expressions: Sequence[Expression]) -> int:
-    """Return how long a text is at most that is one of several."""
+    """Return the greatest length of a text that is one of several."""
     return max((one.length for one in expressions if one.kind is Kind.TEXT), default=0)
 
 
 def is_exact(range_: Range | None) -> bool:
-    """Whether whole numbers in the range are the same as integers and as doubles."""
+    """Whether all whole numbers in the range are exact in doubles."""
     return range_ is not None and range_.size <= EXACT_MAX
 
 
@@ -254,7 +251,7 @@ def literal(value: Constant) -> Expression:
             if len(value) > TEXT_MAX:
                 raise TooWide(f"a text in a query has at most {TEXT_MAX:,} characters, not {len(value):,}")
             if not is_text(value):
-                raise WrongKind("a text has a character that is none: NUL, or half of a pair of surrogates")
+                raise WrongKind("a text literal contains NUL or an unpaired surrogate, which no engine can hold")
             return _known_literal(value, Kind.TEXT)
         case datetime():
             return _known_literal(value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value, Kind.TIME)
@@ -263,7 +260,7 @@ def literal(value: Constant) -> Expression:
 
 
 def null(kind: Kind) -> Expression:
-    """Return NULL of one kind."""
+    """Return NULL of a kind."""
     return Expression(trees.cast(trees.constant(None), kind), kind, domain=(), length=0, makes_null=True)
 
 
@@ -273,17 +270,18 @@ def is_null(expression: Expression) -> bool:
 
 
 def is_known(expression: Expression) -> bool:
-    """Whether the expression stands for one value that is written in the query."""
+    """Whether the expression is a literal other than NULL."""
     single = expression.domain is not None and len(expression.domain) == 1 and not expression.nullable
     return single and trees.is_constant(expression.tree)
 
 
 def value_of(expression: Expression) -> Constant:
-    """Return the value of an expression that is known."""
+    """Return the value of a literal."""
     return expression.domain[0] if expression.domain else None
 
 
 def _known_literal(value: str | int | float | date, kind: Kind) -> Expression:
+    """Return the expression of a value other than NULL."""
     ranged = kind not in (Kind.BOOLEAN, Kind.TEXT) and not (isinstance(value, float) and math.isinf(value))
     range_ = Range.of(value, value) if ranged and not isinstance(value, str) else None
     length = len(value) if isinstance(value, str) else 0
@@ -302,7 +300,7 @@ STEPS_MAX: Final = 2**62
 
 
 def clamp(expression: Expression, range: Range) -> Expression:
-    """Return a number moved into a range; what lies there already is left as it is."""
+    """Return a number clamped to a range; one whose range lies inside is left as it is."""
     if not expression.kind.is_number:
         raise wrong_kind("clamping", "numbers", expression)
     own = expression.range

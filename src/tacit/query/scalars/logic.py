@@ -1,12 +1,9 @@
 """AND, OR and NOT, and comparisons of a value with a constant, in one canonical form.
 
-The one form in which a comparison of a value with a constant is written.
-
-Whole numbers and dates are compared with <= and >= only, and the clamping of a value is left out where the comparison
-says the same without it: below, within and above its bounds, and for NULL.
-
 Promise: the result has the same truth value as the parts in SQL's logic of three values, and is written in the same way
-for every order and nesting of them. Long chains are handled without recursion.
+for every order and nesting of them. Long chains are handled without recursion. Whole numbers and dates are compared
+with <= and >= only, and the clamping of a value is left out where the comparison has the same result without it: below,
+within and above its bounds, and for NULL.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ def comparison(kind: type[Tree], left: Tree, right: Tree) -> Tree:
 
 
 def _close_interval(kind: type[Tree], right: Tree) -> tuple[type[Tree], Tree]:
-    """Return x >= 18 for x > 17, and x <= 17 for x < 18; reals are compared with reals, so that this is for others."""
+    """Return x >= 18 for x > 17, and x <= 17 for x < 18; for whole numbers and dates, not for reals."""
     if kind not in (exp.GT, exp.LT):
         return kind, right
     value = trees.value(right)
@@ -48,6 +45,7 @@ def _close_interval(kind: type[Tree], right: Tree) -> tuple[type[Tree], Tree]:
 
 
 def _drop_clamp(kind: type[Tree], left: Tree, right: Tree) -> Tree:
+    """Return the left side without its clamping, if the comparison has the same result without it."""
     found = trees.unclamped(left)
     if found is None:
         return left
@@ -153,7 +151,7 @@ def _membership(term: Tree) -> tuple[Tree, list[Tree]] | None:
 
 
 def in_constants(left: Tree, values: Sequence[Tree]) -> Tree:
-    """Return whether a value equals one of several constants; `compared` says where its clamping is left out."""
+    """Return whether a value equals one of several constants; its clamping is left out as in `comparison`."""
     left = trees.without_parentheses(left)
     if (free := trees.unclamped(left)) is None:
         return membership(left, values)
@@ -175,6 +173,7 @@ def membership(this: Tree, values: Sequence[Tree]) -> Tree:
 
 
 def _opposite(tree: Tree) -> Tree:
+    """Return NOT of a tree."""
     tree = trees.without_parentheses(tree)
     if isinstance(tree, exp.And | exp.Or):
         other = exp.Or if isinstance(tree, exp.And) else exp.And

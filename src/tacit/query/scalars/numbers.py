@@ -1,4 +1,4 @@
-"""Functions of numbers: rounding, roots, logarithms, powers, the least and the greatest.
+"""Functions of numbers: rounding, roots, logarithms, powers, LEAST and GREATEST.
 
 Promise: outside of where a function is defined its value is NULL, and the engine is never asked for it. What is rounded
 to whole numbers becomes an integer where its range is known.
@@ -108,7 +108,7 @@ def round_(node: Tree, bind: Bind) -> Expression:
 
 
 def round_to_digits(a: Expression, digits: int) -> Expression:
-    """Return a number rounded to so many digits after the point, halves away from zero."""
+    """Return a number rounded to `digits` decimal places, halves away from zero."""
     if is_null(a) or (a.kind is Kind.INTEGER and digits >= 0):
         return a
     if digits == 0:
@@ -184,7 +184,7 @@ def _where_defined(
     inside: bool,
     base: int | None = None,
 ) -> Expression:
-    """Return a function of what fulfils a condition on zero, NULL for the rest."""
+    """Return a function of the values that meet a condition on zero, NULL for others."""
 
     def function(tree: Tree) -> Tree:
         if base is None:
@@ -242,7 +242,7 @@ def extreme(kind: type[Tree], values: list[Expression], *, greatest: bool) -> Ex
 
 
 def _extreme_range(values: list[Expression], *, greatest: bool) -> Range | None:
-    """Return where the greatest or least of several values lies: what is never NULL keeps it on one side."""
+    """Return the range of the greatest or least of several values; one that is never NULL limits it on one side."""
     ends = [_ends(one) for one in values]
     near = [pair[0 if greatest else 1] for pair in ends]
     far = [pair[1 if greatest else 0] for pair in ends]
@@ -257,7 +257,7 @@ def _extreme_range(values: list[Expression], *, greatest: bool) -> Range | None:
 
 
 def _ends(value: Expression) -> tuple[Fraction | None, Fraction | None]:
-    """Return the ends between which a value lies; LEAST and GREATEST with a number of the query have one of them."""
+    """Return the ends of the range of a value; LEAST and GREATEST with a literal have one of them."""
     if value.range is not None:
         return value.range.lower, value.range.upper
     if isinstance(value.tree, exp.Least | exp.Greatest) and trees.is_constant(last := value.tree.expressions[-1]):
@@ -275,13 +275,13 @@ def width_bucket(node: Tree, bind: Bind) -> Expression:
     count = whole_literal(bind(node.args["num_buckets"]), "WIDTH_BUCKET takes a number of buckets", 1, BUCKETS_MAX)
     if not all(is_known(one) and one.range is not None for one in ends) or not _float(ends[0]) < _float(ends[1]):
         accepted = "write two numbers there, the lower one first"
-        raise NotAllowed("WIDTH_BUCKET takes ends that are known", accepted=accepted)
+        raise NotAllowed("the ends of WIDTH_BUCKET must be literals", accepted=accepted)
     if is_null(a):
         return null(Kind.INTEGER)
     lower, upper = _float(ends[0]), _float(ends[1])
     width = float((Fraction(upper) - Fraction(lower)) / count)
     if not 0 < width < math.inf:
-        raise NotAllowed("the buckets are too narrow or too wide", accepted="widen them or take fewer")
+        raise NotAllowed("the buckets are too narrow or too wide", accepted="change the ends or the number of buckets")
     inner = trees.unguarded(a.tree)
     place = trees.binary(exp.Sub, inner, trees.constant(lower))
     floor = trees.call(exp.Floor, trees.binary(exp.Div, place, trees.constant(width)))

@@ -1,8 +1,8 @@
-"""Functions of texts: their case, length, parts, and what they look like.
+"""Functions of texts: case, length, substrings, concatenation and patterns.
 
 Promise: a result is never longer than the texts that it is made of, its `length` says so in characters, and patterns
 are known and simple, so that no row takes much longer than another; functions that look at each character are weighed
-by the length of their texts (`trees.weighed`), so that `row_limits` can bound the work of one unit. Engines change the
+by the length of their texts (`trees.add_work`), so that `row_limits` can bound the work of one unit. Engines change the
 case of letters one by one, so that UPPER and LOWER keep lengths. Results over known texts are listed where every engine
 agrees, which is in ASCII.
 """
@@ -46,7 +46,7 @@ _DOMAIN_MAX: Final = 10_000
 def _map_text(
     a: Expression, function: Callable[[str], str], build: Callable[[Tree], Tree], steps: int, most: int | None = None
 ) -> Expression:
-    """Return a function of one text, folded and listed where that is certain; `most` limits its length further."""
+    """Return a function of one text, folded over ASCII constants and domains; `most` limits its length further."""
     if is_null(a):
         return null(Kind.TEXT)
     domain = _images(a.domain, function)
@@ -217,7 +217,7 @@ def like(node: Tree, bind: Bind) -> Expression:
 
 
 def _part_steps(part: str) -> int:
-    """Return how many steps a part of a pattern takes at each place of a text: compared sign by sign if it has a _."""
+    """Return how many steps a part of a pattern takes at each place of a text: one for each character if it has a _."""
     return len(part) if "_" in part else 1 + len(part) // PART_COMPARED
 
 

@@ -1,4 +1,4 @@
-"""The nodes that reach an engine, built here and nowhere else.
+"""Construction of the nodes that reach an engine, and their size, depth and work.
 
 Promise: every function returns a new tree that owns its nodes, with parentheses wherever another dialect could read it
 differently. Numbers with a point are written with an exponent, which DuckDB reads as a double and not as a decimal.
@@ -66,7 +66,7 @@ def _number(value: int | float) -> Tree:
 
 
 def operand(tree: Tree) -> Tree:
-    """Return a copy that can stand on either side of an operator."""
+    """Return a copy that can be an operand, in parentheses if it needs them."""
     closed = isinstance(tree, exp.Column | exp.Boolean | exp.Null | exp.Paren | exp.Func)
     opened = isinstance(tree, exp.Binary) and not isinstance(tree, exp.Pow)
     return tree.copy() if is_constant(tree) or (closed and not opened) else exp.Paren(this=tree.copy())
@@ -102,7 +102,7 @@ def _term(tree: Tree) -> Tree:
 
 
 def cast(tree: Tree, kind: Kind) -> Tree:
-    """Return a cast that cannot fail, as the caller has shown."""
+    """Return a cast; the caller ensures that it cannot fail."""
     return exp.Cast(this=tree.copy(), to=exp.DataType.build(TYPES[kind], dialect="duckdb"))
 
 
@@ -124,7 +124,7 @@ def not_nan(tree: Tree) -> Tree:
 
 
 def unguarded(tree: Tree) -> Tree:
-    """Return what `not_nan` was put around, for functions that give NaN for NaN and are guarded again."""
+    """Return the tree inside of `not_nan`, for functions that give NaN for NaN and are guarded again."""
     return tree.args["ifs"][0].args["true"] if _mark(tree) == _GUARD else tree
 
 
@@ -134,13 +134,13 @@ def not_a_number() -> Tree:
 
 
 def map_unguarded(tree: Tree, build: Callable[[Tree], Tree]) -> Tree:
-    """Return a function that gives NaN for NaN of a tree, with the guard outside of it: guards do not pile up."""
+    """Return `build` of a tree with its guard against NaN outside; `build` must give NaN for NaN."""
     inner = unguarded(tree)
     return build(inner) if inner is tree else not_nan(build(inner))
 
 
 def guarded_binary(kind: type[Tree], left: Tree, right: Tree, *, finite: bool, away_from_zero: bool = True) -> Tree:
-    """Return an operator that gives NaN for NaN; its guard is outside, and left out where no operand could be NaN.
+    """Return an operator with its guard against NaN outside; without a guard where no operand could be NaN.
 
     `finite` says that both operands are finite or NULL; unless the right one is away from zero, zero becomes NULL.
     """
@@ -156,7 +156,7 @@ def null_if_zero(tree: Tree) -> Tree:
 
 
 def clamped(tree: Tree, lower: Tree, upper: Tree, *, real: bool) -> Tree:
-    """Return what lies below or above moved to the ends; NULL stays NULL, and so becomes NaN."""
+    """Return a number clamped to two ends; NULL and NaN become NULL."""
     below = binary(exp.LT, tree, lower), lower.copy()
     if real:  # NaN is neither below nor within, and may not count as above
         within = binary(exp.LTE, tree, upper), tree.copy()
@@ -165,7 +165,7 @@ def clamped(tree: Tree, lower: Tree, upper: Tree, *, real: bool) -> Tree:
 
 
 def unclamped(tree: Tree) -> tuple[Tree, Tree, Tree] | None:
-    """Return what `clamped` was put around, with NaN still as NULL, and both ends; None for any other tree."""
+    """Return the tree inside of `clamped`, with NaN as NULL, and both ends; None for any other tree."""
     if (mark := _mark(tree)) not in (_CLAMP, _CLAMP_REAL):
         return None
     ifs = tree.args["ifs"]
@@ -174,7 +174,7 @@ def unclamped(tree: Tree) -> tuple[Tree, Tree, Tree] | None:
 
 
 def _marked(mark: str, *branches: tuple[Tree, Tree], otherwise: Tree | None = None) -> Tree:
-    """Return a CASE of trees that nobody else owns; copies of it keep the mark, by which it is known again."""
+    """Return a CASE that owns its trees, with a mark by which it is recognized; copies keep it."""
     tree = exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise)
     tree.meta[_MARK] = mark
     return tree
@@ -185,7 +185,7 @@ def _mark(tree: Tree) -> object:
 
 
 def is_constant(tree: Tree) -> bool:
-    """Whether a tree is what `constant` builds of a value other than NULL."""
+    """Whether a tree is a result of `constant` for a value other than NULL."""
     if type(tree) is exp.Cast:
         return isinstance(tree.this, exp.Literal) and tree.this.is_string
     if isinstance(tree, exp.Neg):
@@ -194,7 +194,7 @@ def is_constant(tree: Tree) -> bool:
 
 
 def value(tree: Tree) -> str | int | float | bool | date:
-    """Return the value that `constant` built a tree of."""
+    """Return the value of a tree that `constant` built."""
     if isinstance(tree, exp.Boolean):
         return bool(tree.this)
     if isinstance(tree, exp.Neg):
@@ -230,7 +230,7 @@ def expanded_size(tree: exp.Expr) -> int:
 
 
 def _size(node: exp.Expr) -> int:
-    """Return how many nodes a node stands for."""
+    """Return how many nodes a node counts for."""
     known = node._meta  # `meta` would make an empty dictionary, to be copied with every node
     return int(known.get(_SIZE, 1)) if known else 1
 
@@ -238,7 +238,7 @@ def _size(node: exp.Expr) -> int:
 def work(tree: exp.Expr) -> int:
     """Return how many steps a query or value takes for one row, with the columns of subqueries written out.
 
-    A node is one step, and so is a list of constants, which is looked up; text functions have been `weighed` by the
+    A node is one step, and so is a list of constants, which is looked up; text functions have the work of the
     length of their texts. What rows are ordered by is compared SORT_STEPS times.
     """
     total, waiting = 0, [(tree, 1)]
@@ -264,7 +264,7 @@ SORT_STEPS: Final = 20
 
 
 def add_work(tree: Tree, steps: int) -> Tree:
-    """Return a tree whose outermost node takes so many steps besides its own; copies keep the number."""
+    """Return the tree with so many steps of work added to its outermost node; copies keep them."""
     tree.meta[_WORK] = 1 + steps
     return tree
 
@@ -282,7 +282,7 @@ COLUMN_SIZE: Final = 3
 
 
 def column_for(column: exp.Column, value: Tree) -> exp.Column:
-    """Return a column of a subquery with the size and the work of the value that it stands for; copies keep them."""
+    """Return a column of a subquery with the size and the work of its value; copies keep them."""
     beside = COLUMN_SIZE - 1  # its name and that of its table are counted by themselves
     column.meta[_SIZE] = max(expanded_size(value), COLUMN_SIZE) - beside
     column.meta[_WORK] = max(work(value), COLUMN_SIZE) - beside
@@ -290,7 +290,7 @@ def column_for(column: exp.Column, value: Tree) -> exp.Column:
 
 
 def without_parentheses(node: Tree) -> Tree:
-    """Return an analyst's node without the parentheses around it."""
+    """Return a node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node

@@ -1,4 +1,4 @@
-"""Ranges of results, exact in rationals and rounded outwards to doubles where an engine computes in doubles.
+"""Interval arithmetic: ranges of results, exact in rationals and rounded outwards where engines compute in doubles.
 
 Promise: the result of an operation on values inside the given ranges lies inside the returned one. Addition,
 subtraction, multiplication, division and square root are rounded to the nearest double by every engine (IEEE 754), and
@@ -36,30 +36,30 @@ def union(ranges: Sequence[Range]) -> Range:
 
 
 def add(a: Range, b: Range) -> Range:
-    """Return where a + b lies, exactly."""
+    """Return the exact range of a + b."""
     return Range(a.lower + b.lower, a.upper + b.upper)
 
 
 def negate(a: Range) -> Range:
-    """Return where -a lies, exactly."""
+    """Return the exact range of -a."""
     return Range(-a.upper, -a.lower)
 
 
 def multiply(a: Range, b: Range) -> Range:
-    """Return where a * b lies, exactly."""
+    """Return the exact range of a * b."""
     corners = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
     return Range(min(corners), max(corners))
 
 
 def divide(a: Range, b: Range) -> Range | None:
-    """Return where a / b lies, exactly, if b keeps away from zero."""
+    """Return the exact range of a / b, if b keeps away from zero."""
     if b.lower <= 0 <= b.upper:
         return None
     return multiply(a, Range(1 / b.upper, 1 / b.lower))
 
 
 def truncated_quotient(a: Range, b: Range) -> Range:
-    """Return where the whole part of a / b lies, for whole a and b, where b is not zero."""
+    """Return the range of the whole part of a / b, for whole a and b, where b is not zero."""
     divisors = [Range(b.lower, min(b.upper, Fraction(-1))), Range(max(b.lower, Fraction(1)), b.upper)]
     quotients = [divide(a, part) for part in divisors if part.lower <= part.upper]
     known = [part for part in quotients if part is not None] or [Range(Fraction(0), Fraction(0))]
@@ -68,7 +68,7 @@ def truncated_quotient(a: Range, b: Range) -> Range:
 
 
 def remainder(a: Range | None, b: Range | None, *, whole: bool) -> Range | None:
-    """Return where a % b lies: it has the sign of a, is no larger than a, and smaller than b."""
+    """Return the range of a % b: it has the sign of a, is no larger than a, and smaller than b."""
     sizes = [] if b is None else [max(b.size - 1, Fraction(0)) if whole else b.size]
     sizes += [] if a is None else [a.size]
     if not sizes:
@@ -81,13 +81,13 @@ def remainder(a: Range | None, b: Range | None, *, whole: bool) -> Range | None:
 
 
 def absolute(a: Range) -> Range:
-    """Return where the absolute value lies, exactly."""
+    """Return the exact range of the absolute value."""
     smallest = Fraction(0) if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
     return Range(smallest, a.size)
 
 
 def stepwise(a: Range, rounding: Callable[[Fraction], int]) -> Range:
-    """Return where a value lies after it was rounded to whole numbers by a monotone function."""
+    """Return the range of a value after it was rounded to whole numbers by a monotone function."""
     return Range(Fraction(rounding(a.lower)), Fraction(rounding(a.upper)))
 
 
@@ -97,7 +97,7 @@ def half_away(value: Fraction) -> int:
 
 
 def round_to_digits(a: Range, digits: int) -> Range | None:
-    """Return where ROUND(a, digits) lies; None where scaling by 10^digits loses whole numbers."""
+    """Return the range of ROUND(a, digits); None where scaling by 10^digits loses whole numbers."""
     scale = Fraction(10) ** digits
     lower, upper = math.floor(a.lower * scale), math.ceil(a.upper * scale)
     if max(abs(lower), abs(upper)) > 2**52:
@@ -106,7 +106,7 @@ def round_to_digits(a: Range, digits: int) -> Range | None:
 
 
 def power(a: Range, exponent: int) -> Range | None:
-    """Return where a ** exponent lies, for a whole exponent that is not negative."""
+    """Return the range of a ** exponent, for a whole exponent that is not negative."""
     if exponent > _EXPONENT_MAX:
         return None
     ends = sorted((a.lower**exponent, a.upper**exponent))
@@ -116,13 +116,13 @@ def power(a: Range, exponent: int) -> Range | None:
 
 
 def root(a: Range) -> Range | None:
-    """Return where the square root of what is not negative lies."""
+    """Return the range of the square root of what is not negative."""
     upper = max(a.upper, Fraction(0))
     return slack(Fraction(_at(math.sqrt, max(a.lower, Fraction(0)))), Fraction(_at(math.sqrt, upper)))
 
 
 def exponential(a: Range) -> Range | None:
-    """Return where e^a lies."""
+    """Return the range of e^a."""
     if a.upper > 709:
         return None
     lower = Fraction(0) if a.lower < -700 else Fraction(_at(math.exp, a.lower))
@@ -130,7 +130,7 @@ def exponential(a: Range) -> Range | None:
 
 
 def logarithm(a: Range, function: Callable[[float], float], *, least: Fraction) -> Range | None:
-    """Return where a logarithm of what is above zero lies; `least` is the smallest number above zero that can occur."""
+    """Return the range of a logarithm of positive numbers; `least` is the smallest of them that can occur."""
     lower = max(a.lower, least)
     upper = max(a.upper, lower)
     if upper > Fraction(2) ** 1023:

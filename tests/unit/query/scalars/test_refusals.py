@@ -13,8 +13,8 @@ WRONG = {
     "-name": "- takes numbers and got a text; use CAST to change it",
     "name = 5": "= takes values of one kind and got a text and an integer; use CAST",
     "age > 'old'": "> takes values of one kind and got a text and an integer; use CAST",
-    "born > 'soon'": "'soon' is no date; write one as '2024-01-31' or '2024-01-31 23:59:59'",
-    "DATE '2020-02-30'": "'2020-02-30' is no date; write one as '2024-01-31' or '2024-01-31 23:59:59'",
+    "born > 'soon'": "'soon' is not a date; write it as '2024-01-31' or '2024-01-31 23:59:59'",
+    "DATE '2020-02-30'": "'2020-02-30' is not a date; write it as '2024-01-31' or '2024-01-31 23:59:59'",
     "smokes AND n": "AND takes truth values and got an integer",
     "NOT name": "NOT takes truth values and got a text; use CAST to change it",
     "CASE WHEN n THEN 1 END": "WHEN takes truth values and got an integer",
@@ -26,7 +26,7 @@ WRONG = {
     "x // 2": "// takes whole numbers whose bounds are known, and got a real; FLOOR(a / b) takes any numbers",
     "CAST(born AS INT)": "CAST cannot turn a date into an integer; EXTRACT, DATE_DIFF and EPOCH make numbers of dates",
     "seen - day": "- takes two dates; the time between two times is DATE_DIFF('second', start, end)",
-    "seen + 1": "+ and - move a time by a duration; write INTERVAL '1' DAY",
+    "seen + 1": "+ and - shift a time by an interval; write INTERVAL '1' DAY",
     "n IS 5": "IS takes NULL, TRUE or FALSE on its right; use = to compare values",
 }
 NOT_ALLOWED = [
