@@ -69,8 +69,7 @@ def epsilon(event: Event, delta: float, *, width: float = WIDTH) -> Bound:
         bounds.append(Bound(*found, "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1], width):
         bounds += _moment_epsilons(event, target)
-    best = min(bounds, key=lambda bound: bound.upper)
-    return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
+    return _intersection(bounds)
 
 
 def delta(event: Event, epsilon: float) -> Bound:
@@ -93,8 +92,7 @@ def delta(event: Event, epsilon: float) -> Bound:
         bounds.append(Bound(*bounds_or_trivial(lambda: plan.delta(target), 1.0), "privacy loss distribution"))
     if plan is None or not plan.is_exact or not _is_tight(bounds[-1]):
         bounds += _moment_deltas(approximate_zcdp(event), renyi_curve(event), target)
-    best = min(bounds, key=lambda bound: bound.upper)
-    return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
+    return _intersection(bounds)
 
 
 def deltas(event: Event, epsilons: Sequence[float]) -> list[float]:
@@ -206,6 +204,12 @@ def _moment_deltas(approximate: tuple[float, float], values: Floats, epsilon: fl
         Bound(0.0, min(1.0, delta_of_rho(rho, epsilon) + given), "zero-concentrated"),
         Bound(0.0, delta_of_renyi_curve(values, epsilon), "Rényi"),
     ]
+
+
+def _intersection(bounds: list[Bound]) -> Bound:
+    """Return the greatest lower and the least upper bound, with the method of the latter."""
+    best = min(bounds, key=lambda bound: bound.upper)
+    return Bound(min(max(bound.lower for bound in bounds), best.upper), best.upper, best.method)
 
 
 def _is_tight(bound: Bound, width: float = WIDTH) -> bool:

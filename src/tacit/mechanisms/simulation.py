@@ -36,25 +36,23 @@ class SeededSource:
         return hashlib.shake_256(self._key + self._calls.to_bytes(16, "little")).digest(size)
 
 
-class SimulatedBool(int):
+class _Marked:
+    """The representation of a scalar with its mark."""
+
+    def __repr__(self) -> str:
+        return f"{remove_mark(self)!r} (simulated)"
+
+
+class SimulatedBool(_Marked, int):
     """A bool that was released with replayable noise."""
 
-    def __repr__(self) -> str:
-        return f"{bool(self)} (simulated)"
 
-
-class SimulatedInt(int):
+class SimulatedInt(_Marked, int):
     """An int that was released with replayable noise."""
 
-    def __repr__(self) -> str:
-        return f"{int(self)} (simulated)"
 
-
-class SimulatedFloat(float):
+class SimulatedFloat(_Marked, float):
     """A float that was released with replayable noise."""
-
-    def __repr__(self) -> str:
-        return f"{float(self)} (simulated)"
 
 
 class SimulatedFraction(Fraction):
@@ -64,11 +62,8 @@ class SimulatedFraction(Fraction):
         return f"{self!s} (simulated)"
 
 
-class SimulatedText(str):
+class SimulatedText(_Marked, str):
     """A text that was released with replayable noise."""
-
-    def __repr__(self) -> str:
-        return f"{str(self)!r} (simulated)"
 
 
 class SimulatedArray(np.ndarray[Any, Any]):
