@@ -12,7 +12,7 @@ import pytest
 from tacit.ledger import PostgresStore, SqliteStore, Store
 from tests.support import postgres_server
 
-MakeStore = Callable[[], Store]
+MakeStore = Callable[..., Store]
 _SCHEMAS = itertools.count()
 
 
@@ -24,8 +24,8 @@ def postgres_address() -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
-    """Return a function that makes a handle on one and the same new place, each time another handle."""
+    """Return a function that makes handles on one and the same new place; it takes the time limit of their locks."""
     if request.param == "sqlite":
-        return lambda: SqliteStore(tmp_path / "ledger", busy_timeout_s=10)
+        return lambda timeout_s=10.0: SqliteStore(tmp_path / "ledger", busy_timeout_s=timeout_s)
     address, schema = request.getfixturevalue("postgres_address"), f"ledger_{os.getpid()}_{next(_SCHEMAS)}"
-    return lambda: PostgresStore(address, schema=schema, lock_timeout_s=10)
+    return lambda timeout_s=10.0: PostgresStore(address, schema=schema, lock_timeout_s=timeout_s)

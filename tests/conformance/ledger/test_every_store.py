@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +18,9 @@ from tacit.ledger.permits import Scope
 from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, ScopeRow
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
-from tacit.privacy.errors import BudgetExceeded, KeyReused, LedgerCorrupt, LedgerMoved
+from tacit.privacy.errors import BudgetExceeded, KeyReused, LedgerBusy, LedgerCorrupt, LedgerMoved
 
-MakeStore = Callable[[], Store]
+MakeStore = Callable[..., Store]
 CAP = Cap.of(1, 1e-6)
 SCOPE = ScopeRow(Scope("Besuche – Ærø", "analyst", "åsa 'o\"b"), CAP, filter_of(CAP).nothing, 1)
 RECORD = next_record(Head(), "annotated", {"note": "é"}, 5)
@@ -169,22 +168,27 @@ def test_a_row_that_was_edited_is_noticed_when_it_is_read(store: Store) -> None:
 
 
 def test_a_second_writer_waits_for_the_first(make_store: MakeStore, store: Store) -> None:
-    other, order = make_store(), []
-    other.open()
+    patient, impatient = make_store(), make_store(0.1)
+    patient.open()
+    impatient.open()
+    started, seen = threading.Event(), []
 
     def write_second() -> None:
-        with other.transaction() as rows:
-            order.append(rows.head().number)
+        started.set()
+        with patient.transaction() as rows:
+            seen.append(rows.head().number)
 
     with store.transaction() as rows:
+        with pytest.raises(LedgerBusy), impatient.transaction():
+            pytest.fail("two writers have the lock")
         waiting = threading.Thread(target=write_second, daemon=True)
         waiting.start()
-        time.sleep(0.2)
-        order.append(-1)
+        assert started.wait(20)
         rows.append(RECORD)
     waiting.join(20)
-    assert order == [-1, 1], "the second writer sees what the first one wrote"
-    other.close()
+    assert seen == [1], "the second writer sees what the first one wrote"
+    patient.close()
+    impatient.close()
 
 
 def test_a_reader_is_not_blocked_by_a_writer_and_sees_one_moment(make_store: MakeStore, store: Store) -> None:

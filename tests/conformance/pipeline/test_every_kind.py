@@ -220,22 +220,21 @@ def test_what_is_asked_twice_at_once_is_charged_once(
 
 
 SCRIPT = """
-    import json, os, signal, sys, time, traceback
+    import json, os, signal, sys, threading, traceback
     import tacit
     from tacit.ledger import LedgerBudget
     from tacit.privacy.errors import Cancelled
     from tests.conformance.pipeline.kinds import KINDS
 
     def released(folder, kind, moment):
-        curator, cancelled = tacit.Curator(folder), []
+        curator, cancelled = tacit.Curator(folder), threading.Event()
         prepared = KINDS[kind](curator, None)
         run, commit = type(prepared.plan).run, LedgerBudget.commit
 
         def killed(self, options):
             if moment == "interrupt":
                 os.kill(os.getpid(), signal.SIGINT)
-                while not cancelled:  # an engine that is told to stop
-                    time.sleep(0.01)
+                cancelled.wait()  # an engine that is told to stop
                 raise Cancelled("stopped")
             answer = run(self, options) if moment in ("during", "after") else None
             if moment in ("before", "during"):
@@ -247,7 +246,7 @@ SCRIPT = """
             if moment == "after":
                 os._exit(9)
 
-        type(prepared.plan.data).cancel = lambda self, thread: cancelled.append(thread)
+        type(prepared.plan.data).cancel = lambda self, thread: cancelled.set()
         type(prepared.plan).run = killed
         LedgerBudget.commit = killed_after
         try:

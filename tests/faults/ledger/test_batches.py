@@ -1,12 +1,13 @@
 """Changes that threads ask for at the same time: one transaction, each change by itself, nothing said too early."""
 
 import os
+import select
 import signal
 import sqlite3
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,18 @@ def opened(folder: Path, disk: Disk | None = None) -> Any:
         yield ledger
 
 
+class ObservedQueue(deque[Change]):
+    """A queue of changes whose semaphore counts the additions."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        super().__init__(changes)
+        self.added = threading.Semaphore(0)
+
+    def append(self, change: Change) -> None:
+        super().append(change)
+        self.added.release()
+
+
 @contextmanager
 def writing(ledger: Ledger) -> Iterator[None]:
     """Keep others from writing, as a thread does that writes."""
@@ -83,11 +96,10 @@ def together(ledger: Ledger, *calls: Callable[[], Any]) -> list[Any]:
 
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
     with writing(ledger):
-        for number, thread in enumerate(threads):
+        queue = ledger._batches._waiting = ObservedQueue(ledger._batches._waiting)
+        for thread in threads:
             thread.start()
-            deadline = time.monotonic() + 30
-            while len(ledger._batches._waiting) <= number and time.monotonic() < deadline:
-                time.sleep(0.001)
+            assert queue.added.acquire(timeout=30), "a thread does not ask for its change"
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive(), "a thread hangs"
@@ -227,13 +239,12 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_pat
                     os._exit(0)
                 except BaseException:
                     os._exit(1)
-        deadline = time.monotonic() + 30
-        while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if status == (0, 0):
+        ended = os.pidfd_open(child)
+        has_ended, _, _ = select.select([ended], [], [], 30)
+        os.close(ended)
+        if not has_ended:
             os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        assert status == (child, 0)
+        assert os.waitpid(child, 0) == (child, 0)
         assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1)
 
 
