@@ -1,7 +1,7 @@
-"""Plots of what an event costs, and of what that is worth to an attacker, as Vega-Lite specifications.
+"""Plots of the privacy curve of an event, and of the power of attacks, as Vega-Lite specifications.
 
-Lines are labelled where they run and axes speak in plain words. One dark line tells the story, a grey dashed one says
-what to compare it with; the two can be told apart without colour.
+Lines are labelled in place, and axes in plain words. The reference line is grey and dashed, so that both lines can be
+distinguished without colour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tacit.privacy.errors import NotFinite
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_most, exactly
 from tacit.privacy.notation import write
-from tacit.report.look import ACCENT, COMPARISON, Spec, plot
+from tacit.report.theme import ACCENT, COMPARISON, Spec, plot
 
 Point: TypeAlias = tuple[float, float]
 
@@ -30,10 +30,10 @@ RATES_MARKED: Final = (0.001, 0.01, 0.1)
 
 CURVE_POINTS: Final = 49
 CURVE_REACH: Final = 1.25
-"""How far beyond the marked epsilon the privacy curve is drawn, as a factor."""
+"""The end of the axis of epsilon, as a factor of the marked epsilon."""
 
 DELTA_LEAST: Final = 1e-10
-"""Near which the axis of delta ends when the marked delta is 0."""
+"""The delta near which the axis ends if the marked delta is 0."""
 
 LOWEST_DECADE: Final = -300
 
@@ -41,13 +41,13 @@ DECADES_LABELLED_MAX: Final = 12
 
 
 def trade_off(meaning: Meaning) -> Spec:
-    """Return a plot of how many people an attack can find, at most, over how many it wrongly accuses."""
+    """Return a plot of the greatest true positive rate of an attack over its false positive rate."""
     bound = [(rate, meaning.true_positive_rate(rate)) for rate in RATES]
     marked = [(rate, meaning.true_positive_rate(rate)) for rate in RATES_MARKED]
     cost = f"epsilon {at_most(meaning.epsilon.upper)} at delta {exactly(meaning.delta)}"
     return plot(
         "How many people can an attack find?",
-        [_shortened(meaning.event), f"{cost}, where {meaning.event.relation.in_words}"],
+        [_shorten(meaning.event), f"{cost}, where {meaning.event.relation.in_words}"],
         x={
             "scale": {"type": "log", "domain": [RATE_LEAST, 1]},
             "axis": {
@@ -73,7 +73,7 @@ def trade_off(meaning: Meaning) -> Spec:
 
 
 def privacy_curve(event: Event, epsilon: float, delta: float) -> Spec:
-    """Return a plot of delta over epsilon, around a point of it that is marked."""
+    """Return a plot of delta over epsilon, with one point marked."""
     if not math.isfinite(epsilon):
         raise NotFinite("there is no curve to draw: no finite epsilon is known at this delta", name="epsilon")
     right = epsilon * CURVE_REACH or 1.0
@@ -81,7 +81,7 @@ def privacy_curve(event: Event, epsilon: float, delta: float) -> Spec:
     point = (epsilon, max(delta, bottom))
     return plot(
         "What it costs in privacy",
-        [_shortened(event), f"neighbours: {event.relation.in_words}"],
+        [_shorten(event), f"neighbours: {event.relation.in_words}"],
         x={
             "scale": {"domain": [0, right], "nice": False},
             "axis": {"title": "epsilon: how far the odds about a person may move, as a logarithm", "tickCount": 8},
@@ -105,7 +105,7 @@ def privacy_curve(event: Event, epsilon: float, delta: float) -> Spec:
 
 
 def _curve(event: Event, epsilon: float, delta: float, right: float) -> list[Point]:
-    """Return points of the privacy curve; where it falls to 0 at `epsilon`, many of them just before."""
+    """Return points of the privacy curve; where it falls to 0 at `epsilon`, more points just before."""
     epsilons = {epsilon, *np.linspace(0, right, CURVE_POINTS).tolist()}
     if delta == 0:
         epsilons |= {epsilon * (1 - 10.0 ** (-thirds / 3)) for thirds in range(1, 31)}
@@ -114,7 +114,7 @@ def _curve(event: Event, epsilon: float, delta: float, right: float) -> list[Poi
 
 
 def _above(bottom: float, curve: Sequence[Point]) -> Iterator[Point]:
-    """Yield a falling curve as far as the lower edge of the plot, where it ends."""
+    """Yield a falling curve down to the lower edge of the plot."""
     before = (0.0, 1.0)
     for x, y in curve:
         if y < bottom:
@@ -126,7 +126,7 @@ def _above(bottom: float, curve: Sequence[Point]) -> Iterator[Point]:
 
 
 def _bottom(delta: float) -> float:
-    """Return a power of ten so far below `delta` that there is room for a label."""
+    """Return a power of ten below `delta` with room for a label."""
     decade = math.floor(math.log10(delta))
     return 10.0 ** max(decade - max(1, -decade // 10), LOWEST_DECADE)
 
@@ -138,13 +138,13 @@ def _decades(bottom: float) -> list[float]:
 
 
 def _below_left(epsilon: float, delta: float) -> Spec:
-    """Return where the mark's label has room: left of it and below the curve, unless the mark lies on an axis."""
+    """Return the offset of the label of the mark: left of it and below the curve, unless the mark lies on an axis."""
     side = {"align": "right", "dx": -10} if epsilon > 0 else {"align": "left", "dx": 10}
     return side | {"dy": 14 if delta else -14}
 
 
 def _bound_label(bound: Sequence[Point]) -> Spec:
-    """Name the bound where it is steep: on its left where there is room, else on its right, below a flat one."""
+    """Return the label of the bound where it is steep: on its left if there is room, otherwise on its right."""
     place = next(point for point in bound if point[1] >= 0.62)
     from_left = math.log(place[0] / RATE_LEAST) / -math.log(RATE_LEAST)
     sides = {"align": "right", "dx": -12} if from_left > 0.35 else {"align": "left", "dx": 12, "dy": 16}
@@ -177,6 +177,6 @@ def _label(point: Point, text: str, **style: Any) -> Spec:
     )
 
 
-def _shortened(event: Event) -> str:
+def _shorten(event: Event) -> str:
     text = write(event)
     return text if len(text) <= EVENT_LENGTH_MAX else f"{text[: EVENT_LENGTH_MAX - 1]}…"

@@ -1,6 +1,6 @@
-"""Pictures from Vega-Lite specifications: .svg and .png, drawn without a browser and without a network.
+"""Pictures from Vega-Lite specifications: .svg and .png, rendered without a browser or a network.
 
-Promise: a file is either written whole or not at all; what stood under its name is kept until the new one is complete.
+Promise: files are written atomically; an existing file is kept until the new one is complete.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ NO_NETWORK: Final[list[str]] = []
 
 
 def save(spec: dict[str, Any], path: Path) -> None:
-    """Draw a specification into `path`, whose suffix says how; an existing file is replaced."""
+    """Render a specification to `path`, in the format of its suffix; an existing file is replaced."""
     check_target(path)
     try:
-        picture = PAINTERS[path.suffix](spec)
-    except ValueError as error:  # what vl-convert raises for every specification that it cannot draw
+        picture = RENDERERS[path.suffix](spec)
+    except ValueError as error:  # vl-convert raises it for every specification that it cannot render
         reason = " ".join(str(error).split())
         raise InvalidInput(f"the specification cannot be drawn: {reason}", name="spec", value=spec) from error
-    _write_whole(path, picture)
+    _write_atomically(path, picture)
 
 
 def check_target(path: Path) -> None:
-    """Refuse a path to which no picture can be written, before any work is done for one."""
-    if path.suffix not in PAINTERS:
+    """Raise InvalidInput unless a picture can be written to a path, before any work is done."""
+    if path.suffix not in RENDERERS:
         raise InvalidInput(
-            f"a plot is written to a file that ends in {' or '.join(PAINTERS)}, not to {path.name}",
+            f"a plot is written to a file that ends in {' or '.join(RENDERERS)}, not to {path.name}",
             name="plot",
             value=path,
         )
@@ -55,15 +55,15 @@ def _png(spec: dict[str, Any]) -> bytes:
     return drawn
 
 
-PAINTERS: Final[dict[str, Callable[[dict[str, Any]], bytes]]] = {".svg": _svg, ".png": _png}
+RENDERERS: Final[dict[str, Callable[[dict[str, Any]], bytes]]] = {".svg": _svg, ".png": _png}
 
 
 def _vl_convert() -> Any:
     return import_extra("vl_convert", extra="report", purpose="drawing a plot")
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a new file beside the old one and put it into its place."""
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Write to a temporary file in the same folder and rename it."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:

@@ -21,7 +21,7 @@ from tacit.mechanisms.randomness import SYSTEM, Source, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.column_reader import MODULES, cast_column, read_column, unit_codes
-from tacit.stats.rows import SATURATION, ColumnSteps, Cut, Term, saturated
+from tacit.stats.rows import SATURATION, ColumnSteps, Cut, Term, saturate
 
 NAME_LENGTH_MAX: Final = 80
 SPLIT: Final = 20
@@ -207,7 +207,7 @@ def _sum_by_cell(numbers: NDArray[np.int64], cells: NDArray[np.int64], count: in
     ends = SATURATION >> SPLIT
     is_within = (carried >= -ends) & (carried < ends)
     whole = (np.clip(carried, -ends, ends) << SPLIT) + np.where(is_within, lows & (2**SPLIT - 1), 0)
-    return saturated(whole)
+    return saturate(whole)
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Bounds for values of which nothing is known: `bounds(values)`, or `bounds="learn"` in any statistic that needs some.
+"""The statistic `bounds`: a range in which most values lie, learnt from the data.
 
-Promise and mechanism: `learned_bounds`. Here bounds are the answer, for all of the budget.
+Promise and mechanism are those of `learned_bounds`; here the bounds are the answer, and take the whole budget.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tacit.stats.statistic import Noisy, StatisticPlan
 
 @dataclass(frozen=True)
 class BoundsAnswer(StatisticPlan):
-    """A range in which most values lie, between powers of two."""
+    """The plan of learnt bounds: a range between powers of two in which most values lie."""
 
     learning: Learning
 
@@ -58,14 +58,14 @@ class BoundsAnswer(StatisticPlan):
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         released = np.asarray(noisy[0])
-        return () if all(released[2:]) else self.learning.warnings(released)  # what was learnt is the answer itself
+        return () if all(released[2:]) else self.learning.warnings(released)  # the learnt bounds are the answer itself
 
 
 def bounds(values: Any, **options: Unpack[CommonOptions]) -> Answer:
-    """The range in which most values lie, as a pair that other statistics take as their bounds.
+    """Return the range in which most values lie, as a pair that other statistics take as their bounds.
 
-    Its ends are powers of two or 0. With a few dozen values or more at each end (as epsilon decides) no value lies
-    outside; a handful of outliers do.
+    Its ends are powers of two or 0. A few dozen values at each end (more for a small epsilon) are included; a handful
+    of outliers may lie outside.
     """
     inputs = StatisticInputs({"value": values}, options, {"value": Kind.REAL})
     kind = inputs.kind("value")

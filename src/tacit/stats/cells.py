@@ -1,15 +1,8 @@
-"""Cells of a column: a public partition of its bounds, and quantiles from noisy counts in it.
+"""A public partition of the bounds of a column into cells, and edges as values of the column's kind.
 
-Whole numbers and days of a short range have a cell each; anything else has equal parts of the bounds. The ruler is
-chosen from the bounds and the kind of the column alone. Positions on it are counted in cells from its lower end:
-position 2.5 is the middle of the third cell.
-
-From noisy counts below the edges of cells to quantiles, and to the cells in which a quantile can lie.
-
-All of this is computed from what was released. An interval is what a test accepts: at the left edge of the cell that
-holds the quantile at most a share q of the rows lies below, at its right edge at least that share, and cells at whose
-edges the noisy counts contradict this by more than the noise explains are left out. So the cell of the quantile is left
-out with probability 1 - level at most, wherever it lies.
+Integers and days of a short range have a cell each; other columns have equal parts of the bounds. The partition depends
+on the bounds and the kind of the column alone. Positions are counted in cells from the lower end: position 2.5 is the
+middle of the third cell.
 """
 
 from __future__ import annotations
@@ -31,7 +24,7 @@ from tacit.stats.rows import Cut
 
 CELLS_MAX: Final = 10_000
 DATES_MAX: Final = 2047
-"""How many cells dates and times have at most: engines compare them with every edge."""
+"""The greatest number of cells of dates and times: engines compare them with every edge."""
 
 _DAY: Final = timedelta(days=1)
 _TICK: Final = timedelta(microseconds=1)
@@ -39,19 +32,19 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Partition:
-    """Equal cells from `lower` on; if `is_whole`, each is one whole number or one day."""
+    """Equal cells from `lower` on; if `is_whole`, each is one integer or one day."""
 
     column: str
     kind: Kind
     lower: float | date
     width: float
-    """How wide a cell is; in days or microseconds for dates and times, whose edges are rounded to whole ones."""
+    """The width of a cell; in days or microseconds for dates and times, whose edges are rounded to whole ones."""
     count: int
     is_whole: bool
 
     @classmethod
     def of(cls, column: str, kind: Kind, bounds: Bounds, most: int, *, even: bool = False) -> Partition:
-        """Cut bounds into `most` cells at most; numbers into exactly so many if `even`."""
+        """Divide bounds into `most` cells at most; numbers into exactly `most` if `even`."""
         lower, upper = ends_of(column, kind, bounds)
         if kind is Kind.BOOLEAN:
             return cls(column, kind, 0.0, 1.0, 2, is_whole=True)
@@ -102,7 +95,7 @@ class Partition:
         return round(value) if self.kind is not Kind.REAL else value
 
     def _time(self, units: int) -> date:
-        """Return the day or the time so many days or microseconds after the lower end, or the last one there is."""
+        """Return the date or time `units` days or microseconds after the lower end, or the last one that exists."""
         assert isinstance(self.lower, date)
         unit, last = (_TICK, datetime.max) if isinstance(self.lower, datetime) else (_DAY, date.max)
         return self.lower + unit * min(units, (last - self.lower) // unit)
@@ -113,15 +106,15 @@ class Partition:
 
 
 def ends_of(column: str, kind: Kind, bounds: Bounds) -> tuple[float | date, float | date]:
-    """Return bounds as what a column of a kind is compared with."""
+    """Return bounds in the type that a column of a kind is compared with."""
     return edge_of(column, kind, bounds.lower), edge_of(column, kind, bounds.upper)
 
 
 def edge_of(column: str, kind: Kind, edge: Any) -> float | date:
-    """Return an edge or a bound as what a column of a kind is compared with: a number, a day, or a time in UTC."""
+    """Return an edge or a bound in the type of a kind: a number, a date, or a time in UTC."""
     is_time = kind in (Kind.DATE, Kind.TIME)
     if kind is Kind.TEXT or is_time != isinstance(edge, date):
-        raise WrongKind(f"{column} holds {kind} values, which do not lie between {edge!r} and anything else")
+        raise WrongKind(f"{column} holds {kind} values, which cannot be compared with the edge {edge!r}")
     if not isinstance(edge, date):
         return float(edge)
     if kind is Kind.DATE:
@@ -134,63 +127,15 @@ def edge_of(column: str, kind: Kind, edge: Any) -> float | date:
 def edges_of(column: str, kind: Kind, stated: object) -> tuple[Any, ...]:
     """Return stated edges of bins: numbers, dates or times that rise."""
     if isinstance(stated, str | Mapping) or not isinstance(stated, Sized) or not isinstance(stated, Iterable):
-        raise WrongType("edges are a list of rising numbers, dates or times", name="edges", value=stated)
+        raise WrongType("edges must be a list of rising numbers, dates or times", name="edges", value=stated)
     if isinstance(stated, np.ndarray) and stated.dtype.kind == "M":
         stated = stated.astype("datetime64[us]")
     listed = [one.item() if isinstance(one, np.generic) else one for one in stated]
     if len(listed) < 2:
-        raise EmptyInput("a bin lies between two edges; list at least two", name="edges")
+        raise EmptyInput("edges must be at least two: a bin lies between two of them", name="edges")
     if len(listed) > CELLS_MAX + 1:
         raise TooLarge(f"there are at most {CELLS_MAX:,} bins", name="edges")
     found = tuple(edge_of(column, kind, Bounds(one, one).lower) for one in listed)
     if any(one >= other for one, other in pairwise(found)):  # type: ignore[operator]
-        raise OutOfRange("edges rise from one to the next", name="edges")
+        raise OutOfRange("edges must rise from each to the next", name="edges")
     return found
-
-
-Numbers = NDArray[np.float64]
-
-
-def rising(values: Numbers) -> Numbers:
-    """Return the rising sequence nearest to values by least squares: neighbours that fall are pooled to their mean."""
-    means: list[float] = []
-    counts: list[int] = []
-    for value in values.tolist():
-        mean, count = value, 1
-        while means and means[-1] > mean:
-            other, size = means.pop(), counts.pop()
-            mean, count = (mean * count + other * size) / (count + size), count + size
-        means.append(mean)
-        counts.append(count)
-    return np.repeat(means, counts)
-
-
-def crossing(below: Numbers, share: float) -> float:
-    """Return the position, in cells, at which a share of the rows lies below."""
-    steady = rising(below)
-    wanted = share * steady[-1]
-    if steady[-1] <= 0:
-        return share * (len(below) - 1)
-    after = int(np.clip(np.searchsorted(steady, wanted, side="left"), 1, len(steady) - 1))
-    first, last = steady[after - 1], steady[after]
-    within = (wanted - first) / (last - first) if last > first else 0.5
-    return float(after - 1 + np.clip(within, 0.0, 1.0))
-
-
-def widths(drawn: Numbers, share: float, level: float) -> Numbers:
-    """Return within what the noise of below - share * total stays at each edge, from draws of the noise of below."""
-    return np.asarray(np.quantile(np.abs(drawn - share * drawn[:, -1:]), level, axis=0))
-
-
-def accepted(below: Numbers, width: Numbers, share: float) -> tuple[int, int]:
-    """Return the first and the last cell in which the quantile can lie.
-
-    `below` are noisy counts of the rows below each edge, `width` are their `widths`. Bounds that rise with the edges
-    are put in the place of noisy ones: if noisy ones hold everywhere, so do their rising means.
-    """
-    surplus = below - share * below[-1]
-    low, high = rising(surplus - width), rising(surplus + width)
-    first = int(np.argmax(high[1:] >= 0)) if np.any(high[1:] >= 0) else len(below) - 2
-    reached = np.flatnonzero(low[:-1] <= 0)
-    last = int(reached[-1]) if len(reached) else 0
-    return min(first, last), max(first, last)

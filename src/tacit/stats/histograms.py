@@ -1,11 +1,11 @@
 """Counts in public cells: histograms, two-way tables, and the distribution function.
 
 Promise: each row is counted in one cell, so a unit with at most R rows moves all counts together by R in L1, and by no
-more in L2. Where a unit is replaced, twice that is taken (L1: R rows leave, R rows come). Noise on counts of disjoint
-cells is paid once for all of them.
+more in L2; a replaced unit by twice that (R rows leave, R rows come). Noise on counts of disjoint cells is paid once
+for all of them.
 
-Counts are whole numbers; `nonnegative` puts those below 0 to 0, which brings each nearer to the truth, and sums of many
-cells further from it.
+Counts are integers. `nonnegative` raises those below 0 to 0, which brings each count nearer to the truth, but biases
+sums of many cells.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from tacit.privacy.events import Event
 from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
-from tacit.stats.cells import CELLS_MAX, DATES_MAX, Partition, edges_of, rising
+from tacit.stats.cells import CELLS_MAX, DATES_MAX, Partition, edges_of
+from tacit.stats.count_tree import NoisyTree
+from tacit.stats.cumulative_counts import isotonic
 from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.stated_kinds import kind_of_bounds, kind_of_edges, kind_of_keys
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
-from tacit.stats.trees import NoisyTree
 
 BINS: Final = 10
 CDF_BINS: Final = 64
@@ -38,7 +39,7 @@ CELLS_IN_ALL_MAX: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Counts(StatisticPlan):
-    """Rows in the cells of one or several columns; the last axes are those of what is counted, the first of groups."""
+    """Counts in the cells of one or several columns; the first axes are those of groups."""
 
     part: NoisySums
     needs: tuple[str, ...]
@@ -84,7 +85,7 @@ class Counts(StatisticPlan):
 
 @dataclass(frozen=True)
 class Distribution(StatisticPlan):
-    """The share of values up to each edge of a ruler, in each of the groups."""
+    """The share of values up to each edge of a partition, in each of the groups."""
 
     tree: NoisyTree
 
@@ -114,29 +115,29 @@ class Distribution(StatisticPlan):
         return self.tree.measure(rows, source)
 
     def value(self, noisy: Noisy) -> Any:
-        found = [_ended(rising(shares)) for shares, _ in self._shares(noisy)]
-        return self._shaped(found)
+        found = [_end_at_one(isotonic(shares)) for shares, _ in self._shares(noisy)]
+        return self._reshape(found)
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        """Each share by itself: what a share F says of the counts, below - F total, is off by the noise of both."""
+        """Return intervals share by share: the noise of a share F is that of below - F total, over the total."""
         drawn = self.tree.drawn
         lows, highs = [], []
         for shares, rows in self._shares(noisy):
             noise = drawn[:, 1:] - shares * drawn[:, -1:]
             width = np.quantile(np.abs(noise), level, axis=0) / rows
-            lows.append(_ended(rising(shares - width)))
-            highs.append(_ended(rising(shares + width)))
-        return Interval(self._shaped(lows), self._shaped(highs))
+            lows.append(_end_at_one(isotonic(shares - width)))
+            highs.append(_end_at_one(isotonic(shares + width)))
+        return Interval(self._reshape(lows), self._reshape(highs))
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         return self.tree.warnings(noisy)
 
     def _shares(self, noisy: Noisy) -> list[tuple[NDArray[np.float64], float]]:
-        """Return for each group the noisy shares at the upper edges of cells, and the rows that they are shares of."""
+        """Return for each group the noisy shares at the upper edges of cells, and the noisy number of rows."""
         rows = [(below[1:], max(float(below[-1]), 1.0)) for below in self.tree.below(noisy)]
         return [(below / total, total) for below, total in rows]
 
-    def _shaped(self, found: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _reshape(self, found: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.array(found).reshape([*(cut.cells for cut in self.tree.by), -1])
 
 
@@ -152,14 +153,14 @@ def histogram(
     nonnegative: bool = True,
     **options: Unpack[CommonOptions],
 ) -> Answer:
-    """How many rows lie in each bin, or have each of the listed values (`keys`).
+    """Return the number of rows in each bin, or with each of the listed values (`keys`).
 
-    Bins lie between stated `edges` (numbers, dates or times), or are `bins` equal parts of the `bounds`. A bin holds
+    Bins lie between stated `edges` (numbers, dates or times), or are `bins` equal parts of the `bounds`. A bin includes
     its left edge, the last one its right edge too; values beyond the outer edges are counted in the outer bins. Rows
     without a value are not counted, unless None is among the keys.
     """
     if sum(one is not None for one in (bins, edges, keys)) > 1:
-        raise InvalidInput("a histogram has bins, edges or keys: one of them", name="bins")
+        raise InvalidInput("give one of bins, edges and keys", name="bins")
 
     def plan(inputs: StatisticInputs) -> StatisticPlan:
         cut = _cut(inputs, bins, edges, bounds, keys)
@@ -179,7 +180,7 @@ def contingency(
     nonnegative: bool = True,
     **options: Unpack[CommonOptions],
 ) -> Answer:
-    """How many rows have each pair of values: an array of a row for each key, a column for each other key."""
+    """Return the number of rows with each pair of values: an array with a row for each key of the first column."""
     kinds = {"value": kind_of_keys(keys), "other": kind_of_keys(other_keys)}
     inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
     cuts = (inputs.cut("value", keys), inputs.cut("other", other_keys, what="other_keys"))
@@ -196,10 +197,10 @@ def cdf(
     keys: Any = None,
     **options: Unpack[CommonOptions],
 ) -> Answer:
-    """The distribution function: the share of values up to each of `bins` equally distant numbers, the last being 1.
+    """Return the distribution function: the share of values up to each of `bins` equally spaced numbers, the last 1.
 
-    Up to 64 bins are counted as they are, more of them in a tree (`trees`). Whole numbers of a short range have a bin
-    each. The intervals are of single shares, not of the whole curve.
+    Up to 64 bins are counted directly, more of them in a tree (`count_tree`). Integers of a short range have a bin
+    each. The intervals are those of single shares, not of the whole curve.
     """
     count = _bins(bins)
 
@@ -231,7 +232,7 @@ def _cut(inputs: StatisticInputs, bins: int | None, edges: Any, bounds: Any, key
 def _bins(bins: object) -> int:
     count = whole("bins", bins)
     if count > CELLS_MAX:
-        raise TooLarge(f"there are at most {CELLS_MAX:,} bins", name="bins", value=bins)
+        raise TooLarge(f"a histogram has at most {CELLS_MAX:,} bins", name="bins", value=bins)
     return count
 
 
@@ -260,7 +261,7 @@ def _cells(cut: Cut) -> list[tuple[Any, ...]]:
     return list(pairwise(cut.edges))
 
 
-def _ended(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _end_at_one(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return shares between 0 and 1, the last of which is 1."""
     found = np.clip(shares, 0.0, 1.0)
     found[-1] = 1.0

@@ -1,11 +1,11 @@
-"""Hypothesis tests whose p-values count the noise: means, tables, correlation, trend.
+"""Hypothesis tests with p-values that account for the noise: means, tables, correlation, trend.
 
     test = tacit.stats.t_test(ages, bounds=(0, 120), popmean=40, epsilon=0.5, budget=budget)
     test.pvalue, test.statistic, test.estimate, test.interval(0.95)
 
-If the null hypothesis is true, a p-value of at most 0.05 comes up in about one of twenty releases, or more seldom. The
-interval is that of the estimate, and counts chance as well as noise: it is about the population, not about the data.
-What is computed of the noisy sums stands in `null_distributions`.
+If the null hypothesis is true, at most about one of twenty releases has a p-value of 0.05 or less. The interval is that
+of the estimate, and covers sampling error as well as noise: it is about the population, not about the data.
+`null_distributions` computes p-values and intervals from the noisy sums.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from tacit.stats.stated_kinds import declared_kind, kind_of_bounds, kind_of_keys
 from tacit.stats.statistic import NoisySums
 
 STEPS: Final = 2**11
-"""Into how many steps half the width of the bounds is divided at least: sums of cubes fit into 63 bits."""
+"""The least number of steps of half the width of the bounds, so that sums of cubes fit into 63 bits."""
 CELLS_MAX: Final = 4_000
-"""How many cells a table may have, so that it can be drawn often enough."""
+"""The greatest number of cells of a table, so that enough draws of it fit into memory."""
 
 MEAN_WEIGHTS: Final = (0.3, 1.0, 0.5, 0.5)
 DIFFERENCE_WEIGHTS: Final = (0.5, 1.0, 0.4, 0.5)
 RELATION_WEIGHTS: Final = (0.5, 0.7, 0.7, 1.0, 0.6, 0.6, 0.15, 0.15)
-"""How the budget is divided: variances need not be known as well as what is tested."""
+"""The weights of the sums in the budget: variances may have more noise than what is tested."""
 CUBES_EPSILON: Final = 5.0
-"""Below this epsilon sums of cubes weigh in proportion to it: where noise is large, nothing can be read off them."""
+"""Below this epsilon sums of cubes weigh in proportion to it: with much noise they carry no information."""
 
 
 class TestAnswer(Answer):
-    """What was released of a test: `value` is the p-value, `interval` is that of `estimate`."""
+    """The answer of a test: `value` is the p-value, `interval` is that of `estimate`."""
 
     @cached_property
     def _outcome(self) -> Outcome:
@@ -60,12 +60,12 @@ class TestAnswer(Answer):
 
     @property
     def pvalue(self) -> float:
-        """How often data like these, or more extreme, come up if the null hypothesis is true, noise included."""
+        """The probability of data at least as extreme if the null hypothesis is true, noise included."""
         return self._outcome.pvalue
 
     @property
     def statistic(self) -> float:
-        """What was seen, in standard deviations of chance and noise together; for tables, the sum of their squares."""
+        """The test statistic in standard deviations of sampling error and noise; for tables, a sum of their squares."""
         return self._outcome.statistic
 
     @property
@@ -74,10 +74,10 @@ class TestAnswer(Answer):
         return self._outcome.estimate
 
     def interval(self, level: float = DEFAULT_LEVEL) -> Interval | None:
-        """Return where the estimated number lies in the population, with probability `level`.
+        """Return the interval that holds the estimated number of the population with probability `level`.
 
-        Unlike the intervals of other statistics it covers the chance by which people came to be in the data as well as
-        the noise. None for tables, of which no number is estimated.
+        Unlike the intervals of other statistics it covers sampling error as well as the noise. None for tables, which
+        have no estimate.
         """
         return super().interval(level)
 
@@ -106,10 +106,10 @@ def t_test(
     keys: Any = None,
     **options: Unpack[CommonOptions],
 ) -> TestAnswer:
-    """Whether a mean is `popmean`, or whether two groups have the same mean (Welch: variances may differ).
+    """Test whether a mean is `popmean`, or whether two groups have the same mean (Welch: variances may differ).
 
     Groups are the two values of the column `by`, which `keys` lists; or the arrays `values` and `others`, which are
-    about different people. The estimate is the mean, or the mean of the first group less that of the second.
+    of different people. The estimate is the mean, or the mean of the first group less that of the second.
     """
     if (popmean is None) == (by is None and others is None):
         raise InvalidInput(
@@ -131,7 +131,7 @@ def t_test(
     one, other = cut.values
     name, group = inputs.name("value"), inputs.name("group")
     claim = f"the mean of {name} is the same for {one} and {other}"
-    return _answered(inputs, DifferenceTest(f"t-test of {name} by {group}", claim, parts, _present(cut), scale))
+    return _release_test(inputs, DifferenceTest(f"t-test of {name} by {group}", claim, parts, _present(cut), scale))
 
 
 def chi_squared(
@@ -143,9 +143,9 @@ def chi_squared(
     expected: Sequence[float] | Mapping[Any, float] | None = None,
     **options: Unpack[CommonOptions],
 ) -> TestAnswer:
-    """Whether two columns are independent; or whether one column's values have the shares `expected`, or equal ones."""
+    """Test whether two columns are independent, or whether the values of one have `expected` or equal shares."""
     if others is not None and expected is not None:
-        raise InvalidInput("shares are expected of one column; leave others= or expected= out", name="expected")
+        raise InvalidInput("expected= is for one column; leave others= or expected= out", name="expected")
     kinds = {"value": kind_of_keys(keys), "other": kind_of_keys(other_keys)}
     inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
     cuts: tuple[Cut, ...] = (inputs.cut("value", keys),)
@@ -159,38 +159,37 @@ def chi_squared(
     if any(cut.cells < 2 for cut in cuts):
         raise InvalidInput("a chi-squared test compares at least two keys of each column", name="keys")
     if cells > CELLS_MAX:
-        raise TooWide(f"a table of {cells:,} cells cannot be drawn often enough", accepted=f"at most {CELLS_MAX:,}")
+        raise TooWide(f"a table of {cells:,} cells is too large for a test", accepted=f"at most {CELLS_MAX:,}")
     shares = None if others is not None else _shares(cuts[0], expected)
     parts = _parts(inputs, [Term()], [1.0], cuts)
-    return _answered(inputs, TableTest(f"chi-squared test of {label}", claim, parts, _present(*cuts), shares))
+    return _release_test(inputs, TableTest(f"chi-squared test of {label}", claim, parts, _present(*cuts), shares))
 
 
 def correlation_test(
     values: Any, others: Any, *, bounds: Any = None, other_bounds: Any = None, **options: Unpack[CommonOptions]
 ) -> TestAnswer:
-    """Whether two columns are independent, by Pearson's correlation, over the rows that have both values."""
-    kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(other_bounds)}
-    inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
-    scales = _scale(inputs, "value", bounds), _scale(inputs, "other", other_bounds)
-    return _relation("correlation", inputs, scales)
+    """Test whether two columns are independent, by Pearson's correlation, over the rows that have both values."""
+    return _relation_test("correlation", values, others, bounds, other_bounds, options)
 
 
 def trend_test(
     values: Any, times: Any, *, bounds: Any = None, time_bounds: Any = None, **options: Unpack[CommonOptions]
 ) -> TestAnswer:
-    """Whether values are independent of times, by the slope of the straight line through them."""
-    kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(time_bounds)}
-    inputs = StatisticInputs({"value": values, "other": times}, options, kinds)
-    scales = _scale(inputs, "value", bounds), _scale(inputs, "other", time_bounds)
-    return _relation("trend", inputs, scales)
+    """Test whether values are independent of times, by the slope of the straight line through them."""
+    return _relation_test("trend", values, times, bounds, time_bounds, options)
 
 
-def _relation(function: str, inputs: StatisticInputs, scales: tuple[ColumnSteps, ColumnSteps]) -> TestAnswer:
+def _relation_test(
+    function: str, values: Any, others: Any, bounds: Any, other_bounds: Any, options: CommonOptions
+) -> TestAnswer:
+    kinds = {"value": kind_of_bounds(bounds), "other": kind_of_bounds(other_bounds)}
+    inputs = StatisticInputs({"value": values, "other": others}, options, kinds)
+    scales = _scale(inputs, "value", bounds), _scale(inputs, "other", other_bounds)
     parts = _parts(inputs, [*second_moments(scales), *map(_cube, scales)], RELATION_WEIGHTS)
     one, other = inputs.name("value"), inputs.name("other")
     needs = (scales[0].column, scales[1].column)
     label, claim = f"{function} test of {one} and {other}", f"{one} and {other} are independent"
-    return _answered(inputs, RelationTest(label, claim, parts, needs, function, scales))
+    return _release_test(inputs, RelationTest(label, claim, parts, needs, function, scales))
 
 
 def _mean_test(values: Any, bounds: Any, popmean: object, options: CommonOptions) -> TestAnswer:
@@ -198,11 +197,13 @@ def _mean_test(values: Any, bounds: Any, popmean: object, options: CommonOptions
     around = _scale(inputs, "value", bounds)
     stated = exact("popmean", popmean)
     if not around.lower <= stated <= around.upper:
-        raise OutOfRange("no mean of clamped values lies beyond their bounds", name="popmean", value=popmean)
+        raise OutOfRange(
+            "popmean must lie within the bounds, as every mean of clamped values does", name="popmean", value=popmean
+        )
     scale = replace(around, shift=round(stated / around.step))
     terms = [Term(), Term((scale,)), Term((scale, scale)), _cube(scale)]
     name = inputs.name("value")
-    return _answered(
+    return _release_test(
         inputs,
         MeanTest(
             f"t-test of {name}",
@@ -218,7 +219,7 @@ def _mean_test(values: Any, bounds: Any, popmean: object, options: CommonOptions
 def _stacked(
     values: Any, others: Any, by: Any, keys: Any, options: CommonOptions
 ) -> tuple[Any, Any, list[str], CommonOptions]:
-    """Return two arrays as one with a column of groups, and what is asked without a kind that is then settled."""
+    """Return two arrays as one with a column of groups and its keys, and the options without `kind`."""
     if by is not None or keys is not None:
         raise InvalidInput("groups are two arrays, or the two values of by=; leave one of them out", name="by")
     if isinstance(values, TableColumn) or isinstance(others, TableColumn) or "unit" in options:
@@ -230,7 +231,7 @@ def _stacked(
     both = [ArrayColumn("values", one, kind, default=Kind.REAL) for one in (values, others)]
     for one in both:
         if one.kind not in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN):
-            raise WrongKind(f"values are computed with as numbers, and are {one.kind} values")
+            raise WrongKind(f"values must be numeric, and are {one.kind} values")
     numbers = np.concatenate([np.where(one.missing, np.nan, one.values.astype(np.float64)) for one in both])
     groups = np.repeat(["first", "second"], [len(one) for one in both])
     left: Any = {name: one for name, one in options.items() if name != "kind"}
@@ -243,16 +244,16 @@ def _shares(cut: Cut, expected: Sequence[float] | Mapping[Any, float] | None) ->
         return (1 / cut.cells,) * cut.cells
     if isinstance(expected, Mapping):
         if set(expected) != set(cut.values):
-            raise InvalidInput("a share is expected for each key, and for nothing else", name="expected")
+            raise InvalidInput("expected must have a share for each key, and for nothing else", name="expected")
         expected = [expected[key] for key in cut.values]
     shares = [exact("expected", one) for one in expected]
     if len(shares) != cut.cells or any(one <= 0 for one in shares):
-        raise OutOfRange("a share above 0 is expected for each key", name="expected", value=expected)
+        raise OutOfRange("expected must have a share above 0 for each key", name="expected", value=expected)
     return tuple(float(one / sum(shares)) for one in shares)
 
 
 def _scale(inputs: StatisticInputs, column: str, bounds: Any) -> ColumnSteps:
-    """Return a column as whole numbers; what is tested must be known before anything is learnt of the data."""
+    """Return a column in steps; the hypothesis must be fixed before anything is learnt from the data."""
     if isinstance(bounds, str):
         raise InvalidInput(
             "a test is about values within stated bounds; learn them first: tacit.stats.bounds", name="bounds"
@@ -265,18 +266,18 @@ def _cube(scale: ColumnSteps) -> Term:
 
 
 def _present(*cuts: Cut) -> tuple[str, ...]:
-    """Return the columns without a value in which a row is in no cell."""
+    """Return the columns in which a row needs a value to be in a cell."""
     return tuple(cut.column for cut in cuts if None not in cut.values)
 
 
 def _parts(
     inputs: StatisticInputs, terms: Sequence[Term], weights: Sequence[float], cuts: tuple[Cut, ...] = ()
 ) -> tuple[NoisySums, ...]:
-    """Give each sum its noise."""
+    """Return the sums with their noise."""
     if inputs.per_unit != 1:
         raise OutOfRange(
-            "the rows of one unit are not independent of one another, which a p-value takes rows to be; "
-            "test one row of each: rows_per_unit=1",
+            "the rows of one unit are not independent, as a p-value requires; "
+            "test one row of each unit: rows_per_unit=1",
             name="rows_per_unit",
             value=inputs.per_unit,
         )
@@ -286,5 +287,5 @@ def _parts(
     return tuple(NoisySums(term, noise, cuts, label_of(term)) for term, noise in zip(terms, noises, strict=True))
 
 
-def _answered(inputs: StatisticInputs, plan: Hypothesis) -> TestAnswer:
+def _release_test(inputs: StatisticInputs, plan: Hypothesis) -> TestAnswer:
     return TestAnswer.of(inputs.release(plan))

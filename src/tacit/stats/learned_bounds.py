@@ -2,11 +2,11 @@
 
 Promise: each row is counted in one of 128 bins (64 of each sign, each twice as wide as the one before), so a unit with
 at most `per_unit` rows moves the counts by that in L1 (twice that where a unit is replaced). Bounds are released from
-them with Laplace noise (`mechanisms.ApproximateBounds`: Wilson et al. 2020), and are public then: the statistic is
-planned with them. Its event is fixed before: it depends on shares of the budget, not on bounds. Together the charge is
-the composition of both.
+them with Laplace noise (`mechanisms.ApproximateBounds`: Wilson et al. 2020), and are then public: the statistic is
+planned with them. Its event is known before, because it depends on shares of the budget and not on bounds. The charge
+is the composition of both.
 
-For each column whose bounds are learnt `LEARNING_WEIGHT` is put aside beside 1 for the statistic.
+Each column whose bounds are learnt has the weight `LEARNING_WEIGHT` in the budget, beside 1 for the statistic.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ LEARNT: Final = (
 )
 GUESSED: Final = "no range of {column} holds enough rows to stand out from the noise, so its bounds are a guess"
 PLACEHOLDER: Final = Bounds(-1, 1)
-"""What stands for bounds in a plan until they are learnt."""
+"""The bounds in a plan until they are learnt."""
 
 
 def learning_parts(allocation: Allocation, columns: int) -> tuple[Allocation, ...]:
-    """Return what learning may spend for each column, and last what is left for the statistic."""
+    """Return the allocation that learns the bounds of each column, and last that of the statistic."""
     return allocation.divided(*[LEARNING_WEIGHT] * columns, 1) if columns else (allocation,)
 
 
 @dataclass(frozen=True)
 class Learning:
-    """The bounds of one column, to be learnt."""
+    """How the bounds of one column are learnt."""
 
     column: str
     kind: Kind
@@ -59,32 +59,32 @@ class Learning:
 
     @classmethod
     def of(cls, column: str, kind: Kind, part: Allocation) -> Learning:
-        """Scale the noise to the rows of a unit."""
+        """Return the learning of a column with an allocation."""
         mechanism = ApproximateBounds.for_unknown_values(part.row_sensitivity, float(part.pure_epsilon), part.relation)
         return cls(column, kind, mechanism)
 
     @property
     def cut(self) -> Cut:
-        """The bins: powers of two, those of positive values with their upper edges."""
+        """The bins between powers of two; those of positive values include their upper edges."""
         powers = [float(LEARNING_SCALE * 2**place) for place in range(LEARNING_BINS)]
         above = [math.nextafter(power, math.inf) for power in powers]
         return Cut(self.column, edges=(*(-power for power in reversed(powers)), 0.0, *above))
 
     @property
     def line(self) -> str:
-        """The noise in words."""
+        """The counts and their noise in words."""
         return f"bounds of {self.column}: from rows in {2 * LEARNING_BINS} bins with Laplace noise of scale " + (
             f"{float(self.mechanism.noise.scale):.4g}"
         )
 
     def warnings(self, released: NDArray[Any]) -> tuple[str, ...]:
-        """Return what learnt bounds leave out, or that they are a guess, as answers with a third number tell."""
+        """Return a warning about values beyond the bounds, or that they are a guess (a third released number of 0)."""
         if not all(released[2:]):
             return (GUESSED.format(column=self.column),)
         return (LEARNT.format(column=self.column, lower=float(released[0]), upper=float(released[1])),)
 
     def release(self, rows: Rows, source: Source) -> tuple[float, float, bool]:
-        """Return the bounds, those of whole numbers whole, and whether they are more than a guess."""
+        """Return the bounds, integers for integers, and whether they stand out from the noise."""
         (counts,) = rows.sums([Term()], (self.cut,), [self.column])
         found, stands_out = self.mechanism.learn(counts, source)
         if self.kind is Kind.INTEGER:
@@ -95,7 +95,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class StatisticWithLearntBounds(StatisticPlan):
-    """A statistic that is planned anew when its bounds are known; until then it stands on a placeholder."""
+    """A statistic whose bounds are learnt first; until then its plan has placeholders."""
 
     parts: tuple[Learning, ...]
     plan: StatisticPlan
@@ -110,7 +110,7 @@ class StatisticWithLearntBounds(StatisticPlan):
         allocation: Allocation,
         then: Callable[[Mapping[str, Bounds]], StatisticPlan],
     ) -> StatisticWithLearntBounds:
-        """Put the learning of columns before a plan."""
+        """Return a plan that learns the bounds of columns before another plan."""
         parts = learning_parts(allocation, len(columns))[:-1]
         learning = (Learning.of(name, kind, part) for (name, kind), part in zip(columns.items(), parts, strict=True))
         return cls(plan.label, tuple(learning), plan, then)
@@ -150,10 +150,10 @@ class StatisticWithLearntBounds(StatisticPlan):
     def known(self, noisy: Noisy) -> StatisticPlan:
         bounds = np.asarray(noisy[0], dtype=np.float64)
         found = tuple((float(one[0]), float(one[1])) for one in bounds)
-        return replace(self, plan=self._planned(found).known(noisy[1:]), found=found)
+        return replace(self, plan=self._plan_within(found).known(noisy[1:]), found=found)
 
-    def _planned(self, found: tuple[tuple[float, float], ...]) -> StatisticPlan:
-        """Return the plan within bounds; it must cost what was charged."""
+    def _plan_within(self, found: tuple[tuple[float, float], ...]) -> StatisticPlan:
+        """Return the plan within learnt bounds, which has the event that was charged."""
         plan = self.then({part.column: Bounds(*span) for part, span in zip(self.parts, found, strict=True)})
         assert plan.event == self.plan.event, "the event of a statistic does not depend on its bounds"
         return plan
@@ -162,7 +162,7 @@ class StatisticWithLearntBounds(StatisticPlan):
         released = [part.release(rows, source) for part in self.parts]
         found = tuple(_wide((low, high)) for low, high, _ in released)
         bounds = np.array([(*span, one[2]) for span, one in zip(found, released, strict=True)], dtype=np.float64)
-        return (mark_simulated(bounds) if source.simulated else bounds, *self._planned(found).measure(rows, source))
+        return (mark_simulated(bounds) if source.simulated else bounds, *self._plan_within(found).measure(rows, source))
 
     def rehearse(self, per_unit: int) -> Noisy:
         bounds, *_ = super().rehearse(per_unit)
@@ -180,6 +180,6 @@ class StatisticWithLearntBounds(StatisticPlan):
 
 
 def _wide(span: tuple[float, float]) -> tuple[float, float]:
-    """Return bounds that leave a range between them, as rulers need one."""
+    """Return bounds that differ, as partitions require."""
     low, high = span
     return (low, high) if low < high else (low - 1, high + 1)

@@ -8,11 +8,11 @@ top_k        Counts of all values with noise, as in a histogram, and the greates
              costs what k choices would share, and leaves less noise; the choice itself costs nothing more.
 
 Where the values are not public, both need a delta:
-mode         Released exactly if it leads by enough (`mechanisms.StableMode`: Dwork, Lei 2009). Counted are units: one
+mode         Released exactly if it leads by enough (`mechanisms.StableMode`: Dwork, Lei 2009). Units are counted: one
              more or fewer moves each count by 1 at most, and so the lead; a replaced one moves the lead by 2.
 top_k        Values that enough units have (`mechanisms.KeySelection`: Desfontaines et al. 2022), then their counts with
              noise. A unit is counted for R values at most, so R counts of units change, 2 R where a unit is
-             replaced, and each gets so small a part of epsilon and delta.
+             replaced, and epsilon and delta are divided over them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, noise_in_word
 
 @dataclass(frozen=True)
 class ListedMode(StatisticPlan):
-    """The most frequent of public values."""
+    """The most frequent one of public values."""
 
     cut: Cut
     mechanism: PermuteAndFlip | Exponential
@@ -104,14 +104,14 @@ class LeadingMode(StatisticPlan):
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
         test = StabilityTest(Fraction(self.mechanism.epsilon), Fraction(self.mechanism.delta))
-        most = 2 * test.distance_max  # a lead beyond which the test never fails; cutting moves no leads further apart
-        # Without any value nothing leads; one more value would be shown with probability delta at most.
+        most = 2 * test.distance_max  # a lead beyond which the test never fails; clamping moves no leads further apart
+        # Without values there is no mode; a single value would be shown with probability delta at most.
         found = self.mechanism.release(_leaders(units, most), source=source) if units else None
-        released = np.array([] if found is None else [written(remove_mark(found))], dtype=object)
+        released = np.array([] if found is None else [encode(remove_mark(found))], dtype=object)
         return (mark_simulated(released) if source.simulated else released,)
 
     def value(self, noisy: Noisy) -> Any:
-        return read(noisy[0].tolist()[0], self.kind) if len(noisy[0]) else None
+        return decode(noisy[0].tolist()[0], self.kind) if len(noisy[0]) else None
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         return None
@@ -161,7 +161,7 @@ class ListedTop(StatisticPlan):
         return np.maximum(np.asarray(noisy[0]), 0)[list(self.chosen)]
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        return interval_of_chosen(self.part.noise, noisy[0], self.chosen, level)
+        return selected_interval(self.part.noise, noisy[0], self.chosen, level)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class SelectedTop(StatisticPlan):
         return (self.column,)
 
     def known(self, noisy: Noisy) -> StatisticPlan:
-        values = tuple(read(one, self.kind) for one in np.asarray(noisy[0]).tolist())
+        values = tuple(decode(one, self.kind) for one in np.asarray(noisy[0]).tolist())
         return replace(self, chosen=_greatest(noisy[1], min(self.k, len(values))), values=values)
 
     def rehearse(self, per_unit: int) -> Noisy:
@@ -217,19 +217,19 @@ class SelectedTop(StatisticPlan):
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
-        values = sorted(units, key=lambda value: str(written(value)))  # what is shown does not tell the order of rows
+        values = sorted(units, key=lambda value: str(encode(value)))  # what is shown does not tell the order of rows
         counted = np.array([units[one] for one in values], dtype=np.int64)
         shown = self.selection.release(counted, source=source)
-        kept = [read(written(one), self.kind) for one, is_shown in zip(values, shown, strict=True) if is_shown]
+        kept = [decode(encode(one), self.kind) for one, is_shown in zip(values, shown, strict=True) if is_shown]
         counts = np.zeros((1, 0), dtype=np.int64)
         if kept:
             counts = rows.sums([Term()], (Cut(self.column, tuple(kept)),), (self.column,))
-        return self._room(kept, self.noise.release(counts[0], source=source))
+        return self._limit_size(kept, self.noise.release(counts[0], source=source))
 
-    def _room(self, kept: Sequence[Any], noisy: NDArray[Any]) -> Noisy:
-        """Return the values with the greatest noisy counts and the counts of all, as many as an answer has room for."""
+    def _limit_size(self, kept: Sequence[Any], noisy: NDArray[Any]) -> Noisy:
+        """Return the values with the greatest noisy counts, and all counts, limited to what can be stored."""
         order = list(_greatest(noisy, len(kept)))
-        values = [written(kept[place]) for place in order[: self.k]]
+        values = [encode(kept[place]) for place in order[: self.k]]
         count = count_fitting(INTEGER_BYTES + json_bytes(values[place : place + 1]) for place in range(len(order)))
         return np.array(values[:count], dtype=object), noisy[order[:count]]
 
@@ -237,11 +237,11 @@ class SelectedTop(StatisticPlan):
         return np.maximum(np.asarray(noisy[1], dtype=np.int64), 0)[list(self.chosen)]
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        return interval_of_chosen(self.noise, noisy[1], self.chosen, level)
+        return selected_interval(self.noise, noisy[1], self.chosen, level)
 
 
 def mode(values: Any, *, keys: Any = None, **options: Unpack[CommonOptions]) -> Answer:
-    """The most frequent value: one of `keys`; without keys the one that leads, or None where none leads by enough."""
+    """Return the most frequent value: one of `keys`; without keys any value, or None if none leads by enough."""
     inputs = StatisticInputs({"value": values}, options, {"value": kind_of_keys(keys)})
     label, allocation, name = f"mode of {inputs.name('value')}", inputs.allocation, inputs.name("value")
     if _is_public(inputs, keys):
@@ -255,9 +255,9 @@ def mode(values: Any, *, keys: Any = None, **options: Unpack[CommonOptions]) -> 
 
 
 def top_k(values: Any, k: int, *, keys: Any = None, **options: Unpack[CommonOptions]) -> Answer:
-    """The `k` most frequent values with their counts, the most frequent first: of `keys`, or of what enough units have.
+    """Return the `k` most frequent values with their counts, in falling order: of `keys`, or of values of enough units.
 
-    The intervals hold although the greatest counts were picked: they are wide enough for all counted values at once.
+    The intervals are valid after the selection: they hold for all counted values at once.
     """
     inputs = StatisticInputs({"value": values}, options, {"value": kind_of_keys(keys)})
     size, per_unit, name = whole("k", k), inputs.per_unit, inputs.name("value")
@@ -265,7 +265,7 @@ def top_k(values: Any, k: int, *, keys: Any = None, **options: Unpack[CommonOpti
     if _is_public(inputs, keys):
         cut = inputs.cut("value", keys)
         if size > cut.cells:
-            raise OutOfRange(f"{size} values cannot be the greatest of {cut.cells}", name="k", value=k)
+            raise OutOfRange(f"k must not exceed the number of keys, which is {cut.cells}", name="k", value=k)
         (noise,) = inputs.allocation.noises([1])
         return inputs.release(ListedTop(label, size, NoisySums(Term(), noise, (cut,))))
     delta = inputs.allocation.require_delta("values that are not public need a delta")
@@ -278,20 +278,20 @@ def top_k(values: Any, k: int, *, keys: Any = None, **options: Unpack[CommonOpti
     return inputs.release(SelectedTop(label, size, name, inputs.kind("value"), selection, per_unit, noise))
 
 
-def interval_of_chosen(noise: Noise, counts: NDArray[Any], chosen: tuple[int, ...], level: float) -> Interval:
-    """Return the intervals of counts that were picked for being great: wide enough for all of them at once."""
+def selected_interval(noise: Noise, counts: NDArray[Any], chosen: tuple[int, ...], level: float) -> Interval:
+    """Return the intervals of the selected counts, which hold for all counts at once."""
     every = min(1 - (1 - level) / max(1, len(counts)), LEVEL_MAX)
     low, high = noise.interval(every, np.asarray(counts, dtype=np.int64))
     return Interval(*(np.maximum(np.asarray(end), 0)[list(chosen)] for end in (low, high)))
 
 
-def written(value: Any) -> Any:
-    """Return a value as texts and numbers, to be kept as a released answer."""
+def encode(value: Any) -> Any:
+    """Return a value as a text, number or boolean, to be stored as a released answer."""
     return value.isoformat() if isinstance(value, date) else value
 
 
-def read(value: Any, kind: Kind) -> Any:
-    """Return a written value as the kind that its column has."""
+def decode(value: Any, kind: Kind) -> Any:
+    """Return an encoded value in the kind of its column."""
     match kind:
         case Kind.DATE:
             return date.fromisoformat(str(value)[:10])
@@ -316,7 +316,7 @@ def _greatest(counts: NDArray[Any], k: int) -> tuple[int, ...]:
 
 
 def _leaders(units: Mapping[Any, int], most: int) -> list[Any]:
-    """Return values with the mode and the lead of all of them, up to a lead of `most`."""
+    """Return a list with the mode and the lead of all values, a lead of `most` at most."""
     ranked = sorted(units.items(), key=lambda item: -item[1])[:2]
     if len(ranked) < 2:
         return [ranked[0][0]] * min(ranked[0][1], most)

@@ -1,18 +1,18 @@
-"""Plans of hypothesis tests: noisy sums, and how surprising they would be if nothing were there.
+"""Plans of hypothesis tests: noisy sums, and their distribution under the null hypothesis.
 
 A classical formula takes noisy sums for exact ones and rejects far too often. Here the p-value is the share of draws
-from the null hypothesis, noise included, that look at least as much like an effect as what was released. What the null
-hypothesis leaves open (the number of rows, means, variances) is drawn from what the released numbers leave open, given
-that counts and squares cannot be negative; so little data or much noise makes a test cautious instead of wrong. The way
-is that of Gaboardi, Lim, Rogers and Vadhan (2016) for tables and of the parametric bootstrap of Ferrando, Wang and
-Sheldon (2022) elsewhere; tables are compared with a variance that holds the noise (Kifer and Rogers 2017).
+from the null hypothesis, noise included, whose statistic is at least as large as the released one. Nuisance parameters
+(the number of rows, means, variances) are drawn from their distribution given the released numbers and given that
+counts and squares cannot be negative; so little data or much noise makes a test conservative instead of wrong. The
+method is that of Gaboardi, Lim, Rogers and Vadhan (2016) for tables and the parametric bootstrap of Ferrando, Wang and
+Sheldon (2022) elsewhere; tables are compared with a variance that includes the noise (Kifer and Rogers 2017).
 
-Preconditions: rows are independent, one a unit; and values within their bounds, since a test is about values as they
-are clamped. Values need not be nearly normal. Sums of cubes, released beside those of squares, tell how skewed they
-are: tests of means allow for rows of the size that the skewness shows and that chance kept out of the data (`_unseen`),
-and relations are compared with a law of the skewness of products (`RelationTest`). For symmetric values that costs
-nothing once epsilon is large, and the power is that of the classical test. A share of rows that lies far from all
-others, and of which the data hold none although other rows vary, is seen by no test.
+Preconditions: rows are independent, one for each unit; and values lie within their bounds, because a test is about
+clamped values. Values need not be nearly normal. Sums of cubes, released beside those of squares, estimate their
+skewness: tests of means allow for rows of the size that the skewness indicates and that are missing from the data by
+chance (`_unseen`), and relations are compared with a law of the skewness of products (`RelationTest`). For symmetric
+values that costs nothing once epsilon is large, and the power is that of the classical test. No test sees a small
+share of rows far from all others of which the data hold none.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.privacy.events import Event
 from tacit.stats.moments import FUNCTIONS, square
-from tacit.stats.monte_carlo import Chance, Numbers, share_beyond, variance_of, where
+from tacit.stats.monte_carlo import MonteCarlo, Numbers, interval_where, noise_variance, p_value
 from tacit.stats.rows import ColumnSteps, Rows
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, compose, release_sums
 
 DRAWS: Final = 4_999
-"""How often the null hypothesis is drawn; no p-value is below 1 / (DRAWS + 1)."""
+"""The number of draws from the null hypothesis; no p-value is below 1 / (DRAWS + 1)."""
 DRAWN_MAX: Final = 8_000_000
 FEW_CELLS: Final = 8
-"""Tables of at most so many cells are drawn with a number of rows that stays: beside noise their steps are seen."""
+"""Tables of at most so many cells are drawn with a fixed number of rows, because their discreteness matters."""
 UNSEEN: Final = 5.0
-"""How many rows of the size that the skewness shows chance may have kept out of the data (`_unseen`)."""
+"""The number of rows, of the size that the skewness indicates, that may be missing by chance (`_unseen`)."""
 COUNTS: Final = (None, 0.05, 0.95)
-"""The quantiles of the number of rows, beside draws of it, at which relations are tested."""
+"""The quantiles of the number of rows at which relations are tested; None for draws of it."""
 SKEW_MIN: Final = 1e-3
-"""The least skewness of a Poisson law that is drawn from; below it is as good as normal."""
+"""The least skewness of a Poisson law that is drawn from; below it the law is nearly normal."""
 PRIOR: Final = 0.1
-"""How many rows at the far end of the bounds are assumed in addition to those of the data (`_unseen`)."""
+"""The number of rows assumed at the far end of the bounds, in addition to the data (`_unseen`)."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test found."""
+    """The result of a test."""
 
     statistic: float
     pvalue: float
@@ -57,13 +57,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Hypothesis(StatisticPlan):
-    """A null hypothesis, and the noisy sums by which it is tested."""
+    """A null hypothesis, and the noisy sums that test it."""
 
     claim: str
-    """The null hypothesis, for people: "the mean of age is 50"."""
+    """The null hypothesis in words: "the mean of age is 50"."""
     parts: tuple[NoisySums, ...]
     needs: tuple[str, ...]
-    """Columns without a value in which a row is left out."""
+    """Only rows with a value in these columns are counted."""
     draws: int = field(default=DRAWS, kw_only=True)
 
     @property
@@ -90,16 +90,16 @@ class Hypothesis(StatisticPlan):
 
     @abstractmethod
     def outcome(self, noisy: Noisy) -> Outcome:
-        """Return what the released sums say about the null hypothesis."""
+        """Return the result of the test from the released sums."""
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        """Return where the estimated number of the population lies; unlike other intervals it counts chance too."""
+        """Return the interval of the estimate in the population; unlike other intervals it covers sampling error."""
         return None
 
 
 @dataclass(frozen=True)
 class MeanTest(Hypothesis):
-    """Whether a mean is a stated number: by the sum of what values lie above it, which is 0 but for chance and noise.
+    """A test of whether a mean is a stated number, by the sum of differences from it.
 
     The sum of squares around the stated mean is the variance of that sum, as under changes of sign.
     """
@@ -111,26 +111,28 @@ class MeanTest(Hypothesis):
         rows, total, squares, cubes = (float(one) for one in noisy)
         off = self._off(self.popmean)
         gap = total - off * rows
-        chance = Chance(self.draws, noisy)
-        of_noise = variance_of(self.parts[1]) + off**2 * variance_of(self.parts[0])
-        before = chance.before(self.parts[2], squares, at_least=0.0)
+        sample = MonteCarlo(self.draws, noisy)
+        of_noise = noise_variance(self.parts[1]) + off**2 * noise_variance(self.parts[0])
+        before = sample.before_noise(self.parts[2], squares, at_least=0.0)
         far = self.scale.high if gap < 0 else self.scale.low
-        before += _unseen(far, before, chance.before(self.parts[3], cubes), of_noise)
-        drawn = np.sqrt(before) * chance.normal() + chance.noise(self.parts[1]) - off * chance.noise(self.parts[0])
+        before += _unseen(far, before, sample.before_noise(self.parts[3], cubes), of_noise)
+        drawn = np.sqrt(before) * sample.normal() + sample.noise(self.parts[1]) - off * sample.noise(self.parts[0])
         variance = float(np.median(before)) + of_noise
-        return Outcome(gap / float(np.sqrt(variance)), share_beyond(np.abs(drawn), abs(gap)), self._mean(noisy))
+        return Outcome(gap / float(np.sqrt(variance)), p_value(np.abs(drawn), abs(gap)), self._mean(noisy))
 
     def interval(self, noisy: Noisy, level: float) -> Interval:
-        """Return the means that would not be rejected: a set as Fieller's (1954), made an interval."""
+        """Return the smallest interval with all means that are not rejected (as in Fieller 1954)."""
         rows, total, squares, cubes = (float(one) for one in noisy)
-        chance = Chance(self.draws, noisy)
-        before = chance.before(self.parts[0], rows, at_least=1.0)
-        at_zero = [chance.before(part, one) for part, one in zip(self.parts[1:], (total, squares, cubes), strict=True)]
+        sample = MonteCarlo(self.draws, noisy)
+        before = sample.before_noise(self.parts[0], rows, at_least=1.0)
+        at_zero = [
+            sample.before_noise(part, one) for part, one in zip(self.parts[1:], (total, squares, cubes), strict=True)
+        ]
         centre = np.clip(at_zero[0] / before, self.scale.low, self.scale.high)
         squared, cubed = _centred(centre, before, *at_zero)
-        around, student = np.maximum(squared, 0.0), _student(chance, before)
-        of_total, of_rows = (chance.noise(part) for part in (self.parts[1], self.parts[0]))
-        noises = variance_of(self.parts[1]), variance_of(self.parts[0])
+        around, student = np.maximum(squared, 0.0), _student_draws(sample, before)
+        of_total, of_rows = (sample.noise(part) for part in (self.parts[1], self.parts[0]))
+        noises = noise_variance(self.parts[1]), noise_variance(self.parts[0])
 
         def is_plausible(mean: float) -> bool:
             off = self._off(mean)
@@ -139,7 +141,7 @@ class MeanTest(Hypothesis):
             spread = np.sqrt(around + _unseen(far, around, cubed, noises[0] + off**2 * noises[1]))
             return abs(gap) <= float(np.quantile(np.abs(spread * student + of_total - off * of_rows), level))
 
-        return Interval(*where(is_plausible, self.scale.lower, self.scale.upper, self._mean(noisy)))
+        return Interval(*interval_where(is_plausible, self.scale.lower, self.scale.upper, self._mean(noisy)))
 
     def _off(self, mean: float) -> float:
         return (mean - self.scale.centre) / float(self.scale.step)
@@ -150,63 +152,63 @@ class MeanTest(Hypothesis):
 
 @dataclass(frozen=True)
 class DifferenceTest(Hypothesis):
-    """Whether two groups have one mean, each with a variance of its own (Welch)."""
+    """A test of whether two groups have the same mean, each with its own variance (Welch)."""
 
     scale: ColumnSteps
 
     def outcome(self, noisy: Noisy) -> Outcome:
         rows, totals = (np.asarray(one, dtype=np.float64) for one in noisy[:2])
         least = np.maximum(rows, 1.0)
-        weights = least[::-1] / least.sum() * np.array([1.0, -1.0])  # each sum is taken at its own size
+        weights = least[::-1] / least.sum() * np.array([1.0, -1.0])  # each sum weighs by the size of the other group
         gap = float(weights @ totals)
-        chance, reach = Chance(self.draws, noisy), float(self.scale.reach)
-        count, total, squares, cubes = self._before(chance, noisy)
+        sample, reach = MonteCarlo(self.draws, noisy), float(self.scale.reach)
+        count, total, squares, cubes = self._before(sample, noisy)
         mean = np.clip(total.sum(axis=1) / count.sum(axis=1), -reach, reach)[:, None]
         around, cubed = _centred(mean, count, total, squares, cubes)
         around = np.clip(around, 0.0, count * (reach + np.abs(mean)) ** 2)
         of_noise = self._of_noise(mean)
-        ends = np.where(gap * weights < 0, self.scale.high, self.scale.low)  # the lower mean lacks rows above
+        ends = np.where(gap * weights < 0, self.scale.high, self.scale.low)  # rows may be missing above the lower mean
         around += _unseen(ends - mean, around, cubed, of_noise)
-        moved = np.sqrt(around) * chance.normal(2) + chance.noise(self.parts[1], 2)
-        drawn = (moved - mean * chance.noise(self.parts[0], 2)) @ weights
+        moved = np.sqrt(around) * sample.normal(2) + sample.noise(self.parts[1], 2)
+        drawn = (moved - mean * sample.noise(self.parts[0], 2)) @ weights
         seen = gap / float(np.sqrt(np.median((around + of_noise) @ weights**2)))
         means = FUNCTIONS["mean"]((self.scale,), (rows, totals))
-        return Outcome(seen, share_beyond(np.abs(drawn), abs(gap)), float(means[0] - means[1]))
+        return Outcome(seen, p_value(np.abs(drawn), abs(gap)), float(means[0] - means[1]))
 
     def interval(self, noisy: Noisy, level: float) -> Interval:
-        chance, reach = Chance(self.draws, noisy), float(self.scale.reach)
-        count, total, squares, cubes = self._before(chance, noisy)
+        sample, reach = MonteCarlo(self.draws, noisy), float(self.scale.reach)
+        count, total, squares, cubes = self._before(sample, noisy)
         mean = np.clip(total / count, -reach, reach)
         around, cubed = _centred(mean, count, total, squares, cubes)
         around = np.clip(around, 0.0, count * reach**2)
-        student = _student(chance, count)
+        student = _student_draws(sample, count)
         # the population's mean is above that of the data where rows are missing at the upper end
         ends = np.where(student > 0, self.scale.high, self.scale.low)
         around += _unseen(ends - mean, around, cubed, self._of_noise(mean))
         drawn = np.clip(mean + np.sqrt(around) / count * student, self.scale.low, self.scale.high)
-        return _middle((drawn[:, 0] - drawn[:, 1]) * float(self.scale.step), level)
+        return _central_interval((drawn[:, 0] - drawn[:, 1]) * float(self.scale.step), level)
 
-    def _before(self, chance: Chance, noisy: Noisy) -> list[Numbers]:
-        """Draw each group's rows, sum, sum of squares and sum of cubes before the noise."""
+    def _before(self, sample: MonteCarlo, noisy: Noisy) -> list[Numbers]:
+        """Return draws of each group's rows, sum, sum of squares and sum of cubes before the noise."""
         count, total, squares, cubes = (
-            chance.before(part, one, at_least=None if index else 1.0)
+            sample.before_noise(part, one, at_least=None if index else 1.0)
             for index, (part, one) in enumerate(zip(self.parts, noisy, strict=True))
         )
         return [count, total, squares + count * square(self.scale).offset, cubes]
 
     def _of_noise(self, mean: Numbers) -> Numbers:
-        """Return the variance that noise gives to the sum of what values lie above a mean."""
-        return np.asarray(variance_of(self.parts[1]) + mean**2 * variance_of(self.parts[0]))
+        """Return the variance that noise adds to the sum of differences from a mean."""
+        return np.asarray(noise_variance(self.parts[1]) + mean**2 * noise_variance(self.parts[0]))
 
 
 @dataclass(frozen=True)
 class RelationTest(Hypothesis):
-    """Whether two columns are independent, by their correlation; `function` says what is estimated of the relation.
+    """A test of whether two columns are independent, by their correlation; `function` is the estimated statistic.
 
     The sum of products of n pairs of independent values has the skewness g = (skewness of one) (skewness of the other)
-    / sqrt(n), and is drawn from a Poisson law with that skewness (`_skewed`), which is its law for two columns of rare
-    events, and nearly normal for symmetric values. The p-value is the largest of three: with the number of rows drawn,
-    and with it at either end of an interval of 90 % (after Berger and Boos 1994). Without noise they are the same.
+    / sqrt(n), and is drawn from a Poisson law with that skewness (`_skewed_draws`), which is its law for two columns of
+    rare events, and nearly normal for symmetric values. The p-value is the largest of three: with the number of rows
+    drawn, and with it at either end of an interval of 90 % (after Berger and Boos 1994). Without noise they are equal.
     """
 
     function: str
@@ -215,39 +217,41 @@ class RelationTest(Hypothesis):
     def outcome(self, noisy: Noisy) -> Outcome:
         released = [np.asarray(one, dtype=np.float64).reshape(1) for one in noisy]
         seen = float(self._statistic(*released[:6])[0])
-        beyond = [share_beyond(np.abs(self._drawn(noisy, released, at)), abs(seen)) for at in COUNTS]
+        beyond = [p_value(np.abs(self._drawn(noisy, released, at)), abs(seen)) for at in COUNTS]
         estimate = float(FUNCTIONS[self.function](self.scales, self._used(released))[0])
         return Outcome(seen, max(beyond), estimate)
 
     def _drawn(self, noisy: Noisy, released: list[Numbers], at: float | None) -> Numbers:
-        """Draw the statistic of independent columns, with the number of rows at a quantile of what it may have been."""
-        chance = Chance(self.draws, noisy)
-        count = chance.before(self.parts[0], released[0][0], at_least=1.0)
+        """Return draws of the statistic for independent columns, with a drawn number of rows or a quantile of it."""
+        sample = MonteCarlo(self.draws, noisy)
+        count = sample.before_noise(self.parts[0], released[0][0], at_least=1.0)
         if at is not None:
             count = np.full_like(count, np.quantile(count, at))
         means, variances, skews = [], [], []
         for index, scale in enumerate(self.scales):
-            total, cubes = (chance.before(self.parts[place + index], released[place + index][0]) for place in (1, 6))
+            total, cubes = (
+                sample.before_noise(self.parts[place + index], released[place + index][0]) for place in (1, 6)
+            )
             mean = np.clip(total / count, scale.low, scale.high)
             at_zero = released[4 + index][0] + count * (square(scale).offset - mean**2)
-            around = chance.before_each(self.parts[4 + index], at_zero, at_least=0.0)
+            around = sample.before_noise_each(self.parts[4 + index], at_zero, at_least=0.0)
             _, cubed = _centred(mean, count, count * mean, around + count * mean**2, cubes)
             variance = np.clip(around / count, 1e-9, (scale.high - mean) * (mean - scale.low) + 1e-9)
             means.append(mean)
             variances.append(variance)
             skews.append(_skewness(scale, mean, np.sqrt(variance), cubed / count))
-        sums = self._null(chance, count, means, variances, skews[0] * skews[1] / np.sqrt(count))
+        sums = self._null(sample, count, means, variances, skews[0] * skews[1] / np.sqrt(count))
         parts = self.parts[:6]
-        return self._statistic(*(one + chance.noise(part) for one, part in zip(sums, parts, strict=True)))
+        return self._statistic(*(one + sample.noise(part) for one, part in zip(sums, parts, strict=True)))
 
     def interval(self, noisy: Noisy, level: float) -> Interval:
-        chance = Chance(self.draws, noisy)
-        count = chance.before(self.parts[0], noisy[0], at_least=1.0)
-        sums = [count, *(chance.before(part, one) for part, one in zip(self.parts[1:6], noisy[1:6], strict=True))]
+        sample = MonteCarlo(self.draws, noisy)
+        count = sample.before_noise(self.parts[0], noisy[0], at_least=1.0)
+        sums = [count, *(sample.before_noise(part, one) for part, one in zip(self.parts[1:6], noisy[1:6], strict=True))]
         related = np.clip(FUNCTIONS["correlation"](self.scales, sums), -1 + 1e-9, 1 - 1e-9)
         if self.function == "correlation":
-            moved = chance.normal() / np.sqrt(np.maximum(count - 3, 1.0))
-            return _middle(np.tanh(np.arctanh(related) + moved), level)
+            moved = sample.normal() / np.sqrt(np.maximum(count - 3, 1.0))
+            return _central_interval(np.tanh(np.arctanh(related) + moved), level)
         slope = FUNCTIONS["trend"](self.scales, self._used(sums))
         spreads = [
             np.clip(sums[4 + index] / count + square(scale).offset - (sums[1 + index] / count) ** 2, 1.0, None)
@@ -255,18 +259,18 @@ class RelationTest(Hypothesis):
         ]
         error = np.sqrt((1 - related**2) * spreads[0] / spreads[1] / count)
         worth = float(self.scales[0].step / self.scales[1].step)
-        return _middle(slope + error * worth * _student(chance, count - 1), level)
+        return _central_interval(slope + error * worth * _student_draws(sample, count - 1), level)
 
     def _used(self, sums: Any) -> list[Numbers]:
-        """Return the sums that the estimate is made of: a slope needs no squares of the first column."""
+        """Return the sums of the estimate: a slope needs no squares of the first column."""
         return list(sums[:6]) if self.function == "correlation" else [*sums[:4], sums[5]]
 
     def _null(
-        self, chance: Chance, count: Numbers, means: list[Numbers], variances: list[Numbers], skew: Numbers
+        self, sample: MonteCarlo, count: Numbers, means: list[Numbers], variances: list[Numbers], skew: Numbers
     ) -> list[Numbers]:
-        """Draw the six sums of two independent columns, that of products with a skewness."""
-        moved = [np.sqrt(count * variance) * chance.normal() for variance in variances]
-        together = np.sqrt(count * variances[0] * variances[1]) * _skewed(chance, skew)
+        """Return draws of the six sums of two independent columns, that of products with a skewness."""
+        moved = [np.sqrt(count * variance) * sample.normal() for variance in variances]
+        together = np.sqrt(count * variances[0] * variances[1]) * _skewed_draws(sample, skew)
         products = count * means[0] * means[1] + means[1] * moved[0] + means[0] * moved[1] + together
         squares = [
             count * (variance + mean**2 - square(scale).offset) + 2 * mean * by
@@ -275,7 +279,7 @@ class RelationTest(Hypothesis):
         return [count, *(count * mean + by for mean, by in zip(means, moved, strict=True)), products, *squares]
 
     def _statistic(self, rows: Numbers, one: Numbers, other: Numbers, both: Numbers, *squares: Numbers) -> Numbers:
-        """The sum of products around the means, over what noise and chance make of it."""
+        """Return the sum of products around the means over its standard deviation, noise included."""
         count = np.maximum(rows, 1.0)
         reaches = [float(scale.reach) for scale in self.scales]
         means = [np.clip(total / count, -reach, reach) for total, reach in zip((one, other), reaches, strict=True)]
@@ -283,7 +287,7 @@ class RelationTest(Hypothesis):
             np.clip(sums / count + square(scale).offset - mean**2, 0.0, reach**2)
             for sums, scale, mean, reach in zip(squares, self.scales, means, reaches, strict=True)
         ]
-        of_noise = [variance_of(part) for part in self.parts]
+        of_noise = [noise_variance(part) for part in self.parts]
         variance = count * spreads[0] * spreads[1] + of_noise[3]
         variance += means[0] ** 2 * of_noise[2] + means[1] ** 2 * of_noise[1] + (means[0] * means[1]) ** 2 * of_noise[0]
         gap = both - means[0] * other - means[1] * one + means[0] * means[1] * count
@@ -292,12 +296,12 @@ class RelationTest(Hypothesis):
 
 @dataclass(frozen=True)
 class TableTest(Hypothesis):
-    """Whether counts have stated shares, or the rows and columns of a table are independent.
+    """A test of whether counts have stated shares, or the rows and columns of a table are independent.
 
-    Tables of a few cells are drawn with the number of rows that may have been there, larger ones cell by cell, by
-    Poisson's law. Two statistics are compared with their draws, and the larger p-value is taken: Pearson's, and one in
-    which cells that expect less than a row weigh little. They differ where noise is small and the table sparse, where
-    Pearson's alone rejects too often; for the same reason the margins that are drawn from hold at least a row each.
+    Tables of a few cells are drawn as multinomial numbers, larger ones cell by cell as Poisson numbers. Two statistics
+    are compared with their draws, and the larger p-value is taken: Pearson's, and one in which cells with less than one
+    expected row weigh little. They differ where noise is small and the table sparse, where Pearson's alone rejects too
+    often; for the same reason the margins that are drawn from hold at least one row each.
     """
 
     shares: tuple[float, ...] | None = None
@@ -305,13 +309,13 @@ class TableTest(Hypothesis):
     def outcome(self, noisy: Noisy) -> Outcome:
         released = np.asarray(noisy[0], dtype=np.float64)
         (part,) = self.parts
-        chance = Chance(min(self.draws, DRAWN_MAX // released.size), noisy)
-        expected = self._expected(chance.before(part, released), least=1.0)
-        counts = chance.multinomial(expected) if released.size <= FEW_CELLS else chance.poisson(expected)
-        drawn = counts + chance.noise(part, *released.shape)
-        least = sorted({variance_of(part), max(variance_of(part), 1.0)})
+        sample = MonteCarlo(min(self.draws, DRAWN_MAX // released.size), noisy)
+        expected = self._expected(sample.before_noise(part, released), least=1.0)
+        counts = sample.multinomial(expected) if released.size <= FEW_CELLS else sample.poisson(expected)
+        drawn = counts + sample.noise(part, *released.shape)
+        least = sorted({noise_variance(part), max(noise_variance(part), 1.0)})
         seen = [float(self._statistic(released[None], one)[0]) for one in least]
-        beyond = [share_beyond(self._statistic(drawn, one), at) for one, at in zip(least, seen, strict=True)]
+        beyond = [p_value(self._statistic(drawn, one), at) for one, at in zip(least, seen, strict=True)]
         return Outcome(seen[0], max(beyond), None)
 
     def _statistic(self, counts: Numbers, least: float) -> Numbers:
@@ -320,7 +324,7 @@ class TableTest(Hypothesis):
         return np.asarray(terms.reshape(len(counts), -1).sum(axis=1))
 
     def _expected(self, counts: Numbers, least: float = 0.0) -> Numbers:
-        """Return what the null hypothesis expects, along the first axis, of margins that hold `least` rows each."""
+        """Return the expected counts under the null hypothesis, for margins of at least `least` rows each."""
         rows = np.maximum(counts.reshape(len(counts), -1).sum(axis=1), 1.0)
         if self.shares is not None:
             return np.asarray(rows[:, None] * np.array(self.shares))
@@ -330,17 +334,17 @@ class TableTest(Hypothesis):
 
 
 def _unseen(far: Any, squares: Any, cubes: Any, of_noise: Any) -> Numbers:
-    """Return the variance added to a sum for rows that chance kept out of the data, less that of the noise.
+    """Return the variance added to a sum for rows that are missing by chance, less that of the noise.
 
-    Let a share of the rows, too small to be seen, lie at a distance a from the mean. If k such rows are in the data and
-    l were expected, k by Poisson's law, the sum is off by (l - k) a, and its squares show a variance of k a^2: a test
-    that trusts them rejects at k = 0. With 5 a^2 beside them it rejects in 5.3 % at most at a level of 5 %, whatever
-    l: (l - k) / sqrt(k + 5) passes 1.96 only where k or fewer have a probability below 0.05. Rows beyond what was
-    expected show in the squares. Noise of that variance gives the same caution, and is not added to it.
+    Let a small share of the rows lie at a distance a from the mean. If k such rows are in the data and l were expected,
+    k by Poisson's law, the sum is off by (l - k) a, and its squares show a variance of k a^2: a test that relies on
+    them rejects at k = 0. With 5 a^2 added it rejects in 5.3 % at most at a level of 5 %, whatever l:
+    (l - k) / sqrt(k + 5) passes 1.96 only where k or fewer have a probability below 0.05. Rows beyond the expected ones
+    show in the squares. Noise of that variance has the same effect, so it is subtracted.
 
-    The distance a is that of a law of two values with these squares and cubes around the mean, k a^2 and k a^3, on the
-    side of `far`, the end of the bounds from the mean: 0 for symmetric values. `PRIOR` of a row at the far end makes it
-    `far` where the squares show nothing yet.
+    The distance a is that of a two-point law with these squares and cubes around the mean, k a^2 and k a^3, on the side
+    of `far`, the end of the bounds from the mean: 0 for symmetric values. `PRIOR` rows at the far end make it `far`
+    where the squares are 0.
     """
     end = np.abs(np.asarray(far, dtype=np.float64))
     size = (np.sign(far) * cubes + PRIOR * end**3) / np.maximum(squares + PRIOR * end**2, 1.0)
@@ -356,26 +360,26 @@ def _centred(
 
 
 def _skewness(scale: ColumnSteps, mean: Numbers, deviation: Numbers, cubes: Numbers) -> Numbers:
-    """Return the skewness of values, within what values of that mean and deviation between the bounds can have."""
+    """Return the skewness of values, clamped to what is possible for their mean, deviation and bounds."""
     above, below = (np.maximum(np.abs(end - mean), deviation) / deviation for end in (scale.high, scale.low))
     return np.asarray(np.clip(cubes / deviation**3, 1 / below - below, above - 1 / above))
 
 
-def _skewed(chance: Chance, skew: Numbers) -> Numbers:
-    """Draw numbers of mean 0, variance 1 and a skewness: steps of Poisson's law, half a step further from 0."""
+def _skewed_draws(sample: MonteCarlo, skew: Numbers) -> Numbers:
+    """Return draws of mean 0, variance 1 and a skewness: steps of a Poisson law, half a step further from 0."""
     step = np.where(np.abs(skew) < SKEW_MIN, SKEW_MIN, skew)
     expected = 1 / step**2
-    off = chance.poisson(expected) - expected
+    off = sample.poisson(expected) - expected
     return np.asarray(step * (off + np.sign(off) / 2))
 
 
-def _student(chance: Chance, count: Numbers) -> Numbers:
-    """Draw what Student's law makes of a mean of so many values."""
+def _student_draws(sample: MonteCarlo, count: Numbers) -> Numbers:
+    """Return draws of Student's law for a mean of `count` values."""
     freedom = np.maximum(count - 1, 1.0)
-    return chance.normal(*count.shape[1:]) * np.sqrt(freedom / chance.chi_squared(freedom))
+    return sample.normal(*count.shape[1:]) * np.sqrt(freedom / sample.chi_squared(freedom))
 
 
-def _middle(drawn: Numbers, level: float) -> Interval:
+def _central_interval(drawn: Numbers, level: float) -> Interval:
     tail = (1 - level) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(low), float(high))

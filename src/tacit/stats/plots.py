@@ -1,7 +1,7 @@
-"""Answers as plots, each with the intervals of its noise: points, bars, a heat map, steps, boxes, or a single word.
+"""Plots of answers with their intervals: points, bars, a heat map, steps, boxes, or a single word.
 
-A plot is a Vega-Lite specification, which notebooks show; `save` writes it as .svg or .png. Which picture an answer has
-is told by its plan. Counts and shares start at 0; other numbers do not.
+A plot is a Vega-Lite specification, which notebooks show; `save` writes it as .svg or .png. The plan of an answer names
+its form. Axes of counts and shares start at 0; others do not.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from tacit.report import Spec, save
-from tacit.report.look import ACCENT, CONFIG, GREY, HEIGHT, INK, SCHEMA, WIDTH
+from tacit.report.theme import ACCENT, CONFIG, GREY, HEIGHT, INK, SCHEMA, WIDTH
 
 SUBTITLE: Final = "with the 95 % intervals of its noise"
 GROUP_HEIGHT: Final = 130
 LIGHT: Final = "#8fb3c2"
-"""The fill of what has dark whiskers on it."""
+"""The fill of bars and boxes under dark whiskers."""
 
 WHISKERS: Final = ("q0_05", "q0_25", "q0_5", "q0_75", "q0_95")
-"""The five numbers of a box."""
+"""The fields of the five numbers of a box."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture that is not drawn yet."""
+    """A plot as a Vega-Lite specification."""
 
     spec: Spec
 
     def save(self, path: Path | str) -> None:
-        """Draw it into a file that ends in .svg or .png."""
+        """Write the plot to a file that ends in .svg or .png."""
         save(self.spec, Path(path))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def plot_of(
 
 
 def _points(label: str, names: list[str], rows: list[Row]) -> Spec:
-    """A point a key, beside its interval."""
+    """Return a plot with a point and an interval for each key."""
     points = [
         {"key": ", ".join(str(row[name]) for name in names) or label, **_numbers(row), "place": place}
         for place, row in enumerate(rows)
@@ -78,7 +78,7 @@ def _points(label: str, names: list[str], rows: list[Row]) -> Spec:
 
 
 def _bars(label: str, names: list[str], rows: list[Row]) -> Spec:
-    """A bar a bin or a value, with a whisker; one picture below the other for groups."""
+    """Return a bar chart of bins or values with whiskers, one below the other for groups."""
     is_binned = len(names) >= 2 and names[-2].endswith(" from") and names[-1].endswith(" to")
     own = names[-2:] if is_binned else names[-1:]
     groups = names[: -len(own)]
@@ -116,7 +116,7 @@ def _bars(label: str, names: list[str], rows: list[Row]) -> Spec:
 
 
 def _heat(label: str, names: list[str], rows: list[Row]) -> Spec:
-    """Numbers in a table, the darker the greater."""
+    """Return a heat map of the numbers of a table."""
     cells = [{"down": str(row[names[0]]), "across": str(row[names[1]]), **_numbers(row)} for row in rows]
     most = max((row["value"] for row in cells), default=0)
     for cell in cells:
@@ -162,7 +162,7 @@ def _heat(label: str, names: list[str], rows: list[Row]) -> Spec:
 
 
 def _steps(label: str, names: list[str], rows: list[Row]) -> Spec:
-    """A rising line of shares in a band."""
+    """Return a step line of shares with a band of its intervals."""
     own, groups = names[-1], names[:-1]
     points = [{"group": _group(row, groups), "at": row[own], **_numbers(row)} for row in rows]
     kind = "temporal" if isinstance(points[0]["at"], str) else "quantitative"
@@ -191,7 +191,7 @@ def _steps(label: str, names: list[str], rows: list[Row]) -> Spec:
 
 
 def _boxes(label: str, names: list[str], rows: list[Row]) -> Spec:
-    """A box between quartiles, whiskers to the outer shares, and below it a line for the interval of each number."""
+    """Return box plots, with a line for the interval of each number below the box."""
     groups = names[:-1]
     boxes: dict[str, Spec] = {}
     marks = []
@@ -242,7 +242,7 @@ def _boxes(label: str, names: list[str], rows: list[Row]) -> Spec:
 
 
 def _word(label: str, names: list[str], rows: list[Row]) -> Spec:
-    """The answer in large letters."""
+    """Return the answer as a word in large letters."""
     shown = "none leads by enough" if rows[0]["value"] is None else str(rows[0]["value"])
     return {
         "width": WIDTH,
@@ -264,7 +264,7 @@ PICTURES: Final[Mapping[str, Callable[[str, list[str], list[Row]], Spec]]] = {
 
 
 def _stacked(values: list[Spec], groups: list[str], layers: list[Spec]) -> Spec:
-    """Return layers in one frame, or one frame for each group below the other."""
+    """Return layers in one frame, or in one frame for each group, stacked."""
     if not groups:
         return {"width": WIDTH, "height": HEIGHT, "data": {"values": values}, "layer": layers}
     header = {"title": " and ".join(groups), "labelAngle": 0, "labelAlign": "left", "labelFontSize": 12}
@@ -293,7 +293,7 @@ def _measure(rows: Sequence[Row]) -> str:
 
 
 def _middle(start: Any, end: Any) -> Any:
-    """Return the middle of a bin, in the notation of its edges."""
+    """Return the middle of a bin, in the format of its edges."""
     if not isinstance(start, str):
         return (start + end) / 2
     first, last = datetime.fromisoformat(start), datetime.fromisoformat(end)

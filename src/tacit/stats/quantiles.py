@@ -1,16 +1,16 @@
 """Quantiles, medians and box plots.
 
-Values are counted in the cells of a public ruler over their bounds (`cells`), at most 4,096 of them, in the engine
-where the rows are. From these counts a quantile is found in one of three ways:
+Values are counted in the cells of a public partition of their bounds (`cells`), at most 4,096 of them. From these
+counts a quantile is found in one of three ways:
 
 exponential  One cell is chosen by the exponential mechanism (McSherry, Talwar 2007; quantiles: Smith 2011) with three
              quarters of the budget. The score of a cell is minus the number of rows by which it misses the share q:
              max(0, q n - upto, below - q n), upto and below being the rows up to the cell's end and below its start.
-             A quarter of the budget buys the interval: noisy counts of the rows in bins around what was chosen. Where
-             the chosen cell holds many rows, they tell where in the cell the quantile lies.
-tree         Noisy counts of cells and of runs of cells (`trees`), from which every share is read.
+             A quarter of the budget pays for the interval: noisy counts of the rows in bins around the chosen cell.
+             Where that cell holds many rows, they determine the position of the quantile within it.
+tree         Noisy counts of cells and of runs of cells (`count_tree`), from which every quantile is computed.
 smooth       Student noise fitted to the data (`mechanisms.SmoothMedian`), for medians of arrays in which each row is a
-             person and whose number of rows is public (replace-one).
+             unit and whose number of rows is public (replace-one).
 
 Sensitivity of a score (R rows a unit): a unit with r rows adds between -q r and (1 - q) r to below - q n, and between
 -(1 - q) r and q r to q n - upto, so adding or removing it moves the score by max(q, 1 - q) R. Replacing it moves the
@@ -18,7 +18,7 @@ score by R, the width of these ranges. Groups are chosen for side by side: a uni
 log-probabilities there by epsilon r_g / R, by epsilon over all groups, as the r_g sum to R; where a unit is replaced,
 both sets of rows count, so the sensitivity is 2 max(q, 1 - q) R.
 
-The share of the choice, measured on 1,000 values of four shapes at epsilon 0.1, beside a choice among 1,001 candidates
+The budget of the choice, measured on 1,000 values of four shapes at epsilon 0.1, beside a choice among 1,001 candidates
 by permute-and-flip with all of epsilon: the error of a 0.9 quantile is 3.7 times as large with half of the budget, 1.4
 to 1.6 times with three quarters, and the same with all of them; that of a median 3.3, 2.1 and 2.0 times, the last being
 the luck of where 1,001 candidates lie (1.05 times on normal values, 0.4 times on 10,000 of each shape). Intervals are
@@ -57,35 +57,36 @@ from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayRows
-from tacit.stats.cells import Partition, accepted, crossing, ends_of, widths
+from tacit.stats.cells import Partition, ends_of
+from tacit.stats.count_tree import NoisyTree
+from tacit.stats.cumulative_counts import cumulative_counts, noise_widths, quantile_cells, quantile_position
 from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import Cut, Rows, Term, group_keys
 from tacit.stats.stated_kinds import kind_of_bounds
 from tacit.stats.statistic import Noisy, StatisticPlan, few_rows_warning, noise_in_words
-from tacit.stats.trees import NoisyTree, accumulated
 
 CELLS: Final = 4096
 SHARE_STEPS: Final = 10_000
 """Shares are whole multiples of 1/10,000, so that scores are whole numbers."""
 
 COUNT_MAX: Final = 2**36
-"""Where the count of a cell is cut off, so that 4,096 of them times 10,000 fit into 64 bits; it moves none further."""
+"""The greatest count of a cell, so that 4,096 of them times 10,000 fit into 64 bits; clamping adds no sensitivity."""
 
 COUNTED_MAX: Final = 2**23
-"""How many cells there are in all groups together, at most."""
+"""The greatest number of cells of all groups together."""
 
 CHOSEN_MAX: Final = 2
 CHOSEN_WHOLE_MAX: Final = 1
-"""Up to how many shares are chosen rather than read from a tree; the second for whole numbers, days and truths."""
+"""The greatest number of quantiles chosen rather than computed from a tree; the second for integers, days, booleans."""
 
 CHOOSING: Final = 0.75
 """The share of the budget that chooses cells; the rest counts the rows around them."""
 
 STRIDE: Final = 3
-"""By which factor the bins around a chosen cell grow."""
+"""The factor by which the bins around a chosen cell grow."""
 
 CLEAR: Final = 16.0
-"""From how many times the scale of the noise on a chosen cell's rows tell where in it the quantile lies."""
+"""The least count of a chosen cell, over the scale of the noise, for which the position within it is estimated."""
 
 INSIDE: Final = 1 - 2.0**-20
 DRAWS: Final = 4000
@@ -100,7 +101,7 @@ class Quantiles(StatisticPlan):
     shares: tuple[float, ...]
     by: tuple[Cut, ...]
     is_single: bool
-    """Whether one share was asked for, so that keys are groups alone."""
+    """Whether the keys are groups alone, without shares."""
     picture_name: str = field(default="points", repr=False)
 
     @property
@@ -118,19 +119,19 @@ class Quantiles(StatisticPlan):
         return (*(cut.column for cut in self.by), *(() if self.is_single else ("share",)))
 
     def value(self, noisy: Noisy) -> Any:
-        return self.shaped([self.cells.at(position) for position in self.positions(noisy).ravel()])
+        return self._reshape([self.cells.at(position) for position in self.positions(noisy).ravel()])
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         spans = [self.cells.span(first, last) for first, last in self.spans(noisy, level)]
-        return Interval(*(self.shaped([span[end] for span in spans]) for end in (0, 1)))
+        return Interval(*(self._reshape([span[end] for span in spans]) for end in (0, 1)))
 
-    def shaped(self, values: list[Any]) -> Any:
-        """Return values as the answer has them: one, or an array in the order of the keys."""
+    def _reshape(self, values: list[Any]) -> Any:
+        """Return one value as it is, several as an array in the order of the keys."""
         return values[0] if self.keys is None else np.array(values)
 
     @abstractmethod
     def positions(self, noisy: Noisy) -> NDArray[np.float64]:
-        """Return where the quantiles lie on the ruler: (groups, shares)."""
+        """Return the positions of the quantiles in cells: (groups, shares)."""
 
     @abstractmethod
     def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
@@ -139,7 +140,7 @@ class Quantiles(StatisticPlan):
 
 @dataclass(frozen=True)
 class TreeQuantiles(Quantiles):
-    """Quantiles that are read from a tree of noisy counts."""
+    """Quantiles from a tree of noisy counts."""
 
     tree: NoisyTree = field(kw_only=True)
 
@@ -155,12 +156,12 @@ class TreeQuantiles(Quantiles):
         return self.tree.measure(rows, source)
 
     def positions(self, noisy: Noisy) -> NDArray[np.float64]:
-        return np.array([[crossing(one, share) for share in self.shares] for one in self.tree.below(noisy)])
+        return np.array([[quantile_position(one, share) for share in self.shares] for one in self.tree.below(noisy)])
 
     def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
         for below in self.tree.below(noisy):
             for share in self.shares:
-                yield accepted(below, self.tree.widths(share, level), share)
+                yield quantile_cells(below, self.tree.widths(share, level), share)
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         return self.tree.warnings(noisy)
@@ -212,17 +213,17 @@ class ChosenQuantiles(Quantiles):
         return list(zip(self.choices, self.shares, strict=True))
 
     def _edges(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the edges of bins around chosen cells, ever wider away from them: public, as the choice is."""
+        """Return the edges of bins around chosen cells, wider with distance; public, because the choice is released."""
         edges, steps = {0, self.cells.count}, _steps(self.cells.count)
         for place in chosen.tolist():
             edges |= {place - step for step in steps} | {place + 1 + step for step in steps}
         return np.array(sorted(edge for edge in edges if 0 <= edge <= self.cells.count), dtype=np.int64)
 
     def positions(self, noisy: Noisy) -> NDArray[np.float64]:
-        """Return a place within each chosen cell: where the rows around it say, otherwise its middle."""
+        """Return a position in each chosen cell: from the counts around it if it holds many rows, else its middle."""
         chosen = self._ordered(noisy)
         within = np.full(chosen.shape, 0.5)
-        for group, (edges, below) in enumerate(self._rulers(noisy)):
+        for group, (edges, below) in enumerate(self._bins(noisy)):
             for index, share in enumerate(self.shares):
                 at = int(np.searchsorted(edges, chosen[group, index]))
                 rows = below[at + 1] - below[at]
@@ -231,31 +232,31 @@ class ChosenQuantiles(Quantiles):
         return np.asarray(chosen + within)
 
     def _ordered(self, noisy: Noisy) -> NDArray[np.int64]:
-        """Return the chosen cells: larger shares have larger quantiles."""
+        """Return the chosen cells, sorted so that larger shares have larger quantiles."""
         order = np.argsort(np.argsort(self.shares, kind="stable"), kind="stable")
         return np.sort(np.asarray(noisy[0], dtype=np.int64), axis=1)[:, order]
 
-    def _rulers(self, noisy: Noisy) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Yield for each group the edges of its bins, and the noisy counts of the rows below them."""
+    def _bins(self, noisy: Noisy) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Yield for each group the edges of its bins, and the noisy counts of rows below them."""
         start, counts = 0, np.asarray(noisy[1])
         for places in np.asarray(noisy[0]):
             edges = self._edges(places)
-            yield edges, accumulated(counts[start : start + len(edges) - 1])
+            yield edges, cumulative_counts(counts[start : start + len(edges) - 1])
             start += len(edges) - 1
 
     def spans(self, noisy: Noisy, level: float) -> Iterator[tuple[int, int]]:
-        rulers = list(self._rulers(noisy))
-        most = max(len(edges) for edges, _ in rulers) - 1
+        binned = list(self._bins(noisy))
+        most = max(len(edges) for edges, _ in binned) - 1
         fresh = self.noise.release(np.zeros((DRAWS, most), dtype=np.int64), source=SeededSource(1))
-        drawn = accumulated(np.asarray(fresh))
-        for (edges, below), places in zip(rulers, self._ordered(noisy), strict=True):
+        drawn = cumulative_counts(np.asarray(fresh))
+        for (edges, below), places in zip(binned, self._ordered(noisy), strict=True):
             for share, place in zip(self.shares, places.tolist(), strict=True):
-                first, last = accepted(below, widths(drawn[:, : len(edges)], share, level), share)
+                first, last = quantile_cells(below, noise_widths(drawn[:, : len(edges)], share, level), share)
                 yield min(int(edges[first]), place), max(int(edges[last + 1]) - 1, place)
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
-        rows = np.array([below[-1] for _, below in self._rulers(noisy)])
-        bins = max(len(edges) for edges, _ in self._rulers(noisy)) - 1
+        rows = np.array([below[-1] for _, below in self._bins(noisy)])
+        bins = max(len(edges) for edges, _ in self._bins(noisy)) - 1
         is_laplace = isinstance(self.noise, Laplace)
         variance = bins * float(self.noise.scale) ** 2 * (2 if is_laplace else 1)
         width = float(half_widths(variance, LAPLACE_KURTOSIS / bins * is_laplace, DEFAULT_LEVEL))
@@ -264,7 +265,7 @@ class ChosenQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class SmoothQuantile(StatisticPlan):
-    """A median with noise that is fitted to the data, how much is secret, so no interval is known."""
+    """A median with noise fitted to the data; its scale is secret, so there is no interval."""
 
     column: str
     is_whole: bool
@@ -284,7 +285,7 @@ class SmoothQuantile(StatisticPlan):
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         if not isinstance(rows, ArrayRows):
-            raise NotAllowed("smooth sensitivity looks at sorted values, and those of tables stay in their engine")
+            raise NotAllowed("smooth sensitivity needs sorted values, and those of a table stay in its engine")
         array = rows.column(self.column)
         lower, upper = float(self.mechanism.lower), float(self.mechanism.upper)
         coins = words(source, len(array), 1) % 2 == 0
@@ -303,8 +304,8 @@ class SmoothQuantile(StatisticPlan):
 def quantile(
     values: Any, q: float, *, bounds: Any = None, by: Any = None, keys: Any = None, **options: Unpack[CommonOptions]
 ) -> Answer:
-    """The value below which a share `q` of the values lies, such as 0.9; chosen by the exponential mechanism."""
-    return _answered(values, [q], bounds, by, keys, "auto", options, is_single=True)
+    """Return the value below which a share `q` of the values lies, by the exponential mechanism."""
+    return _answer(values, [q], bounds, by, keys, "auto", options, is_single=True)
 
 
 def quantiles(
@@ -316,8 +317,8 @@ def quantiles(
     keys: Any = None,
     **options: Unpack[CommonOptions],
 ) -> Answer:
-    """The quantiles at several shares, larger ones at larger shares."""
-    return _answered(values, qs, bounds, by, keys, "auto", options)
+    """Return the quantiles at several shares, not falling with the share."""
+    return _answer(values, qs, bounds, by, keys, "auto", options)
 
 
 def median(
@@ -329,29 +330,28 @@ def median(
     keys: Any = None,
     **options: Unpack[CommonOptions],
 ) -> Answer:
-    """The median: "exponential" (what "auto" takes), "tree" or "smooth", as the module's docstring describes them.
+    """Return the median, by the method "exponential" (the default of "auto"), "tree" or "smooth".
 
-    With "smooth" a missing value counts as one of the two bounds, by the toss of a coin, so that half of them lie on
-    either side of the median: how many values are missing is not public.
+    With "smooth" a missing value counts as one of the two bounds at random, so that half of them lie on either side of
+    the median: the number of missing values is not public.
     """
     stated: Any = method
     if not isinstance(stated, str) or method not in ("auto", "exponential", "tree", "smooth"):
         raise InvalidInput('method is "auto", "exponential", "tree" or "smooth"', name="method", value=method)
     if method == "smooth":
         return _smooth(values, bounds, by, options)
-    return _answered(values, [0.5], bounds, by, keys, method, options, is_single=True)
+    return _answer(values, [0.5], bounds, by, keys, method, options, is_single=True)
 
 
 def box_plot(
     values: Any, *, bounds: Any = None, by: Any = None, keys: Any = None, **options: Unpack[CommonOptions]
 ) -> Answer:
-    """Five numbers: quartiles and median, and as whiskers the 5 % and the 95 % quantile, not the least and greatest
-    values, which are those of single people."""
-    return _answered(values, WHISKERS, bounds, by, keys, "auto", options, picture="boxes")
+    """Return quartiles, median, and as whiskers the 5 % and 95 % quantiles: extremes are those of single units."""
+    return _answer(values, WHISKERS, bounds, by, keys, "auto", options, picture="boxes")
 
 
 def scores(counts: NDArray[np.int64], share: float) -> NDArray[np.int64]:
-    """Return minus the rows by which each cell misses a share, in units of 1/10,000."""
+    """Return the score of each cell: minus the rows by which it misses a share, in units of 1/10,000."""
     wanted = round(share * SHARE_STEPS)
     upto = np.cumsum(counts)
     below, rows = upto - counts, upto[-1]
@@ -360,7 +360,7 @@ def scores(counts: NDArray[np.int64], share: float) -> NDArray[np.int64]:
 
 
 def sensitivity(share: float, per_unit: int, relation: Relation, *, is_grouped: bool) -> int:
-    """Return how far one unit moves a score, in units of 1/10,000 rows."""
+    """Return the sensitivity of a score to one unit, in units of 1/10,000 rows."""
     wanted = round(share * SHARE_STEPS)
     largest = max(wanted, SHARE_STEPS - wanted)
     if relation is Relation.ADD_REMOVE:
@@ -368,7 +368,7 @@ def sensitivity(share: float, per_unit: int, relation: Relation, *, is_grouped: 
     return per_unit * (2 * largest if is_grouped else SHARE_STEPS)
 
 
-def _answered(
+def _answer(
     values: Any,
     qs: Sequence[float],
     bounds: Any,
@@ -386,24 +386,24 @@ def _answered(
     def plan(inputs: StatisticInputs) -> StatisticPlan:
         limits = inputs.bounds("value", bounds)
         most = CHOSEN_MAX if inputs.kind("value") in (Kind.REAL, Kind.TIME) else CHOSEN_WHOLE_MAX
-        is_read = method == "tree" or (method == "auto" and len(shares) > most)
-        even = is_read and inputs.learns("value")  # so that the levels of the tree do not depend on what is learnt
+        is_tree = method == "tree" or (method == "auto" and len(shares) > most)
+        even = is_tree and inputs.learns("value")  # so that the levels of the tree do not depend on what is learnt
         cells = Partition.of(inputs.name("value"), inputs.kind("value"), limits, CELLS, even=even)
         cuts = inputs.groups()
         if cells.count * int(np.prod([cut.cells for cut in cuts], dtype=object)) > COUNTED_MAX:
-            raise TooWide(f"there are too many groups: {COUNTED_MAX // cells.count:,} would be answered")
+            raise TooWide(f"there are too many groups: at most {COUNTED_MAX // cells.count:,} fit")
         names = {(0.5,): "median", WHISKERS: "box plot"}
         kind = names.get(shares, "quantiles" if len(shares) > 1 else f"{shares[0]:g} quantile")
         label = f"{kind} of {inputs.name('value')}"
-        if is_read:
+        if is_tree:
             tree = NoisyTree.of(cells, inputs.allocation, cuts)
             return TreeQuantiles(label, cells, shares, cuts, is_single, picture, tree=tree)
-        return _chosen(label, cells, shares, cuts, inputs.allocation, is_single, picture)
+        return _choose(label, cells, shares, cuts, inputs.allocation, is_single, picture)
 
     return inputs.answer(plan)
 
 
-def _chosen(
+def _choose(
     label: str,
     cells: Partition,
     shares: tuple[float, ...],
@@ -428,16 +428,16 @@ def _chosen(
 
 def _smooth(values: Any, bounds: Any, by: Any, options: CommonOptions) -> Answer:
     if by is not None:
-        raise NotAllowed("smooth sensitivity is for all rows together", accepted='leave out by=, or method="smooth"')
+        raise NotAllowed("smooth sensitivity has no groups", accepted='leave out by=, or method="smooth"')
     inputs = StatisticInputs({"value": values}, options, {"value": kind_of_bounds(bounds)})
     if not inputs.has_units_of_one_row:
         raise NotAllowed(
-            "smooth sensitivity looks at sorted values of single rows, one of each person",
+            "smooth sensitivity needs arrays in which each row is a unit",
             accepted='an array without unit=, or method="exponential"',
         )
     if inputs.allocation.relation is not Relation.REPLACE_ONE:
         raise NotAllowed(
-            "smooth sensitivity takes the number of rows for public",
+            "smooth sensitivity needs a public number of rows",
             accepted='a budget under the relation replace-one, or method="exponential"',
         )
     if inputs.is_empty:
@@ -445,14 +445,14 @@ def _smooth(values: Any, bounds: Any, by: Any, options: CommonOptions) -> Answer
     limits, kind = inputs.bounds("value", bounds), inputs.kind("value")
     lower, upper = ends_of(inputs.name("value"), kind, limits)
     if kind not in (Kind.INTEGER, Kind.REAL):
-        raise WrongKind(f"{inputs.name('value')} is computed with as a number, and holds {kind} values")
+        raise WrongKind(f"{inputs.name('value')} must be numeric, and holds {kind} values")
     mechanism = SmoothMedian(inputs.allocation.pure_epsilon, lower, upper, relation=inputs.allocation.relation)  # type: ignore[arg-type]
     label = f"median of {inputs.name('value')}"
     return inputs.release(SmoothQuantile(label, inputs.name("value"), kind is Kind.INTEGER, mechanism))
 
 
 def _steps(cells: int) -> list[int]:
-    """Return how far from a chosen cell the edges of bins lie."""
+    """Return the distances of the edges of bins from a chosen cell."""
     steps, reach = [0], 1
     while reach < cells:
         steps.append(reach)
@@ -461,15 +461,15 @@ def _steps(cells: int) -> list[int]:
 
 
 def _shares(qs: object) -> tuple[float, ...]:
-    """Return shares that were asked for, in steps of 1/10,000."""
+    """Return shares rounded to multiples of 1/10,000."""
     if isinstance(qs, str) or not isinstance(qs, Sequence | np.ndarray) or getattr(qs, "ndim", 1) != 1:
-        raise WrongType("qs is a list of shares between 0 and 1", name="qs", value=qs)
+        raise WrongType("qs must be a list of shares between 0 and 1", name="qs", value=qs)
     found = tuple(float(inside_unit_interval("q", one)) for one in qs)
     if not found:
-        raise EmptyInput("qs lists at least one share between 0 and 1", name="qs")
+        raise EmptyInput("qs must have at least one share between 0 and 1", name="qs")
     steps = [round(one * SHARE_STEPS) for one in found]
     if min(steps) < 1 or max(steps) >= SHARE_STEPS:
         raise OutOfRange(
-            "the ends of the data are single people; ask for shares from 0.0001 to 0.9999", name="q", value=qs
+            "shares must lie between 0.0001 and 0.9999: the extremes of the data are single units", name="q", value=qs
         )
     return tuple(step / SHARE_STEPS for step in steps)

@@ -1,6 +1,6 @@
 """A statistic as a kind of release: planned, previewed, charged and run by the pipeline.
 
-    prepared = tacit.stats.prepare(tacit.stats.mean, visits["age"], epsilon=0.1)    # no data touched, nothing charged
+    prepared = tacit.stats.prepare(tacit.stats.mean, visits["age"], epsilon=0.1)    # reads no data, charges nothing
     prepared.preview().epsilon, prepared.preview().is_released
     answer = prepared.release()
 
@@ -32,18 +32,18 @@ _IS_PREPARING: Final[ContextVar[bool]] = ContextVar("tacit_stats_is_preparing", 
 
 
 class BoundRows(ABC):
-    """The rows that a statistic is computed from, bound to one version of them."""
+    """The rows of a statistic, bound to one version of the data."""
 
     name: str
-    """What tells tables apart in a digest."""
+    """The name of the table in a digest."""
     data: Data
 
     @abstractmethod
     def rows(self, per_unit: int, options: ReleaseOptions) -> Rows:
-        """Return the rows as a plan adds them up, at most `per_unit` of each unit."""
+        """Return the rows for a plan, at most `per_unit` of each unit."""
 
     def work(self, plan: StatisticPlan, per_unit: int) -> Work:
-        """Return what is asked of the engine for a plan."""
+        """Return the work of the engine for a plan."""
         return Work()
 
 
@@ -70,12 +70,12 @@ class StatisticRelease:
 
     @property
     def event(self) -> Event:
-        """All that the plan measures."""
+        """The event of all that the plan measures."""
         return self.plan.event
 
     @property
     def label(self) -> str:
-        """What the ledger notes."""
+        """The purpose in the ledger."""
         return self.plan.label
 
     @property
@@ -90,7 +90,7 @@ class StatisticRelease:
 
     @cached_property
     def answer_bytes(self) -> int | None:
-        """An upper bound, from a rehearsal."""
+        """The greatest size of the stored answer, from a rehearsal."""
         return self.plan.answer_bytes(self.per_unit)
 
     @cached_property
@@ -99,14 +99,14 @@ class StatisticRelease:
         return self.bound.work(self.plan, self.per_unit)
 
     def check(self) -> None:
-        """Measure no rows, and refuse an answer that could not be kept."""
+        """Rehearse the plan, and raise for an answer that could not be stored."""
         if self.data.version is None:
             self.plan.rehearse(self.per_unit)
         else:
             require_storable(self.answer_bytes)
 
     def run(self, options: ReleaseOptions) -> Noisy:
-        """Add up the rows and add noise."""
+        """Return the noisy sums of the rows."""
         return self.plan.measure(self.bound.rows(self.per_unit, options), options.source)
 
     def encode(self, answer: Noisy) -> bytes:
@@ -120,15 +120,15 @@ class StatisticRelease:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatisticPreview(Quote):
-    """What a statistic would be charged, exactly; a Cost, and nothing is spent."""
+    """The exact cost of a statistic, before anything is charged."""
 
     lines: tuple[str, ...] = ()
-    """What would be released with which noise, a sentence each."""
+    """The released numbers and their noise, in words."""
 
 
 @dataclass(frozen=True)
 class PreparedStatistic:
-    """A statistic that was planned; no row was looked at and nothing was charged."""
+    """A planned statistic; no row of a table was read and nothing was charged."""
 
     plan: StatisticPlan
     """What will be measured."""
@@ -140,7 +140,7 @@ class PreparedStatistic:
     protected: str
     answer_type: type[Answer] = Answer
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the function that was asked says of its answer."""
+    """Further attributes of the answer."""
 
     @property
     def statistic(self) -> StatisticRelease:
@@ -164,7 +164,7 @@ class PreparedStatistic:
 
 
 class _Unanswered(Answer):
-    """What a statistic returns while it is only planned: an answer of its class that knows its plan alone."""
+    """The result of a statistic inside `prepare`: an answer with the prepared statistic alone."""
 
     def __init__(self, prepared: PreparedStatistic) -> None:
         vars(self)["prepared"] = prepared
@@ -176,8 +176,8 @@ def release_or_prepare(prepared: PreparedStatistic) -> Answer:
 
 
 def prepare(function: Callable[..., Answer], /, *arguments: Any, **named: Any) -> PreparedStatistic:
-    """Plan a function of `tacit.stats` with its arguments; looks at no row of a table and charges nothing."""
-    if isinstance(function, type):  # a running count, which is charged when it is made
+    """Plan a function of `tacit.stats` with its arguments; reads no row of a table and charges nothing."""
+    if isinstance(function, type):  # running totals are charged when they are made
         raise InvalidInput(f"{function.__name__} is no statistic of tacit.stats", name="function")
     token = _IS_PREPARING.set(True)
     try:

@@ -1,12 +1,12 @@
-"""Rows about people, and the whole numbers that are added up over them.
+"""The rows of a statistic, and the exact integer sums over them.
 
-Every statistic is made of sums: of ones (a count), of values in whole steps, of products of those, over all rows or
-over the rows in each cell of a public partition. `Rows` is where such sums come from: arrays in this process
-(`array_sums`) or a registered table in its engine (`table_sums`).
+Every statistic is computed from sums: of ones (a count), of values in whole steps, of products of those, over all rows
+or over the rows in each cell of a public partition. `Rows` returns such sums: over arrays in this process
+(`array_sums`) or over a registered table in its engine (`table_sums`).
 
-Promise: at most `per_unit` rows of each unit are added up, chosen by nothing but that unit's own rows and fresh or
-secret randomness, so that adding or removing a unit moves a sum by at most `per_unit` times the greatest term. What the
-methods return is exact and private: it is for mechanisms alone.
+Promise: at most `per_unit` rows of each unit are summed, chosen by that unit's own rows and fresh or secret randomness
+alone, so that adding or removing a unit moves a sum by at most `per_unit` times the greatest term. The returned sums
+are exact and private: they are for mechanisms alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ REACH_MAX: Final = 2**40
 """The greatest term: 2^22 rows of that size, and millions of rows of the usual size, fit into 63 bits."""
 
 SATURATION: Final = 2**62
-"""Where sums end; clamping moves no two neighbours further apart."""
+"""The greatest sum; clamping moves no two neighbours further apart."""
 
 EDGES_MAX: Final = 4096
-"""So many edges are compared one by one; more of them have to be equally far apart."""
+"""The greatest number of edges that are compared one by one; more of them must be equally far apart."""
 
 _TINY: Final = Fraction(1, 2**60)
 _BOUNDED_BELOW: Final = 2**50
@@ -42,7 +42,7 @@ _HALVES_BELOW: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ColumnSteps:
-    """A column as whole numbers: value / step, rounded, less `shift`; beyond the ends it is clamped.
+    """A column as integers: value / step, rounded, less `shift`; values beyond the bounds are clamped.
 
     The step is a power of two, so that dividing by it is exact and the ends are those of the bounds.
     """
@@ -55,17 +55,17 @@ class ColumnSteps:
 
     @property
     def low(self) -> int:
-        """The least number."""
+        """The least integer."""
         return _half_away(Fraction(self.lower) / self.step) - self.shift
 
     @property
     def high(self) -> int:
-        """The greatest number."""
+        """The greatest integer."""
         return _half_away(Fraction(self.upper) / self.step) - self.shift
 
     @property
     def reach(self) -> int:
-        """The greatest absolute number."""
+        """The greatest absolute integer."""
         return max(abs(self.low), abs(self.high))
 
     @property
@@ -77,14 +77,14 @@ class ColumnSteps:
     def of(cls, column: str, bounds: Bounds, kind: Kind, steps: int, *, centred: bool = True) -> ColumnSteps:
         """Choose the step from the bounds alone, so that half their width has about `steps` of them.
 
-        Around 0 for sums; around the middle of the bounds otherwise, which halves the noise.
+        If `centred`, integers are counted from the middle of the bounds, which halves the noise; otherwise from 0.
         """
         if isinstance(bounds.lower, date) or isinstance(bounds.upper, date):
-            raise NotBounded(f"{column} is computed with as a number, and its bounds are dates")
+            raise NotBounded(f"{column} must be numeric, and its bounds are dates")
         lower, upper = float(bounds.lower), float(bounds.upper)
         size = half = max(abs(Fraction(lower)), abs(Fraction(upper)))
         if size >= _BOUNDED_BELOW:
-            raise NotBounded(f"the bounds of {column} lie so far apart that noise would drown any answer")
+            raise NotBounded(f"the bounds of {column} are so wide that the noise would exceed any answer")
         if centred:
             half = max((Fraction(upper) - Fraction(lower)) / 2, size / 2**20)
         if kind is Kind.INTEGER and half <= steps:
@@ -98,18 +98,18 @@ class ColumnSteps:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a row adds: the product of its columns in steps, less `offset`; without columns every row adds 1."""
+    """The summand of a row: the product of its columns in steps, less `offset`; 1 without columns."""
 
     factors: tuple[ColumnSteps, ...] = ()
     offset: int = 0
 
     def __post_init__(self) -> None:
         if self.reach > REACH_MAX:
-            raise OutOfRange("the bounds allow terms that are too large to be added up exactly", name="bounds")
+            raise OutOfRange("the bounds are too wide for exact sums", name="bounds")
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The least and the greatest number that a row can add."""
+        """The least and the greatest summand."""
         if not self.factors:
             return 1 - self.offset, 1 - self.offset
         first = self.factors[0]
@@ -124,12 +124,12 @@ class Term:
 
     @property
     def reach(self) -> int:
-        """The greatest absolute number that a row can add; noise has a scale, also where that is 0."""
+        """The greatest absolute summand, at least 1, because noise needs a scale."""
         return max(1, *map(abs, self.ends))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a row must have a value in to be added."""
+        """The columns in which a row needs a value to be summed."""
         return tuple(dict.fromkeys(factor.column for factor in self.factors))
 
 
@@ -137,8 +137,8 @@ class Term:
 class Cut:
     """A public partition of a column into cells: its listed `values`, or the bins between rising `edges`.
 
-    A bin holds its left edge, the last one also its right edge; values beyond the outer edges are moved to them. A
-    value that is not listed is in no cell, and its row is not added. None among `values` is the cell of missing ones.
+    A bin includes its left edge, the last one also its right edge; values beyond the outer edges are clamped to them. A
+    value that is not listed is in no cell, and its row is not summed. None among `values` is the cell of missing ones.
     """
 
     column: str
@@ -153,7 +153,7 @@ class Cut:
 
     @property
     def is_even(self) -> bool:
-        """Whether the edges are numbers equally far apart, so that a bin is found by computing."""
+        """Whether the edges are numbers equally far apart, so that a bin can be computed."""
         if any(isinstance(edge, date) for edge in self.edges[:1]):
             return False
         gaps = np.diff(np.array(self.edges, dtype=np.float64))
@@ -161,12 +161,12 @@ class Cut:
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return len(self.values) or len(self.edges) - 1
 
     @property
     def coverage(self) -> str:
-        """Which rows are in no cell, and which in one whose edges they lie beyond, in words."""
+        """Which rows are in no cell, and in which cells values beyond the edges are counted, in words."""
         name = self.column
         if self.edges:
             first, last = (edge.isoformat() if isinstance(edge, date) else f"{edge:g}" for edge in self._outer)
@@ -185,30 +185,30 @@ class Cut:
 
 
 class Rows(Protocol):
-    """Where exact sums come from."""
+    """Rows over which exact sums are computed."""
 
     @property
     def per_unit(self) -> int:
-        """How many rows of a unit are added up at most."""
+        """The greatest number of rows of a unit that are summed."""
         ...
 
     def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
-        """Return each term added up in each cell: an array of shape (terms, cells of the first cut, ...).
+        """Return the sum of each term in each cell: an array of shape (terms, cells of the first cut, ...).
 
         Rows without a value in a column of the terms or in `needs` are left out of all sums.
         """
         ...
 
     def units(self, column: str) -> Mapping[Any, int]:
-        """Return for each value of a column that occurs the number of units with it.
+        """Return the number of units with each value of a column that occurs.
 
-        A unit is counted for `per_unit` values at most. For mechanisms that choose which values may be shown.
+        A unit is counted for `per_unit` values at most. For mechanisms that select which values are shown.
         """
         ...
 
 
 class NoRows:
-    """Rows of which there are none, to see before the charge that a plan can be measured at all."""
+    """Rows without any row, for rehearsals of a plan before the charge."""
 
     def __init__(self, per_unit: int = 1) -> None:
         self.per_unit: Final = per_unit
@@ -227,8 +227,8 @@ def group_keys(by: Sequence[Cut]) -> list[tuple[Any, ...]] | None:
     return list(product(*(cut.values for cut in by))) if by else None
 
 
-def saturated(sums: NDArray[Any]) -> NDArray[np.int64]:
-    """Return sums within the range that noise is added in."""
+def saturate(sums: NDArray[Any]) -> NDArray[np.int64]:
+    """Return sums clamped to the range in which noise is added."""
     found: NDArray[np.int64] = np.clip(sums, -SATURATION, SATURATION).astype(np.int64)
     return found
 

@@ -1,9 +1,9 @@
-"""Sums over a registered table, computed where its rows are; a row a cell leaves the engine, never a row of a unit.
+"""Exact sums over a registered table, computed in its engine, which returns one row for each cell.
 
-Of a unit with more than `per_unit` rows those stay whose salted hash is least: a function of the unit's own rows and of
-a secret. Where the table was declared with a limit that is no greater, the engine keeps to it already.
-Statements are DuckDB's SQL; `Engine.write` says how others put it. They divide by nothing and cast only what fits, so
-no row makes them fail.
+Of a unit with more than `per_unit` rows those with the least salted hashes are summed: a function of the unit's own
+rows and of a secret. Where the table was declared with a limit that is no greater, the engine applies that already.
+Statements are DuckDB's SQL; `Engine.write` translates them. They contain no division and only casts that cannot fail,
+so no row makes them fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind, Table
 from tacit.query.row_limits import STORED_ROWS, limiting_steps
 from tacit.query.scalars import trees
-from tacit.stats.rows import EDGES_MAX, SATURATION, ColumnSteps, Cut, Term, saturated
+from tacit.stats.rows import EDGES_MAX, SATURATION, ColumnSteps, Cut, Term, saturate
 from tacit.stats.statistic import StatisticPlan
 
 MADE_UP: Final[Mapping[Kind, Any]] = {
@@ -57,30 +57,30 @@ class EngineRows:
 
     @property
     def per_unit(self) -> int:
-        """How many rows of a unit are added up at most."""
+        """The greatest number of rows of a unit that are summed."""
         return self._per_unit
 
     def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
-        """Return each term added up in each cell, from one statement."""
+        """Return the sum of each term in each cell, from one statement."""
         wanted = dict.fromkeys([*needs, *(name for term in terms for name in term.columns)])
         columns = dict.fromkeys([*wanted, *(cut.column for cut in by)])
         keys = [f"k{index}" for index in range(len(by))]
         items = [f"{self._cell(cut)} AS {key}" for cut, key in zip(by, keys, strict=True)]
         items += [f"{self._number(term)} AS t{index}" for index, term in enumerate(terms)]
-        kept = [condition for cut in by if (condition := _listed(cut, self._kind(cut.column)))]
+        kept = [condition for cut in by if (condition := _is_listed(cut, self._kind(cut.column)))]
         rows = f"SELECT {', '.join(items)} FROM ({self._limited(list(columns), list(wanted))}) AS l{_where(kept)}"
         totals = ", ".join([*keys, *(f"{_total(f't{index}')} AS m{index}" for index in range(len(terms)))])
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         found = self._run(f"SELECT {totals} FROM ({rows}) AS s{grouped}")
         shape = tuple(cut.cells for cut in by)
-        cells = _places(found, by)
+        cells = _result_cells(found, by)
         sums = np.zeros((len(terms), int(np.prod(shape, dtype=np.int64))), dtype=np.int64)
         for index in range(len(terms)):
             np.add.at(sums[index], cells[cells >= 0], np.asarray(found[f"m{index}"], dtype=np.int64)[cells >= 0])
-        return saturated(sums).reshape(len(terms), *shape)
+        return saturate(sums).reshape(len(terms), *shape)
 
     def units(self, column: str) -> Mapping[Any, int]:
-        """Return for each value that occurs the number of units with it, a unit for `per_unit` values at most."""
+        """Return the number of units with each value that occurs, a unit for `per_unit` values at most."""
         limited = self._limited([column], [column])
         name = quoted(self._table.column(column).name)
         pairs = f"SELECT DISTINCT {UNIT}, {name} AS v FROM ({limited}) AS l"
@@ -94,7 +94,7 @@ class EngineRows:
         return self._engine.run(self._engine.write(tree), salted, timeout_s=self._timeout_s, progress=self._progress)
 
     def _limited(self, columns: Sequence[str], needs: Sequence[str]) -> str:
-        """Return the SELECT of some columns of at most `per_unit` rows of each unit that have the needed values."""
+        """Return the SELECT of columns over at most `per_unit` rows of each unit that have a value in `needs`."""
         names = [quoted(self._table.column(name).name) for name in columns]
         present = [f"{quoted(self._table.column(name).name)} IS NOT NULL" for name in needs]
         rows = f"SELECT {', '.join([UNIT, *names])} FROM {SCHEMA}.{quoted(self._table.name)}{_where(present)}"
@@ -109,41 +109,41 @@ class EngineRows:
         return self._table.column(column).kind
 
     def _number(self, term: Term) -> str:
-        """Return what a row adds, a whole number."""
+        """Return the summand of a row as SQL, an integer."""
         if not term.factors:
             return str(1 - term.offset)
         product = " * ".join(f"({self._steps(factor)})" for factor in term.factors)
         return f"{product} - {term.offset}" if term.offset else product
 
     def _steps(self, scale: ColumnSteps) -> str:
-        """Return a column as whole numbers of a scale: clamped, times a power of two, rounded."""
-        clamped = _clamped(self._real_value(scale.column), _real(scale.lower), _real(scale.upper))
+        """Return a column in steps of a scale as SQL: clamped, times a power of two, rounded."""
+        clamped = _clamp(self._real_value(scale.column), _real(scale.lower), _real(scale.upper))
         counted = f"CAST(ROUND(({clamped}) * {_real(float(1 / scale.step))}) AS BIGINT)"
         return f"{counted} - ({scale.shift})" if scale.shift else counted
 
     def _real_value(self, name: str) -> str:
-        """Return a column of numbers or truth values as a double."""
+        """Return a column of numbers or booleans as a double, in SQL."""
         column = quoted(self._table.column(name).name)
         if self._kind(name) is Kind.BOOLEAN:
             return f"CASE WHEN {column} THEN 1e0 ELSE 0e0 END"
         return f"CAST({column} AS DOUBLE)"
 
     def _cell(self, cut: Cut) -> str:
-        """Return the number of a bin, or the value itself where values are listed."""
+        """Return the number of the bin as SQL, or the value itself where values are listed."""
         column, kind = quoted(self._table.column(cut.column).name), self._kind(cut.column)
         if cut.values:
             return column
         if len(cut.edges) <= EDGES_MAX:
             value = self._real_value(cut.column) if kind is Kind.BOOLEAN else column
-            return f"CASE WHEN {column} IS NULL THEN -1 ELSE {_searched(value, cut.edges, kind)} END"
+            return f"CASE WHEN {column} IS NULL THEN -1 ELSE {_binary_search(value, cut.edges, kind)} END"
         low, high = float(cut.edges[0]), float(cut.edges[-1])  # type: ignore[arg-type]
-        clamped = _clamped(self._real_value(cut.column), _real(low), _real(high))
+        clamped = _clamp(self._real_value(cut.column), _real(low), _real(high))
         at = f"CAST(FLOOR((({clamped}) - {_real(low)}) * {_real(cut.cells / (high - low))}) AS BIGINT)"
         return f"CASE WHEN {column} IS NULL THEN -1 WHEN {at} > {cut.cells - 1} THEN {cut.cells - 1} ELSE {at} END"
 
 
-def _searched(column: str, edges: Sequence[Any], kind: Kind) -> str:
-    """Return a search for the bin of a value: the number of the last edge that is not above it."""
+def _binary_search(column: str, edges: Sequence[Any], kind: Kind) -> str:
+    """Return a binary search for the bin of a value as SQL: the number of the last edge that is not above it."""
 
     def between(first: int, last: int) -> str:
         if first == last:
@@ -157,18 +157,18 @@ def _searched(column: str, edges: Sequence[Any], kind: Kind) -> str:
     return between(0, len(edges) - 2)
 
 
-def _listed(cut: Cut, kind: Kind) -> str:
-    """Return the condition that keeps rows whose value is listed, where none of them is a missing one."""
+def _is_listed(cut: Cut, kind: Kind) -> str:
+    """Return the condition of rows with a listed value; empty where None is listed, or too many values are."""
     if not cut.values:
         return ""
     present = [value for value in cut.values if value is not None]
     if len(present) < len(cut.values) or len(present) > EDGES_MAX:
-        return ""  # the others are left out when their cells are looked up
+        return ""  # other rows are left out when their cells are looked up
     return f"{quoted(cut.column)} IN ({', '.join(_constant(value, kind) for value in present)})"
 
 
-def _places(found: Columns, by: Sequence[Cut]) -> NDArray[np.int64]:
-    """Return the cell of each row of an answer, -1 for those in none."""
+def _result_cells(found: Columns, by: Sequence[Cut]) -> NDArray[np.int64]:
+    """Return the cell of each row of a result, -1 for those in no cell."""
     rows = len(next(iter(found.values())))
     cells, outside = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
     for index, cut in enumerate(by):
@@ -184,18 +184,18 @@ def _places(found: Columns, by: Sequence[Cut]) -> NDArray[np.int64]:
 
 
 def _total(column: str) -> str:
-    """Return a sum as a BIGINT, 0 where there is nothing to add, saturated far beyond anything that is counted."""
+    """Return a saturated sum as a BIGINT in SQL, 0 over no rows."""
     return f"CAST(LEAST(GREATEST(COALESCE(SUM({column}), 0), -{SATURATION}), {SATURATION}) AS BIGINT)"
 
 
-def _clamped(value: str, low: str, high: str) -> str:
+def _clamp(value: str, low: str, high: str) -> str:
     return f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
 
 
 def _constant(value: Any, kind: Kind) -> str:
-    """Return a value that a column of a kind is compared with.
+    """Return a constant that a column of a kind is compared with, as SQL.
 
-    One of another kind would be cast row by row, and fail for some rows: it is refused, whatever the rows hold.
+    A constant of another kind would be cast for each row, and fail for some: it is refused, whatever the rows hold.
     """
     match value, kind:
         case bool(), Kind.BOOLEAN:
@@ -210,11 +210,11 @@ def _constant(value: Any, kind: Kind) -> str:
             return f"({value})"
         case ((int() | float()), (Kind.INTEGER | Kind.REAL | Kind.BOOLEAN)) if not isinstance(value, bool):
             return _real(float(value))
-    raise WrongKind(f"a column of {kind} values is compared with such values, and {value!r} is none")
+    raise WrongKind(f"a column of {kind} values cannot be compared with {value!r}")
 
 
 def _real(number: float) -> str:
-    """Return a number that is read as a double."""
+    """Return a double as SQL."""
     shown = repr(number)
     return f"({shown if 'e' in shown else f'{shown}e0'})"
 
@@ -228,7 +228,7 @@ def _list(values: Any) -> list[Any]:
 
 
 def work_of(plan: StatisticPlan, table: Table, per_unit: int) -> Work:
-    """Return what an engine is asked to do for a plan, and how much of it one unit can add.
+    """Return the number of statements of a plan, and the greatest number of steps that one unit adds to them.
 
     A unit has STORED_ROWS rows in the table, or as many as were declared if that is fewer. A text has at most
     TEXT_LENGTH_MAX characters, of which CHARACTERS_READ are read in a step.
@@ -242,21 +242,21 @@ def work_of(plan: StatisticPlan, table: Table, per_unit: int) -> Work:
 
 
 def statements_of(plan: StatisticPlan, table: Table, per_unit: int) -> list[Query]:
-    """Return what the engine will be asked, from a run of the plan that asks nothing and adds up no row."""
-    rows = _NotedRows(table, per_unit)
+    """Return the statements of a plan, from a run of the plan without an engine."""
+    rows = _RecordingRows(table, per_unit)
     plan.measure(rows, SeededSource(0))
     return rows.statements
 
 
-class _NotedRows(EngineRows):
-    """Rows of a table that no engine is asked for; what it would be asked is noted."""
+class _RecordingRows(EngineRows):
+    """Rows of a table without an engine, which records the statements."""
 
     def __init__(self, table: Table, per_unit: int) -> None:
         self._table, self._per_unit = table, per_unit
         self.statements: list[Query] = []
 
     def units(self, column: str) -> Mapping[Any, int]:
-        """Return one value that more units have than any threshold, so that what follows a selection is noted, too."""
+        """Return one value above any threshold, so that the statements after a selection are recorded, too."""
         super().units(column)
         return {MADE_UP[self._table.column(column).kind]: 2**40}
 

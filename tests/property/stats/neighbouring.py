@@ -22,6 +22,7 @@ from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
 from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.bounds import BoundsAnswer
+from tacit.stats.count_tree import level_counts
 from tacit.stats.histograms import Counts, Distribution
 from tacit.stats.learned_bounds import StatisticWithLearntBounds
 from tacit.stats.modes import LeadingMode, ListedMode, ListedTop, SelectedTop
@@ -29,7 +30,6 @@ from tacit.stats.moments import Moments
 from tacit.stats.quantiles import ChosenQuantiles, TreeQuantiles, scores
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.statistic import StatisticPlan
-from tacit.stats.trees import summed
 
 KEYS = ["a", "b", "c"]
 ROW = st.tuples(
@@ -149,7 +149,7 @@ def check(plan: StatisticPlan, one: Recorded, other: Recorded, relation: Relatio
             for index, part in enumerate(parts):
                 _within(one.sums_seen[0][index] - other.sums_seen[0][index], part.noise, part.label)
         case Distribution() | TreeQuantiles():
-            levels = (summed(recorded.sums_seen[0][0]) for recorded in (one, other))
+            levels = (level_counts(recorded.sums_seen[0][0]) for recorded in (one, other))
             for noise, here, there in zip(plan.tree.noises, *levels, strict=True):
                 _within(here - there, noise, "a level")
         case ChosenQuantiles():

@@ -1,8 +1,8 @@
 """Pictures: drawn into the file that was named, whole or not at all."""
 
-import builtins
 import os
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +90,8 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_without_the_renderer_the_command_that_installs_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    importing = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == "vl_convert":
-            raise ImportError(name)
-        return importing(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(Unavailable, match=r"run: pip install 'vl-convert-python>=1\.6'") as refusal:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)  # importing it fails
+    with pytest.raises(Unavailable, match=r"run pip install 'tacit\[report\]'") as refusal:
         check_target(tmp_path / "plot.svg")
     assert (refusal.value.code, refusal.value.exit_code) == ("T600", 4)
 

@@ -13,7 +13,7 @@ from tacit import Budget, stats
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.errors import InvalidInput, OutOfRange, TooWide
 from tacit.stats import null_distributions
-from tacit.stats.monte_carlo import Chance, where
+from tacit.stats.monte_carlo import MonteCarlo, interval_where
 from tacit.stats.rows import Term
 from tacit.stats.statistic import NoisySums
 
@@ -133,7 +133,7 @@ def test_the_same_answer_has_the_same_p_value_and_another_draws_anew() -> None:
     test = mean_test(epsilon=1.0)
     assert test.plan.outcome(test.noisy) == test.plan.outcome(test.noisy)
     moved = (test.noisy[0] + 1, *test.noisy[1:])
-    draws = [Chance(5, noisy).normal().tolist() for noisy in (test.noisy, moved)]
+    draws = [MonteCarlo(5, noisy).normal().tolist() for noisy in (test.noisy, moved)]
     assert draws[0] != draws[1]
 
 
@@ -204,8 +204,8 @@ def test_a_table_with_too_many_cells_is_refused() -> None:
 @pytest.mark.parametrize("released", [-300.0, -20.0, 0.0, 5.0, 400.0])
 def test_what_was_there_before_the_noise_is_drawn_by_its_law_above_what_is_certain(noise: Any, released: float) -> None:
     part = NoisySums(Term(), noise)
-    chance = Chance(20_000, (np.array(3),))
-    drawn = chance.before(part, released, at_least=1.0)
+    sample = MonteCarlo(20_000, (np.array(3),))
+    drawn = sample.before_noise(part, released, at_least=1.0)
     assert drawn.min() >= 1.0
     law = classical.laplace(scale=10) if isinstance(noise, Laplace) else classical.norm(scale=10)
     tail = law.sf(1.0 - released)
@@ -216,7 +216,7 @@ def test_what_was_there_before_the_noise_is_drawn_by_its_law_above_what_is_certa
 
 @pytest.mark.parametrize("expected", [0.0, 0.3, 4.0, 11.9, 12.1, 60.0, 5_000.0])
 def test_counts_are_drawn_by_poissons_law(expected: float) -> None:
-    drawn = Chance(20_000, (np.array(4),)).poisson(np.full(20_000, expected))
+    drawn = MonteCarlo(20_000, (np.array(4),)).poisson(np.full(20_000, expected))
     if expected == 0:
         assert not drawn.any()
         return
@@ -228,10 +228,12 @@ def test_counts_are_drawn_by_poissons_law(expected: float) -> None:
 
 
 def test_where_something_holds_is_found_to_the_ends() -> None:
-    assert where(lambda x: 0.2 <= x <= 0.7, 0.0, 1.0, 0.5) == pytest.approx((0.2, 0.7), abs=1e-6)
-    assert where(lambda _: True, 0.0, 1.0, 0.5) == (0.0, 1.0)
-    assert where(lambda x: abs(x - 0.3333) < 1e-4, 0.0, 1.0, 0.3333) == pytest.approx((0.3332, 0.3334), abs=1e-6)
-    assert where(lambda _: False, 0.0, 1.0, 0.5) == (0.5, 0.5)
+    assert interval_where(lambda x: 0.2 <= x <= 0.7, 0.0, 1.0, 0.5) == pytest.approx((0.2, 0.7), abs=1e-6)
+    assert interval_where(lambda _: True, 0.0, 1.0, 0.5) == (0.0, 1.0)
+    assert interval_where(lambda x: abs(x - 0.3333) < 1e-4, 0.0, 1.0, 0.3333) == pytest.approx(
+        (0.3332, 0.3334), abs=1e-6
+    )
+    assert interval_where(lambda _: False, 0.0, 1.0, 0.5) == (0.5, 0.5)
 
 
 def test_fewer_draws_give_a_coarser_p_value() -> None:

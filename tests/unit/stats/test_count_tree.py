@@ -1,4 +1,4 @@
-"""Rulers, trees of counts, and what is read from them."""
+"""Partitions of bounds, trees of counts, and quantiles from them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import OutOfRange, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.stats.array_sums import ArrayColumn
-from tacit.stats.cells import Partition, accepted, crossing, edge_of, rising
-from tacit.stats.trees import accumulated, consistent, sizes, summed
+from tacit.stats.cells import Partition, edge_of
+from tacit.stats.count_tree import consistent_cells, level_counts, level_sizes
+from tacit.stats.cumulative_counts import cumulative_counts, isotonic, quantile_cells, quantile_position
 
 
 @pytest.mark.parametrize(
@@ -75,41 +76,41 @@ def test_times_with_a_zone_are_turned_into_utc() -> None:
     ("count", "levels"), [(1, (1,)), (64, (64,)), (65, (5, 65)), (4096, (16, 256, 4096)), (10_000, (40, 625, 10_000))]
 )
 def test_levels_grow_sixteenfold(count: int, levels: tuple[int, ...]) -> None:
-    assert sizes(count) == levels
+    assert level_sizes(count) == levels
 
 
 @pytest.mark.parametrize("count", [1, 64, 65, 121, 1000, 4096])
 def test_exact_counts_are_consistent_with_themselves(count: int) -> None:
     leaves = np.random.default_rng(1).integers(0, 9, (2, count))
-    levels = summed(leaves)
-    assert [level.shape[-1] for level in levels] == list(sizes(count))
+    levels = level_counts(leaves)
+    assert [level.shape[-1] for level in levels] == list(level_sizes(count))
     assert all(level.sum() == leaves.sum() for level in levels)
-    assert consistent([level.astype(float) for level in levels]) == pytest.approx(leaves)
+    assert consistent_cells([level.astype(float) for level in levels]) == pytest.approx(leaves)
 
 
 @pytest.mark.parametrize("count", [65, 300])
 def test_consistent_counts_are_those_of_least_squares(count: int) -> None:
-    noisy = [np.random.default_rng(2).normal(10, 3, size) for size in sizes(count)]
-    rows = np.vstack([level.T for level in summed(np.eye(count, dtype=np.int64))])
+    noisy = [np.random.default_rng(2).normal(10, 3, size) for size in level_sizes(count)]
+    rows = np.vstack([level.T for level in level_counts(np.eye(count, dtype=np.int64))])
     expected = np.linalg.lstsq(rows, np.concatenate(noisy), rcond=None)[0]
-    assert consistent(noisy) == pytest.approx(expected, abs=1e-8)
+    assert consistent_cells(noisy) == pytest.approx(expected, abs=1e-8)
 
 
 def test_rising_means_are_nearest_by_least_squares() -> None:
-    assert rising(np.array([1.0, 3.0, 2.0, 2.0, 5.0])).tolist() == pytest.approx([1, 7 / 3, 7 / 3, 7 / 3, 5])
-    assert rising(np.array([3.0, 2.0, 1.0])).tolist() == [2, 2, 2]
+    assert isotonic(np.array([1.0, 3.0, 2.0, 2.0, 5.0])).tolist() == pytest.approx([1, 7 / 3, 7 / 3, 7 / 3, 5])
+    assert isotonic(np.array([3.0, 2.0, 1.0])).tolist() == [2, 2, 2]
 
 
 def test_a_share_is_crossed_where_so_many_rows_lie_below() -> None:
-    below = accumulated(np.array([0, 4, 0, 4]))
-    assert crossing(below, 0.25) == pytest.approx(1.5)
-    assert crossing(below, 0.75) == pytest.approx(3.5)
-    assert crossing(np.array([0.0, -3.0, -2.0]), 0.5) == 1.0
+    below = cumulative_counts(np.array([0, 4, 0, 4]))
+    assert quantile_position(below, 0.25) == pytest.approx(1.5)
+    assert quantile_position(below, 0.75) == pytest.approx(3.5)
+    assert quantile_position(np.array([0.0, -3.0, -2.0]), 0.5) == 1.0
 
 
 def test_cells_are_accepted_as_far_as_the_noise_explains() -> None:
-    below = accumulated(np.full(10, 10))
-    assert accepted(below, np.zeros(11), 0.5) == (4, 5)
-    assert accepted(below, np.full(11, 15.0), 0.5) == (3, 6)
-    assert accepted(below, np.full(11, 1000.0), 0.5) == (0, 9)
-    assert accepted(-below, np.zeros(11), 0.5)[0] >= 0
+    below = cumulative_counts(np.full(10, 10))
+    assert quantile_cells(below, np.zeros(11), 0.5) == (4, 5)
+    assert quantile_cells(below, np.full(11, 15.0), 0.5) == (3, 6)
+    assert quantile_cells(below, np.full(11, 1000.0), 0.5) == (0, 9)
+    assert quantile_cells(-below, np.zeros(11), 0.5)[0] >= 0

@@ -1,4 +1,4 @@
-"""How plots look: one frame, one dark colour, grey for what it is compared with, and nothing that says nothing."""
+"""The theme of plots: frame, colours, fonts and axes; one dark colour, and grey for comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 560, 340
 
 INK, ACCENT, GREY, PALE = "#222222", "#0b4f6c", "#707070", "#e8e8e8"
 COMPARISON: Final[Spec] = {"color": GREY, "strokeDash": [5, 4], "strokeWidth": 1.5}
-"""The line that another is compared with."""
+"""The style of reference lines."""
 
 CONFIG: Final[Spec] = {
     "font": "Helvetica, Arial, sans-serif",
@@ -44,7 +44,7 @@ CONFIG: Final[Spec] = {
 
 
 def plot(title: str, subtitle: list[str], *, x: Spec, y: Spec, layers: list[Spec]) -> Spec:
-    """Put layers, whose data call their places `x` and `y`, into one frame."""
+    """Return a specification with layers in one frame; the fields of their data are `x` and `y`."""
     return {
         "$schema": SCHEMA,
         "description": ". ".join([title.rstrip("?"), *subtitle]),
