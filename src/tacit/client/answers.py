@@ -21,11 +21,12 @@ from tacit.client.resources import RemoteColumn
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import InvalidInput, QueryRefused, Unavailable
+from tacit.privacy.extras import import_extra
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import level_of
 from tacit.privacy.tables import Kind
 from tacit.query.explain import Line
-from tacit.query.release import Preview, module, rows_html
+from tacit.query.release import Preview, rows_html
 from tacit.stats.answer import Answer
 from tacit.stats.hypotheses import TestAnswer
 from tacit.stats.null_distributions import Outcome
@@ -151,15 +152,15 @@ class RemoteRelease:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame."""
-        return module("pandas").DataFrame(self.rows, columns=self.columns)
+        return import_extra("pandas", extra="frames", purpose="to_pandas").DataFrame(self.rows, columns=self.columns)
 
     def to_polars(self) -> Any:
         """Return the rows as a polars DataFrame."""
-        return module("polars").DataFrame(self._by_column())
+        return import_extra("polars", extra="frames", purpose="to_polars").DataFrame(self._by_column())
 
     def to_arrow(self) -> Any:
         """Return the rows as an Arrow table."""
-        return module("pyarrow").table(self._by_column())
+        return import_extra("pyarrow", extra="frames", purpose="to_arrow").table(self._by_column())
 
     def _by_column(self) -> dict[str, list[Any]]:
         return {name: [row[name] for row in self.rows] for name in self.columns}

@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 def explain(plan: Plan, write: Write = write_duckdb) -> list[Line]:
     """Return the facts about a plan, in the order of the passes."""
-    return [*_lines(plan, write)]
+    return list(_lines(plan, write))
 
 
 def _lines(plan: Plan, write: Write) -> Iterator[Line]:

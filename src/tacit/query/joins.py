@@ -47,8 +47,15 @@ class JoinContext:
 
     @property
     def side(self) -> str:
-        """LEFT, RIGHT, or nothing for an inner join."""
-        return _side(self.node, self.text)
+        """LEFT, RIGHT, or nothing for an inner join; NotAllowed for any other."""
+        method, side, kind = (part.upper() for part in (self.node.method, self.node.side, self.node.kind))
+        if method or side == "FULL" or kind not in ("", "INNER", "OUTER", "CROSS"):
+            raise NotAllowed(
+                f"{' '.join(filter(None, (method, side, kind)))} JOIN is not supported for private rows",
+                accepted="INNER, LEFT and CROSS JOIN are, and unit IN (SELECT unit ...)",
+                place=self.place,
+            )
+        return side
 
     @property
     def place(self) -> Place | None:
@@ -220,17 +227,6 @@ def _bound_public_rows(scope: FromScope, left: FromScope, right: FromScope, pair
 def _combined_keys(left: FromScope, right: FromScope) -> frozenset[frozenset[str]]:
     """Return the sets of columns that identify a pair of rows."""
     return frozenset(one | other for one in left.unique for other in right.unique)
-
-
-def _side(join: exp.Join, text: Text) -> str:
-    side, kind = (join.side or "").upper(), (join.kind or "").upper()
-    if join.method or side == "FULL" or kind not in ("", "INNER", "OUTER", "CROSS"):
-        raise NotAllowed(
-            f"{' '.join(word for word in (join.method, side, kind) if word)} JOIN is not supported for private rows",
-            accepted="INNER, LEFT and CROSS JOIN are, and unit IN (SELECT unit ...)",
-            place=text.place(join),
-        )
-    return side
 
 
 def _using_pair(

@@ -24,6 +24,12 @@ from tacit.query.parse import DISTANCE_MAX, Text, function_name, limit_or_offset
 from tacit.query.scalars import Bind, scalar
 from tacit.query.scratch_database import TABLE, TYPES, evaluate
 
+_SELECT: Final = (
+    "expressions", "from_", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"
+)  # fmt: skip
+_WHOLE: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank)
+_SAME: Final = (exp.Min, exp.Max)
+_REAL: Final = (exp.Sum, exp.Avg, exp.Median, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 _WHOLE_WINDOWS: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
 _REAL_WINDOWS: Final = (exp.Sum, exp.Avg, exp.PercentRank, exp.CumeDist)
 _SAME_WINDOWS: Final = (exp.Min, exp.Max, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
@@ -93,14 +99,6 @@ def _whole_number(node: object, text: Text, *, least: int = 0) -> exp.Literal:
         return node
     place = text.place(node) if isinstance(node, exp.Expression) else None
     raise NotAllowed("the rows of a window frame are whole numbers", accepted="write a number such as 6", place=place)
-
-
-_SELECT: Final = (
-    "expressions", "from_", "where", "with_", "group", "having", "order", "limit", "offset", "distinct"
-)  # fmt: skip
-_WHOLE: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank)
-_SAME: Final = (exp.Min, exp.Max)
-_REAL: Final = (exp.Sum, exp.Avg, exp.Median, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tacit.engines.dialects import write_duckdb
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.pipeline import Quote
-from tacit.privacy.errors import Unavailable
+from tacit.privacy.extras import import_extra
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
 from tacit.query.answer_intervals import intervals
@@ -55,10 +55,9 @@ def widths_of(plan: Plan) -> dict[str, float | None]:
     if plan.question.after:
         return dict.fromkeys(plan.question.columns)
     for output in plan.question.outputs:
-        names = [one.name for one in output.value.tree.find_all(type(output.value.tree)) if one.name.startswith("a")]
+        if output.column is None:
+            found[output.name] = None
         if output.column is None or not output.column.startswith("a"):
-            if names or output.column is None:
-                found[output.name] = None
             continue
         estimate = plan.answers[int(output.column[1:])].estimate
         if estimate is None or len(estimate.measures) != 1 or plan.question.sets or plan.missing or not level:
@@ -147,15 +146,15 @@ class Release:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame."""
-        return module("pandas").DataFrame(self.rows, columns=self.columns)
+        return import_extra("pandas", extra="frames", purpose="to_pandas").DataFrame(self.rows, columns=self.columns)
 
     def to_polars(self) -> Any:
         """Return the rows as a polars DataFrame."""
-        return module("polars").DataFrame(self._by_column())
+        return import_extra("polars", extra="frames", purpose="to_polars").DataFrame(self._by_column())
 
     def to_arrow(self) -> Any:
         """Return the rows as an Arrow table."""
-        return module("pyarrow").table(self._by_column())
+        return import_extra("pyarrow", extra="frames", purpose="to_arrow").table(self._by_column())
 
     def _by_column(self) -> dict[str, list[Any]]:
         return {name: [row[name] for row in self.rows] for name in self.columns}
@@ -254,13 +253,3 @@ def spread(value: float, span: Interval) -> str:
     """Return an interval as text: ± half its width, or its ends where the number is not in its middle."""
     half, middle = (span.high - span.low) / 2, (span.high + span.low) / 2
     return f"± {half:,.3g}" if abs(value - middle) <= half / 4 else f"({span.low:,.4g} to {span.high:,.4g})"
-
-
-def module(name: str) -> Any:
-    """Import a library that holds frames, or say how to get it."""
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise Unavailable(f"{name} is not installed here; pip install 'tacit[frames]' brings it") from None

@@ -25,7 +25,7 @@ from tacit.query.private_choices import WEIGHT, PrivateChoice
 from tacit.query.question import Question
 from tacit.query.relations import FromScope, select_from_subquery
 from tacit.query.row_limits import first_by_salted_hash
-from tacit.query.scalars import disjunction, is_missing, literal, negate, one_of
+from tacit.query.scalars import disjunction, is_missing, literal, negate, one_of, trees
 from tacit.query.whole_numbers import SATURATION
 
 UNITS: Final = "units"
@@ -318,7 +318,7 @@ def _sum(measure: Measure, values: _Values) -> exp.Expression:
     total: exp.Expression = exp.Coalesce(this=added, expressions=[exp.Literal.number(0)])
     if not measure.shift:
         return total
-    off = exp.Mul(this=_huge(_count(measure, values)), expression=exp.paren(_number(measure.shift)))
+    off = exp.Mul(this=_huge(_count(measure, values)), expression=exp.paren(trees.constant(measure.shift)))
     return exp.Sub(this=total, expression=off)
 
 
@@ -374,15 +374,11 @@ def _clamped(tree: exp.Expression, low: int, high: int) -> exp.Expression:
 
 
 def _least(tree: exp.Expression, number: int) -> exp.Expression:
-    return exp.Anonymous(this="LEAST", expressions=[tree, _number(number)])
+    return exp.Anonymous(this="LEAST", expressions=[tree, trees.constant(number)])
 
 
 def _greatest(tree: exp.Expression, number: int) -> exp.Expression:
-    return exp.Anonymous(this="GREATEST", expressions=[tree, _number(number)])
-
-
-def _number(value: int) -> exp.Expression:
-    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+    return exp.Anonymous(this="GREATEST", expressions=[tree, trees.constant(number)])
 
 
 def _with_filter(tree: exp.Expression, measure: Measure, values: _Values) -> exp.Expression:

@@ -52,7 +52,15 @@ PARTS: Final = {
 
 _OTHER_NAMES: Final = {"DAYOFWEEK": "DOW", "WEEKDAY": "DOW", "DAYOFYEAR": "DOY", "WEEKOFYEAR": "WEEK", "MIN": "MINUTE"}
 _OF_TIMES: Final = ("HOUR", "MINUTE", "SECOND")
-_BEGINNINGS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+TIME_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+YEAR_MAX: Final = 9_999
+FIRST, LAST = datetime.min, datetime.max
+_ZERO: Final = Fraction(0)
+
+_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1_200}
+_SECONDS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3_600}
+_DAYS: Final = {"DAY": 1, "WEEK": 7}
+_SHORT: Final = {"YR": "YEAR", "MON": "MONTH", "HR": "HOUR", "MIN": "MINUTE", "SEC": "SECOND", "CENTURIE": "CENTURY"}
 
 
 def part(name: str, operand: Expression) -> Expression:
@@ -94,7 +102,7 @@ def truncate(node: Tree, bind: Bind) -> Expression:
     """DATE_TRUNC('unit', date): the start of the unit; a date stays a date."""
     unit = time_unit(node.args.get("unit"))
     operand = as_temporal(bind(node.this), "DATE_TRUNC")
-    allowed = _BEGINNINGS[:5] if operand.kind is Kind.DATE else _BEGINNINGS
+    allowed = TIME_UNITS[:5] if operand.kind is Kind.DATE else TIME_UNITS
     if unit not in allowed:
         names = ", ".join(allowed).lower()
         raise NotAllowed(
@@ -194,20 +202,6 @@ def _months_after(value: date, months: int) -> date:
     return after if isinstance(value, datetime) else after.date()
 
 
-NAMED: Final = {"DATE_PART": Rule(date_part, ("DATE_PART",)), "DATEPART": Rule(date_part, ("DATEPART",))}
-
-
-YEAR_MAX: Final = 9_999
-FIRST, LAST = datetime.min, datetime.max
-_ZERO: Final = Fraction(0)
-
-_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1_200}
-_SECONDS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3_600}
-_DAYS: Final = {"DAY": 1, "WEEK": 7}
-_SHORT: Final = {"YR": "YEAR", "MON": "MONTH", "HR": "HOUR", "MIN": "MINUTE", "SEC": "SECOND", "CENTURIE": "CENTURY"}
-DIFFERENCES: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-
-
 def time_unit(node: Tree | None) -> str:
     """Return the unit of time that a node names, in capitals and without the plural's s."""
     name = "" if node is None else node.name.upper()
@@ -258,8 +252,8 @@ def difference(unit: str, start: Expression, end: Expression) -> Expression:
     start, end = as_temporal(start, "DATE_DIFF"), as_temporal(end, "DATE_DIFF")
     if is_null(start) or is_null(end):
         return null(Kind.INTEGER)
-    if unit not in DIFFERENCES:
-        names = ", ".join(one.lower() for one in DIFFERENCES)
+    if unit not in TIME_UNITS:
+        names = ", ".join(one.lower() for one in TIME_UNITS)
         raise NotAllowed(f"DATE_DIFF does not support {unit.lower() or 'this unit'}", accepted=f"its units are {names}")
     if unit in _SECONDS or Kind.TIME in (start.kind, end.kind):
         start, end = as_time(start), as_time(end)
@@ -439,3 +433,4 @@ RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.DateDiff: Rule(date_diff, ("DATE_DIFF", "DATEDIFF"), ("this", "expression", "unit")),
     exp.DateAdd: Rule(date_add, ("DATE_ADD",), ("this", "expression")),
 }
+NAMED: Final = {"DATE_PART": Rule(date_part, ("DATE_PART",)), "DATEPART": Rule(date_part, ("DATEPART",))}

@@ -21,6 +21,9 @@ from tacit.query.scalars.facts import Bind, Locate, Rule
 NEAR: Final = 0.75
 """The least similarity of two names for one to be suggested instead of the other."""
 
+NODES_MAX: Final = 20_000
+"""How many nodes the tree of one expression has at most."""
+
 _CHANGES: Final = ("its value changes with each call", "leave it out; noise is added to the answer")
 _NOW: Final = ("its value depends on the time of the query", "write the date itself, as DATE '2024-01-31'")
 _SINGLES_OUT: Final = ("it would single out values", "use the value itself")
@@ -76,9 +79,6 @@ def refusal(node: exp.Expression, known: Collection[str]) -> NotAllowed:
     accepted = f"similar names are {' and '.join(near)}" if near else "the SQL reference lists the functions that are"
     return NotAllowed(f"{name} is not supported for values of a row", accepted=accepted)
 
-
-NODES_MAX: Final = 20_000
-"""How many nodes the tree of one expression has at most."""
 
 SCALARS: Final[Mapping[type[exp.Expression], Rule]] = {
     **arithmetic.RULES,

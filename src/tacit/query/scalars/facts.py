@@ -34,6 +34,14 @@ Locate: TypeAlias = Callable[[exp.Expression], Place | None]
 """Returns where in the query a node stands."""
 
 
+TEXT_MAX: Final = 10_000
+"""How many characters a text literal has at most."""
+
+WHOLE_MAX: Final = 2**63 - 1
+STEPS_MAX: Final = 2**62
+"""The greatest number of grid steps, so that they fit into 64 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """How one class of node becomes an expression: its names in SQL, and the arguments that it reads.
@@ -44,9 +52,6 @@ class Rule:
     build: Callable[[exp.Expression, Bind], Expression]
     names: tuple[str, ...]
     takes: tuple[str, ...] = ("this", "expression", "expressions")
-
-
-ARTICLES = {Kind.INTEGER: "an integer"}
 
 
 def derive(
@@ -89,7 +94,7 @@ def derive(
 
 def with_article(kind: Kind) -> str:
     """Return a kind with its article, such as "an integer"."""
-    return ARTICLES.get(kind, f"a {kind}")
+    return f"{'an' if kind is Kind.INTEGER else 'a'} {kind}"
 
 
 def wrong_kind(function: str, takes: str, got: Expression) -> WrongKind:
@@ -232,10 +237,6 @@ def _midnight(value: Constant) -> datetime:
     return datetime(value.year, value.month, value.day)
 
 
-TEXT_MAX: Final = 10_000
-"""How many characters a text in a query has at most."""
-
-
 def literal(value: Constant) -> Expression:
     """Return a value as an expression; NULL is of any kind, and whole numbers beyond 2^53 are reals."""
     match value:
@@ -293,10 +294,6 @@ def _nearest(value: int) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-WHOLE_MAX: Final = 2**63 - 1
-STEPS_MAX: Final = 2**62
 
 
 def clamp(expression: Expression, range: Range) -> Expression:

@@ -21,6 +21,18 @@ from tacit.query.scalars import trees
 from tacit.query.scalars.facts import Bind, Rule, derive, is_known, is_null, literal, null, require_kind
 from tacit.query.scalars.trees import Tree
 
+_COMPARED: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_OPPOSITES: Final[dict[type[exp.Expression], type[Tree]]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.GTE: exp.LT,
+    exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+    exp.NullSafeEQ: exp.NullSafeNEQ,
+    exp.NullSafeNEQ: exp.NullSafeEQ,
+}
+
 
 def comparison(kind: type[Tree], left: Tree, right: Tree) -> Tree:
     """Return a comparison of two trees."""
@@ -55,21 +67,6 @@ def _drop_clamp(kind: type[Tree], left: Tree, right: Tree) -> Tree:
     at_ends = kind in (exp.LTE, exp.GT) and trees.value(lower) == value and below
     at_ends = at_ends or (kind in (exp.GTE, exp.LT) and trees.value(upper) == value and above)
     return inner if (above and below and kind in _COMPARED) or at_ends else left
-
-
-_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-
-
-_OPPOSITES: Final[dict[type[exp.Expression], type[Tree]]] = {
-    exp.EQ: exp.NEQ,
-    exp.NEQ: exp.EQ,
-    exp.LT: exp.GTE,
-    exp.GTE: exp.LT,
-    exp.GT: exp.LTE,
-    exp.LTE: exp.GT,
-    exp.NullSafeEQ: exp.NullSafeNEQ,
-    exp.NullSafeNEQ: exp.NullSafeEQ,
-}
 
 
 def negate(expression: Expression) -> Expression:
