@@ -74,8 +74,8 @@ def spark_over(place: str, files: str, sql: str) -> Ask:
     """Spark by itself, set as tacit sets it, over Parquet files that are read for every question."""
     from tacit.engines.spark import sessions
 
-    session = sessions.opened(place)
-    sessions.set_up(session)
+    session = sessions.open_session(place)
+    sessions.apply_settings(session)
     session.read.parquet(files).createOrReplaceTempView("events")
 
     def ask(number: int) -> None:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tacit.engines import dialects
 from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Progress
-from tacit.engines.relations import declared, required
+from tacit.engines.relations import declared_value
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Column, Kind, Table
 
@@ -51,8 +51,9 @@ class MemoryEngine:
 
     def declare(self, table: Table) -> None:
         """Show the rows as they were declared, and how many of them each unit has."""
-        items = [f"{declared(one, _tree(one)).sql('duckdb')} AS {quoted(one.name)}" for one in table.columns]
-        kept = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in required(table.columns)) or "TRUE"
+        items = [f"{declared_value(one, _tree(one)).sql('duckdb')} AS {quoted(one.name)}" for one in table.columns]
+        required = [column.name for column in table.columns if not column.nullable]
+        kept = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in required) or "TRUE"
         if table.is_private:
             items.append(UNIT)
         inner = f"SELECT {', '.join(items)} FROM {named(table)}"
@@ -61,7 +62,7 @@ class MemoryEngine:
 
     def write(self, tree: exp.Query) -> str:
         """Return a statement as DuckDB reads it."""
-        return dialects.duckdb(tree)
+        return dialects.write_duckdb(tree)
 
     def run(
         self,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tacit.engines.relations import ends
+from tacit.engines.relations import value_range
 from tacit.privacy.bounds import Categories
 from tacit.privacy.tables import Column, Kind
 from tacit.query.expressions import Expression, Range, position
@@ -33,7 +33,7 @@ def read(column: Column, reference: exp.Column) -> Expression:
 
 def _held(column: Column, reference: exp.Column) -> exp.Expression:
     """Return what an engine shows, as analysts' own LEAST and GREATEST would write it."""
-    limits = ends(column)
+    limits = value_range(column)
     if limits is None:
         return trees.not_nan(reference) if column.kind is Kind.REAL else reference.copy()
     lower, upper = map(trees.constant, limits)

@@ -25,8 +25,8 @@ def _running() -> None:
     os.environ.setdefault("JDK_JAVA_OPTIONS", OPTIONS)
     settings = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
-    session = sessions.opened(PLACE)
-    atexit.register(sessions.closed, session)
+    session = sessions.open_session(PLACE)
+    atexit.register(sessions.close_session, session)
 
 
 def spark_engine(salt: int = 7) -> SparkEngine:

@@ -14,7 +14,7 @@ from tacit.cli.value_parsing import bounds_of, categories_of, key_of, kind_of, p
 from tacit.curator.catalog import Catalog
 from tacit.curator.file_table import row_number_column
 from tacit.curator.registration import column_named, table_of
-from tacit.engines.protocol import Described
+from tacit.engines.protocol import SourceColumn
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Column, Kind, Limits, Table
@@ -29,7 +29,7 @@ class Draft:
     """What is known of a table before it is complete."""
 
     name: str
-    described: Sequence[Described]
+    described: Sequence[SourceColumn]
     unit: str | Unit | None = None
     public: bool = False
     facts: dict[str, Bounds | Categories] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Draft:
         """Return the draft that leads to a table as it is."""
         return cls(
             table.name,
-            [Described(column.name, column.kind, column.kind.value) for column in table.columns],
+            [SourceColumn(column.name, column.kind, column.kind.value) for column in table.columns],
             table.unit,
             not table.is_private,
             {column.name: column.facts for column in table.columns if column.facts is not None},
@@ -62,7 +62,7 @@ class Draft:
         """Whether it is said whom the table protects."""
         return self.public or self.each_row or self.unit is not None
 
-    def column(self, name: str) -> Described:
+    def column(self, name: str) -> SourceColumn:
         """Return a column by its name in any case."""
         return column_named(self.name, self.described, name)
 
@@ -172,7 +172,7 @@ _BIRTH: Final = re.compile(r"(.*_)?(dob|birth_?(date|day)?|date_?of_?birth|born(
 _ROW_ID: Final = re.compile(r"(id|row_?id|rowid|index|pk|nr|no|uuid|guid)", re.IGNORECASE)
 
 
-def likely_units(described: Sequence[Described]) -> list[str]:
+def likely_units(described: Sequence[SourceColumn]) -> list[str]:
     """Return columns whose names look as if they said whose row it is."""
     return [one.name for one in described if _PERSON.fullmatch(one.name.replace(" ", "_"))]
 
@@ -216,7 +216,7 @@ def table_hints(table: Table) -> list[str]:
     unit = table.unit
     hints = [unit_hint(table.name, unit.column)] if unit is not None and unit.is_direct else []
     if unit is None:
-        people = likely_units([Described(one.name, one.kind, "") for one in table.columns])
+        people = likely_units([SourceColumn(one.name, one.kind, "") for one in table.columns])
         hints += [f"{table.name} is public, and {people[0]} looks like it is about people"] if people else []
     own = "" if unit is None else unit.column.lower() if unit.is_direct else unit.through[0].column.lower()
     for column in table.columns:

@@ -126,7 +126,7 @@ class Curator:
                     if known is not None and is_same_frame(known, source, self.folder):
                         source = known  # rows that have not changed keep their version
                 else:
-                    source = self.engines.with_forms(source_of(data, folder=self.folder, format=format))
+                    source = self.engines.with_csv_formats(source_of(data, folder=self.folder, format=format))
                 table = table_of(
                     name,
                     self.engines.describe(source),
@@ -166,7 +166,7 @@ class Curator:
         options = {"replace": truth_value("replace", replace), "with_linked": truth_value("with_linked", with_linked)}
         with self._lock:
             before, text = dict(self.catalog.tables), self.catalog.text
-            source = self.engines.with_forms(source)
+            source = self.engines.with_csv_formats(source)
             try:
                 self.catalog.add(table, source, **options)
                 self.engines.refresh((table.name,))
@@ -227,7 +227,7 @@ class Curator:
             catalog = self.catalog
             for table in [catalog.schema.table(name) for name in names]:
                 source = catalog.source(table.name)
-                if source != (formed := self.engines.with_forms(source)):
+                if source != (formed := self.engines.with_csv_formats(source)):
                     catalog.add(table, formed, replace=True)
 
     def _count_public(self, names: Iterable[str]) -> None:

@@ -25,7 +25,7 @@ from tacit.curator.catalog import Catalog
 from tacit.curator.catalog_reader import through
 from tacit.curator.data_versions import DataVersion, DataVersions
 from tacit.curator.salt import salt_of
-from tacit.engines.protocol import SCHEMA, Described, Engine, Source
+from tacit.engines.protocol import SCHEMA, SourceColumn, Engine, Source
 from tacit.privacy.errors import CatalogChanged, NotAllowed, TacitError
 from tacit.privacy.tables import Table
 
@@ -79,11 +79,11 @@ class EngineRegistry:
         self._shown: dict[str, Registration] = {}
         self._versions: DataVersions | None = None
 
-    def describe(self, source: Source) -> list[Described]:
+    def describe(self, source: Source) -> list[SourceColumn]:
         """Return the columns of a source."""
         return self.engine(engine_key(source)).describe(source)
 
-    def with_forms(self, source: Source) -> Source:
+    def with_csv_formats(self, source: Source) -> Source:
         """Return a source with the forms of its CSV files, by which every version of them is read."""
         if source.form != "csv" or source.csv:
             return source
@@ -91,7 +91,7 @@ class EngineRegistry:
 
         engine = self.engine(engine_key(source))
         assert isinstance(engine, DuckDBEngine), "files are read by DuckDB"
-        return engine.with_forms(source)
+        return engine.with_csv_formats(source)
 
     def versions(self) -> dict[str, str]:
         """Return the version of the rows of each table that has one, by its name in lower case."""

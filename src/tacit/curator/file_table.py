@@ -20,7 +20,7 @@ from tacit.accounting.conversions import epsilon_of_rho
 from tacit.curator.curator import Curator
 from tacit.curator.registration import table_of
 from tacit.engines.frames import FOLDER as TABLES
-from tacit.engines.protocol import Described, Source
+from tacit.engines.protocol import SourceColumn, Source
 from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.numbers import positive
@@ -84,7 +84,7 @@ class NumberedTable(RegisteredTable):
 
 @contextmanager
 def open_file_table(
-    name: str, source: Source, columns: Sequence[Described], unit: str | None, budget: OneTimeBudget
+    name: str, source: Source, columns: Sequence[SourceColumn], unit: str | None, budget: OneTimeBudget
 ) -> Iterator[RegisteredTable]:
     """Register a file in a temporary folder with a one-time budget; without a `unit` each row is one by itself."""
     cap = budget.cap
@@ -105,32 +105,32 @@ def open_file_table(
         yield NumberedTable(table, curator.budget(name), number_rows)
 
 
-def numbered_table(name: str, columns: Sequence[Described]) -> Table:
+def numbered_table(name: str, columns: Sequence[SourceColumn]) -> Table:
     """Return the table of rows that are units by themselves: one more column numbers them."""
     number = row_number_column(columns)
     return table_of(name, [number, *columns], unit=number.name, limits=ONE_ROW)
 
 
-def row_number_column(columns: Sequence[Described]) -> Described:
+def row_number_column(columns: Sequence[SourceColumn]) -> SourceColumn:
     """Return the column that numbers rows, under a name that none of the others has."""
     name = "row"
     while name in {one.name.lower() for one in columns}:
         name += "_"
-    return Described(name, Kind.INTEGER, "BIGINT")
+    return SourceColumn(name, Kind.INTEGER, "BIGINT")
 
 
-def numbered_source(source: Source, name: str, columns: Sequence[Described], number: str, path: Path) -> Source:
+def numbered_source(source: Source, name: str, columns: Sequence[SourceColumn], number: str, path: Path) -> Source:
     """Write the rows of a file with the column `number` to a new Parquet file; no two rows have the same number."""
-    from tacit.engines.duckdb.prepared import numbered
+    from tacit.engines.duckdb.prepared import write_numbered
 
     if source.form not in FILES:
         raise InvalidInput("each row can be a unit in files only; name the column of the unit instead", name="unit")
-    return numbered(source, table_of(name, columns, unit=None, public=True), number, path)
+    return write_numbered(source, table_of(name, columns, unit=None, public=True), number, path)
 
 
 @contextmanager
 def numbered_copy(
-    folder: Path, name: str, source: Source, columns: Sequence[Described], number: str
+    folder: Path, name: str, source: Source, columns: Sequence[SourceColumn], number: str
 ) -> Iterator[Source]:
     """Write a copy of a file whose rows are numbered to the folder's own tables; it is removed if the block raises."""
     tables = folder.absolute() / TABLES

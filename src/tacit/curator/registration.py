@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tacit.engines.protocol import Described
+from tacit.engines.protocol import SourceColumn
 from tacit.privacy.arguments import by_name, instance, instances
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, WrongType
@@ -20,7 +20,7 @@ from tacit.privacy.units import ForeignKey, Unit
 
 def table_of(
     name: str,
-    described: Sequence[Described],
+    described: Sequence[SourceColumn],
     *,
     unit: str | Unit | None,
     public: bool = False,
@@ -64,13 +64,13 @@ def table_of(
     return Table(name, usable, protected, owners, tuple(found.usable(one, names) for one in identifying), dataset)
 
 
-def left_out(described: Iterable[Described], kinds: Mapping[str, Kind] | None = None) -> list[Described]:
+def left_out(described: Iterable[SourceColumn], kinds: Mapping[str, Kind] | None = None) -> list[SourceColumn]:
     """Return the columns that a table is without, because of their types."""
     chosen = {name.lower() for name in kinds or {}}
     return [one for one in described if one.kind is None and one.name.lower() not in chosen]
 
 
-def column_named(table: str, described: Sequence[Described], name: str) -> Described:
+def column_named(table: str, described: Sequence[SourceColumn], name: str) -> SourceColumn:
     """Return the column of a source by its name in any case, or refuse it with the names that are near."""
     return _Found(table, described).named(name)
 
@@ -78,11 +78,11 @@ def column_named(table: str, described: Sequence[Described], name: str) -> Descr
 class _Found:
     """The columns of a source, by name."""
 
-    def __init__(self, table: str, described: Sequence[Described]) -> None:
+    def __init__(self, table: str, described: Sequence[SourceColumn]) -> None:
         self.table = table
         self.described = tuple(described)
 
-    def named(self, name: str) -> Described:
+    def named(self, name: str) -> SourceColumn:
         """Return the column of that name, or the only one that has it in another case; otherwise name those near it."""
         if not isinstance(name, str):
             raise WrongType(f"a column is named by a text, not {name!r}", name="columns", value=name)
@@ -117,7 +117,7 @@ class _Found:
         return Unit(unit.column, (own, *others))
 
 
-def _column(found: Described, kind: Kind | None, stated: Bounds | Categories | Column | None) -> Column | None:
+def _column(found: SourceColumn, kind: Kind | None, stated: Bounds | Categories | Column | None) -> Column | None:
     """Return a column with what is stated of it, or None for one that cannot be used."""
     nullable = True
     if isinstance(stated, Column):
@@ -131,7 +131,7 @@ def _column(found: Described, kind: Kind | None, stated: Bounds | Categories | C
     return replace(column, facts=fitted(found.name, column.kind, stated))
 
 
-def _unusable(found: Described) -> InvalidInput:
+def _unusable(found: SourceColumn) -> InvalidInput:
     kinds = ", ".join(kind.value for kind in Kind)
     return InvalidInput(
         f"{found.name} is of the type {found.type}, which cannot be used as it is; give it a kind: {kinds}",

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tacit.engines import addresses
-from tacit.engines.protocol import Described, Source
+from tacit.engines.protocol import SourceColumn, Source
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
@@ -88,7 +88,7 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
     return source
 
 
-def describe(source: Source) -> list[Described]:
+def describe(source: Source) -> list[SourceColumn]:
     """Return the columns of a source: their names, and the kinds that fit them.
 
     The engine works in a folder of its own for that, so it never waits for one that answers questions.
@@ -113,9 +113,9 @@ def format_of(place: str, stated: str | None) -> str:
         if lowered.endswith(suffix):
             return form
     raise InvalidInput(
-        f"the name {addresses.shown(place)} does not say what the file holds; say its format: csv, parquet or duckdb",
+        f"the name {addresses.redact(place)} does not say what the file holds; say its format: csv, parquet or duckdb",
         name="format",
-        value=addresses.shown(place),
+        value=addresses.redact(place),
     )
 
 
@@ -168,9 +168,9 @@ def _address(text: str) -> Source | None:
     if not inner:
         raise EmptyInput(f"{place} holds several tables; name one of them: {place}#public.visits", name="table")
     if form == "spark" and inner.startswith(_FILES):
-        addresses.check_files(inner.removeprefix(_FILES))
+        addresses.check_file_address(inner.removeprefix(_FILES))
     else:
-        addresses.check_table(inner)
+        addresses.check_table_name(inner)
     return Source(form, place, inner)
 
 
@@ -185,11 +185,11 @@ def _inner_table(place: str, form: str, inner: str) -> str:
     if form != "duckdb":
         if inner:
             raise InvalidInput(
-                f"only a DuckDB file has tables in it, and {addresses.shown(place)} is {form}", name="table"
+                f"only a DuckDB file has tables in it, and {addresses.redact(place)} is {form}", name="table"
             )
         return ""
     if not inner:
-        shown = addresses.shown(place)
+        shown = addresses.redact(place)
         raise EmptyInput(f"{shown} may hold several tables; name one of them: {shown}#visits", name="table")
     return inner
 
@@ -197,7 +197,7 @@ def _inner_table(place: str, form: str, inner: str) -> str:
 def _found(place: str, folder: Path) -> str:
     """Return the absolute path or glob, from here if something is there, otherwise from the catalog's folder."""
     candidates = [os.path.abspath(place), os.path.join(os.path.abspath(folder), place)]
-    shown = addresses.shown(place)
+    shown = addresses.redact(place)
     for candidate in dict.fromkeys(candidates):
         if os.path.isdir(candidate):
             raise SourceMissing(f"{shown} is a folder; name its files, for example {os.path.join(shown, '*.parquet')}")

@@ -1,16 +1,35 @@
-"""Where the rows are and where heavy work runs, behind one small protocol (`tacit.engines.protocol`).
+"""Databases that hold the rows and do the heavy work, behind one small protocol.
 
 `DuckDBEngine` is embedded and the default: it reads CSV, Parquet and DuckDB files, and frames that are in memory
-(`frame_source`). `PostgresEngine` and `SparkEngine` ask tables where they are. An engine sees only SQL that tacit
-wrote, and answers with a row a group, never with a row of a unit.
+(`frame_source`). `PostgresEngine` and `SparkEngine` query tables where they are. An engine sees only SQL that tacit
+wrote, and returns one row per group, never a row of a unit.
 
-Databases are loaded when an engine is first named, so that importing this package costs nothing.
+    protocol     what an engine promises and offers
+    relations    the relation of a registered table: declared values, the unit of each row; checks of keys
+    execution    running a statement: cancellation, time limits, uniform errors
+    dialects     the SQL of tacit's statements, for each engine
+    addresses    addresses of databases that may stand in a catalog
+    quoting      identifiers and texts in SQL
+    csv_format   the format of CSV files, as it is stored
+    frames       frames in memory, written as Parquet files
+
+Modules with the same name have the same role in each engine's folder:
+
+    module       role                                            duckdb   postgres   spark
+    engine       the Engine: registered tables and statements    x        x          x
+    sources      tables and files: columns, fingerprints         x        x          x
+    kinds        the engine's types as kinds; casts              x        x          x
+    execution    one statement: time limit, cancellation         x        x          x
+    relations    the SQL that shows a registered table           x        x          in engine
+    connections  connections, settings, errors                   x        x          sessions
+
+Databases are imported when an engine is first named, so that importing this package costs nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Described, Engine, Progress, Source
+from tacit.engines.protocol import ROWS, SCHEMA, UNIT, Columns, Engine, Progress, Source, SourceColumn
 
 if TYPE_CHECKING:
     from tacit.engines.duckdb import DuckDBEngine
@@ -23,12 +42,12 @@ __all__ = [
     "SCHEMA",
     "UNIT",
     "Columns",
-    "Described",
     "DuckDBEngine",
     "Engine",
     "PostgresEngine",
     "Progress",
     "Source",
+    "SourceColumn",
     "SparkEngine",
     "frame_source",
     "is_frame",

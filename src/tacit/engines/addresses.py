@@ -1,10 +1,10 @@
 """Addresses of databases and stores that may stand in a catalog: no part of one can be a secret.
 
-Promise: an address is accepted only if every part of it is one that is listed here: user names, hosts, ports, names of
-databases, and parameters that are known to be harmless. What is not listed is refused, however it is spelt, since a
-list of names for secrets is never complete (`token`, `x-api-key`, `sslpassword`, `pass%77ord`). No error holds any part
-of what was refused. Addresses with secrets are kept in an environment variable or in a file that only its owner can
-read; they are looked up when a connection is made (`kept`).
+Promise: an address is accepted only if every part of it is on the list here: user names, hosts, ports, names of
+databases, and parameters that are known to be harmless. Anything else is refused, however it is spelt, since a list of
+names for secrets is never complete (`token`, `x-api-key`, `sslpassword`, `pass%77ord`). No error holds any part of what
+was refused. Addresses with secrets are kept in an environment variable or in a file that only its owner can read; they
+are read when a connection is made (`read_reference`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from urllib.parse import unquote
 from tacit.privacy.errors import InvalidInput, NotPermitted, SourceMissing
 
 ADDRESS_MAX: Final = 10_000
-"""How many bytes of a file are read as an address."""
+"""How many bytes of a file with an address are read."""
 
 POSTGRES_FORMS: Final = "postgresql://user@host:port/database, env:NAME, file:PATH or service:NAME"
 SPARK_FORMS: Final = "local, local[2], sc://host:15002, spark://host:7077, env:NAME or file:PATH"
 
-_KEPT: Final = re.compile(r"env:[\w.-]+|file:[^\0]+")
+_REFERENCE: Final = re.compile(r"env:[\w.-]+|file:[^\0]+")
 _SERVICE: Final = re.compile(r"service:[\w.-]+")
 _URL: Final = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^@/?#:]*)@)?(?P<hosts>[^@/?#]*)(?:/(?P<database>[^/?#]*))?(?:\?(?P<query>[^#]*))?"
@@ -50,7 +50,7 @@ _PARAMETERS: Final = {
         _WORD,
     ),
 }
-"""The parameters of libpq that hold no secret, with what their values look like; names are compared as libpq does."""
+"""The parameters of libpq that hold no secret, with patterns of their values; names are compared as libpq does."""
 
 _LOCAL: Final = re.compile(r"local(?:\[(?:\*|[1-9][0-9]{0,4})\])?")
 _CONNECT: Final = re.compile(
@@ -68,8 +68,8 @@ _UNQUOTED: Final = re.compile(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`')
 
 
 def check_postgres(place: str) -> None:
-    """Raise InvalidInput unless a place of PostgreSQL is a form that is known and holds no secret."""
-    if _KEPT.fullmatch(place) or _SERVICE.fullmatch(place):
+    """Raise InvalidInput unless a place of PostgreSQL has a known form and holds no secret."""
+    if _REFERENCE.fullmatch(place) or _SERVICE.fullmatch(place):
         return
     if not place.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(f"a PostgreSQL database is named as {POSTGRES_FORMS}", name="place")
@@ -85,7 +85,7 @@ def check_postgres(place: str) -> None:
 
 
 def _is_harmless(parts: re.Match[str]) -> bool:
-    """Return whether all parts of an address of PostgreSQL are listed; libpq decodes each of them once."""
+    """Return whether all parts of a PostgreSQL address are on the lists; libpq decodes each of them once."""
     user, database = (_decoded(parts[name] or "") for name in ("user", "database"))
     hosts = _decoded(parts["hosts"])
     if not (_NAME.fullmatch(user) and _NAME.fullmatch(database) and _HOST_LIST.fullmatch(hosts)):
@@ -101,13 +101,13 @@ def _is_harmless(parts: re.Match[str]) -> bool:
 
 
 def _decoded(text: str) -> str:
-    """Return a part of an address as it is read, with compatible characters such as a wide colon as the plain ones."""
+    """Return a part of an address decoded, with compatible characters such as a wide colon normalized."""
     return unicodedata.normalize("NFKC", unquote(text))
 
 
 def check_spark(place: str) -> None:
-    """Raise InvalidInput unless a place of Spark is a form that is known and holds no secret."""
-    if _KEPT.fullmatch(place) or any(form.fullmatch(place) for form in (_LOCAL, _CONNECT, _MASTER)):
+    """Raise InvalidInput unless a place of Spark has a known form and holds no secret."""
+    if _REFERENCE.fullmatch(place) or any(form.fullmatch(place) for form in (_LOCAL, _CONNECT, _MASTER)):
         return
     if place.startswith(("sc://", "spark://", "local")):
         raise InvalidInput(
@@ -119,8 +119,8 @@ def check_spark(place: str) -> None:
     raise InvalidInput(f"a place of Spark is {SPARK_FORMS}", name="place")
 
 
-def check_files(path: str) -> None:
-    """Raise InvalidInput unless a path or an address of files is a form that is known and holds no secret."""
+def check_file_address(path: str) -> None:
+    """Raise InvalidInput unless a path or address of files has a known form and holds no secret."""
     if not _URI.match(path) and "://" not in path:
         return
     if not _STORE.fullmatch(path) or _QUERY.search(path.partition("://")[2]):
@@ -131,8 +131,8 @@ def check_files(path: str) -> None:
         )
 
 
-def check_table(name: str) -> None:
-    """Raise InvalidInput for the name of a table that looks like the rest of an address."""
+def check_table_name(name: str) -> None:
+    """Raise InvalidInput if the name of a table looks like the rest of an address."""
     if any(sign in _UNQUOTED.sub("", name) for sign in "@:/=?;"):
         raise InvalidInput(
             "after # stands the name of a table, such as public.visits; other signs than letters, digits and _ are "
@@ -141,26 +141,26 @@ def check_table(name: str) -> None:
         )
 
 
-def shown(text: str) -> str:
-    """Return a source as an error may show it: a plain path as it is, and a mark for what may hold a secret."""
+def redact(text: str) -> str:
+    """Return a source as an error may show it: a plain path unchanged, anything that may hold a secret hidden."""
     return "(not shown)" if any(sign in text for sign in "@=;?&%") or "://" in text else text
 
 
-def kept(place: str) -> str | None:
-    """Return the address that env:NAME or file:PATH stands for, None for any other place; it may hold a secret."""
-    if not _KEPT.fullmatch(place):
+def read_reference(place: str) -> str | None:
+    """Return the address in env:NAME or file:PATH, None for any other place; it may hold a secret."""
+    if not _REFERENCE.fullmatch(place):
         return None
     kind, _, rest = place.partition(":")
     if kind == "file":
-        return _in_file(Path(rest).expanduser())
+        return _read_private_file(Path(rest).expanduser())
     found = os.environ.get(rest, "")
     if not found:
         raise SourceMissing(f"the environment variable {rest} is not set; it holds the address of the database")
     return found
 
 
-def _in_file(path: Path) -> str:
-    """Return what a file holds that only its owner can read; its mode is that of the file that is read."""
+def _read_private_file(path: Path) -> str:
+    """Return the content of a file; raise unless only its owner can read it. The mode is that of the opened file."""
     text, mode = "", 0
     try:
         with path.open("rb") as file:

@@ -1,9 +1,9 @@
-"""How CSV files are written: a record that is found once, when a table is registered, and kept.
+"""The format of CSV files: a record that is detected once, when a table is registered, and stored as JSON.
 
-A form that is looked for again in every version of a file depends on its rows: one person's byte, quote or date could
-change how everybody's rows are read. A form that is kept reads each row by itself (`engines.duckdb.csv_files`).
+A format that is detected again in every version of a file depends on its rows: one person's byte, quote or date could
+change how everybody's rows are read. With a stored format each row is read by itself.
 
-Not here: finding a form, and reading by it. The record is plain text, booleans and whole numbers, as JSON holds them.
+Left to `engines.duckdb.csv_files`: detecting a format, and reading files by it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _SIGNS: Final = ("delimiter", "quote", "escape", "comment")
 
 
 @dataclass(frozen=True, slots=True)
-class CsvForm:
-    """How the lines of a file are written, and the names and likely types of its columns."""
+class CsvFormat:
+    """The signs and encoding of a CSV file, and the names and likely types of its columns."""
 
     delimiter: str
     quote: str
     escape: str
     comment: str
-    """What a line begins with that is no row; empty if there are no such lines."""
+    """The first character of a line that is a comment; empty if there are none."""
     newline: str
-    """How the first lines end; everywhere after them a line ends with any of these."""
+    """How the first lines end; after them a line may end with any of `NEWLINES`."""
     skipped: int
-    """How many lines stand before the line of names, or before the rows where there is none."""
+    """How many lines stand before the header, or before the rows where there is none."""
     has_header: bool
     quoted_newlines: bool
-    """Whether texts in quotes go over several lines. If not, the end of a line always ends its row."""
+    """Whether texts in quotes may go over several lines. If not, the end of a line always ends its row."""
     encoding: str
     names: tuple[str, ...]
     types: tuple[str, ...]
@@ -51,18 +51,18 @@ class CsvForm:
                 or sign in ("\n", "\r", "\0")
                 or (name != "comment" and not sign)
             ):
-                raise _invalid(name, "is one sign, and no end of a line")
+                raise _invalid(name, "must be one character, and not the end of a line")
         if self.delimiter in (self.quote, self.escape, self.comment) or self.comment == self.quote:
-            raise _invalid("delimiter", "differs from the quote and from the sign of a comment")
+            raise _invalid("delimiter", "must differ from the quote, the escape and the comment sign")
         if self.encoding not in ENCODINGS:
-            raise _invalid("encoding", f"is one of {', '.join(ENCODINGS)}")
+            raise _invalid("encoding", f"must be one of {', '.join(ENCODINGS)}")
         if self.newline not in NEWLINES:
-            raise _invalid("newline", "is a line feed, a carriage return, or both")
+            raise _invalid("newline", "must be a line feed, a carriage return, or both")
         for name in ("has_header", "quoted_newlines"):
             if not isinstance(getattr(self, name), bool):
-                raise _invalid(name, "is true or false")
+                raise _invalid(name, "must be true or false")
         if type(self.skipped) is not int or not 0 <= self.skipped <= SKIPPED_MAX:
-            raise _invalid("skipped", f"is a whole number from 0 to {SKIPPED_MAX:,}")
+            raise _invalid("skipped", f"must be a whole number from 0 to {SKIPPED_MAX:,}")
         for name in ("names", "types"):
             texts = getattr(self, name)
             if (
@@ -70,28 +70,30 @@ class CsvForm:
                 or not texts
                 or not all(isinstance(one, str) and one for one in texts)
             ):
-                raise _invalid(name, "is a list of texts, a text a column")
+                raise _invalid(name, "must be a list of texts, one for each column")
             object.__setattr__(self, name, tuple(texts))
         if len(self.names) != len(self.types) or len({name.lower() for name in self.names}) != len(self.names):
-            raise _invalid("names", "has a type for each column, and no name twice")
+            raise _invalid("names", "must be distinct, with one type for each")
         for name in ("date_pattern", "time_pattern"):
             if not isinstance(getattr(self, name), str) or "\0" in getattr(self, name):
-                raise _invalid(name, "is a text such as %d/%m/%Y, or empty")
+                raise _invalid(name, "must be a text such as %d/%m/%Y, or empty")
 
     def pattern(self, type_name: str) -> str:
-        """Return how the dates or times of a likely type are written; nothing for the usual way, or other types."""
+        """Return the pattern of dates or times of a likely type; empty for ISO dates and for other types."""
         return {"DATE": self.date_pattern, "TIMESTAMP": self.time_pattern}.get(type_name, "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form as JSON holds it."""
+        """Return the format as a dictionary for JSON."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, record: object) -> CsvForm:
-        """Read a form back; raises InvalidInput for anything else."""
+    def from_dict(cls, record: object) -> CsvFormat:
+        """Return the format that `to_dict` wrote; raise InvalidInput for anything else."""
         known = {field.name for field in fields(cls)}
         if not isinstance(record, Mapping) or set(record) != known:
-            raise InvalidInput(f"the form of a CSV file is an object of {', '.join(sorted(known))}", name="csv")
+            raise InvalidInput(
+                f"the format of a CSV file is an object with the fields {', '.join(sorted(known))}", name="csv"
+            )
         return cls(**record)
 
 

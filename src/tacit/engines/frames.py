@@ -1,11 +1,11 @@
-"""Frames that are in memory, written down as a Parquet file, so that they outlive the process and can be registered.
+"""Frames in memory, written as Parquet files, so that they outlive the process and can be registered.
 
-A frame is a pandas, polars or Arrow table, or anything that speaks Arrow's stream protocol (`__arrow_c_stream__`). The
-file is written aside and renamed: a table never reads half of it. Only its owner can read it and its folder.
+A frame is a pandas, polars or Arrow table, or any object with Arrow's stream protocol (`__arrow_c_stream__`). The file
+is written under another name and renamed: a table never reads half of it. Only its owner can read it and its folder.
 
 Promise: the type of a column is that of the frame's column, and is not guessed from values. A pandas column of Python
-objects has no type; it is written if all its values are texts, or all truths, dates or bytes, and refused otherwise:
-among whole numbers, one more value such as 0.5 or 10^20 would turn all of them into doubles, and people into one.
+objects has no type; it is written if all its values are texts, or all booleans, dates or bytes, and refused otherwise:
+among whole numbers, one more value such as 0.5 or 10^20 would turn all of them into doubles, and merge units.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from tacit.privacy.errors import EngineFailed, Unavailable, WrongType
 
 FOLDER: Final = "tables"
 LEFTOVER_S: Final = 86_400
+"""Files of frames that no table uses are removed after this time."""
 _MODULES: Final = ("pandas", "polars", "pyarrow")
 
 
 def is_frame(data: object) -> bool:
-    """Return whether something is a frame rather than a path."""
+    """Return whether an object is a frame rather than a path."""
     if isinstance(data, str | os.PathLike | type) or _is_series(data):
         return False
     if hasattr(data, "__arrow_c_stream__"):
@@ -46,7 +47,7 @@ def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
     """
     if not is_frame(frame):
         raise WrongType(
-            f"rows in memory come as a pandas, polars or Arrow table, not as a {type(frame).__name__}", name="data"
+            f"data in memory must be a pandas, polars or Arrow table, not a {type(frame).__name__}", name="data"
         )
     frame = _with_schema(frame)
     require_distinct(f"the {type(frame).__name__} for {name}", map(str, _names(frame)))
@@ -70,7 +71,7 @@ def frame_source(frame: Any, folder: Path | str, name: str) -> Source:
 
 
 def is_same_frame(before: Source, after: Source, folder: Path | str) -> bool:
-    """Return whether two sources are files of frames in `folder` that hold the same bytes."""
+    """Return whether two sources are files of frames in `folder` with the same content."""
     place = Path(folder).absolute() / FOLDER
     if before.form != "parquet" or Path(before.place).parent != place:
         return False
@@ -82,8 +83,8 @@ def is_same_frame(before: Source, after: Source, folder: Path | str) -> bool:
 def remove_unused(folder: Path | str, name: str, places: Collection[str], used: Collection[str]) -> None:
     """Remove those files of frames among `places` that no table is registered with.
 
-    With them go files of the table `name` that a process which died has left a day ago or earlier: a younger one may be
-    somebody else's who is about to register it.
+    Also remove files of the table `name` that are older than `LEFTOVER_S` and unused, left by a process that died; a
+    younger one may be about to be registered by another process.
     """
     start, now_s = f"{quote(name, safe=' ')}-", time.time()
     for path in (Path(folder).absolute() / FOLDER).glob("*.parquet"):
@@ -95,18 +96,18 @@ def remove_unused(folder: Path | str, name: str, places: Collection[str], used: 
 
 
 def _with_schema(frame: Any) -> Any:
-    """Return a stream of rows that no known library made as one that says how its columns are called."""
+    """Return a frame of another library as a pyarrow reader, which has the names of its columns."""
     if _module(frame) in _MODULES or not _has_arrow():
         return frame
     import pyarrow as pa
 
-    with suppress(Exception):  # whatever a frame's own code may raise; it may quote values
+    with suppress(Exception):  # the frame's own code may raise anything, and quote values
         return pa.RecordBatchReader.from_stream(frame)
-    raise _not_written(type(frame).__name__)
+    raise _unwritable(type(frame).__name__)
 
 
 def _names(frame: Any) -> Iterable[object]:
-    """Return the names of the columns of a frame, as it has them."""
+    """Return the names of a frame's columns."""
     if _module(frame) == "pyarrow":
         return list(frame.schema.names)
     if hasattr(frame, "collect_schema"):  # polars, whose lazy frames warn of .columns
@@ -115,7 +116,7 @@ def _names(frame: Any) -> Iterable[object]:
 
 
 def _typed(frame: Any) -> Any:
-    """Return a pandas frame in which DuckDB has nothing to guess and nothing to round; the given one stays as it is."""
+    """Return a copy of a pandas frame in whose columns DuckDB has no type to guess and no value to round."""
     import pandas as pd
 
     typed = frame.copy(deep=False)
@@ -124,7 +125,7 @@ def _typed(frame: Any) -> Any:
         if isinstance(dtype, pd.CategoricalDtype):
             column = _uncategorized(pd, column)
         if column.dtype == object:
-            column = _of_one_type(pd, column)
+            column = _single_typed(pd, column)
         elif isinstance(column.dtype, pd.DatetimeTZDtype):  # DuckDB cuts those to microseconds
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         if column.dtype != dtype:
@@ -133,18 +134,18 @@ def _typed(frame: Any) -> Any:
 
 
 def _uncategorized(pd: Any, column: Any) -> Any:
-    """Return a column of categories as one of their own type, with missing values where there are any."""
+    """Return a categorical column in the type of its categories, with its missing values."""
     categories = column.cat.categories
     if not pd.api.types.is_integer_dtype(categories.dtype):
         return column.astype("boolean" if pd.api.types.is_bool_dtype(categories.dtype) else categories.dtype)
     kind = "UInt64" if pd.api.types.is_unsigned_integer_dtype(categories.dtype) else "Int64"
-    # astype would lead over doubles where a value is missing
+    # astype would convert to double where a value is missing
     whole = pd.array(categories, dtype=kind).take(column.cat.codes, allow_fill=True)
     return pd.Series(whole, index=column.index, name=column.name)
 
 
-def _of_one_type(pd: Any, column: Any) -> Any:
-    """Return a column of Python objects if they are of one type that can be written as it is, or refuse it."""
+def _single_typed(pd: Any, column: Any) -> Any:
+    """Return a column of Python objects of one type that can be written; raise WrongType for any other."""
     found = pd.api.types.infer_dtype(column, skipna=True)
     if found in ("string", "empty"):
         return column.astype("string")
@@ -170,17 +171,17 @@ def _write(frame: Any, path: Path) -> None:
         connection.execute(f"COPY (SELECT * FROM frame) TO {literal(str(path))} (FORMAT parquet, USE_TMP_FILE false)")
     except duckdb.IOException:
         raise EngineFailed(f"the rows cannot be written to {path.parent}; check the folder and its disk") from None
-    except Exception:  # whatever a frame's own code may raise; it may quote values
+    except Exception:  # the frame's own code may raise anything, and quote values
         failed = type(frame).__name__
     finally:
         connection.close()
     if failed:
         if _module(frame) != "pandas" and not _has_arrow():
             raise Unavailable(f'a {failed} is read with pyarrow, which is not installed; pip install "tacit[frames]"')
-        raise _not_written(failed)
+        raise _unwritable(failed)
 
 
-def _not_written(kind: str) -> WrongType:
+def _unwritable(kind: str) -> WrongType:
     return WrongType(
         f"this {kind} cannot be written as a table; give every column one type of numbers, texts, dates or times",
         name="data",

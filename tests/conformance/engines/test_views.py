@@ -73,7 +73,7 @@ def _postgres(folder: Path) -> Made:
 
 def _spark(folder: Path) -> Made:
     engine = spark_engine()
-    session, _ = engine._connected()
+    session, _ = engine._connect()
     session.sql(f"SELECT * FROM VALUES {ROWS} AS t(id, n, s)").createOrReplaceGlobalTempView("base")
     for name, inner in INNER.items():
         session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {name} AS {_globally(inner)}")
@@ -139,7 +139,7 @@ def test_public_rows_may_be_those_of_a_view_that_mixes(made: Made) -> None:
 def test_a_view_of_spark_that_fails_for_a_row_is_refused() -> None:
     """It was made under the rules of ANSI, which it keeps in a session that has others."""
     engine, viewed = _spark(Path())
-    session, _ = engine._connected()
+    session, _ = engine._connect()
     session.conf.set("spark.sql.ansi.enabled", "true")
     try:
         failing = [

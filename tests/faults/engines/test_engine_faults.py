@@ -116,7 +116,7 @@ def test_a_file_that_never_rests_is_not_registered(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, turn = written(tmp_path / "e.parquet"), iter(range(1000))
-    monkeypatch.setattr(module, "state", lambda _: str(next(turn)))
+    monkeypatch.setattr(module, "file_state", lambda _: str(next(turn)))
     with pytest.raises(SourceMissing, match="being written"):
         engine.register(EVENTS, source, {})
 

@@ -58,7 +58,7 @@ def ask(engine: SparkEngine, sql: str, **options: Any) -> Columns:
 
 def sql(engine: SparkEngine, *statements: str) -> None:
     """Do as another client of the server does."""
-    other = sessions.opened(engine.place)
+    other = sessions.open_session(engine.place)
     for one in statements:
         other.sql(one).collect()
     other.stop()
@@ -180,7 +180,7 @@ def test_nothing_else_than_a_select_about_registered_tables_is_run(engine: Spark
         "SELECT 1 FROM tacit_data_nobody",
         "DROP VIEW tacit_data_secret",
     ):
-        with pytest.raises(EngineFailed, match="one SELECT about registered tables"):
+        with pytest.raises(EngineFailed, match="one SELECT over registered tables"):
             engine.run(statement)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tacit.curator.catalog import Catalog
 from tacit.curator.catalog_file import FILE_NAME
 from tacit.curator.catalog_reader import sections
-from tacit.engines.csv_format import CsvForm
+from tacit.engines.csv_format import CsvFormat
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
@@ -94,7 +94,7 @@ def written_sources(draw: st.DrawFn) -> Source:
     delimiter, quote, comment = draw(st.lists(signs, min_size=3, max_size=3, unique=True))
     names = tuple(draw(st.lists(st.text(min_size=1), min_size=1, max_size=3, unique_by=str.lower)))
     try:
-        form = CsvForm(
+        form = CsvFormat(
             delimiter, quote, quote, comment, "\r\n", draw(st.integers(0, 9)), draw(st.booleans()), draw(st.booleans()),
             "latin-1", names, ("VARCHAR",) * len(names), "%d/%m/%Y", "",
         )  # fmt: skip

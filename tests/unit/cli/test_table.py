@@ -15,20 +15,20 @@ from tacit.cli.table_draft import column_hint, likely_units, unit_hint
 from tacit.cli.value_parsing import bounds_of, categories_of
 from tacit.curator import Curator
 from tacit.curator.catalog import Catalog
-from tacit.engines.protocol import Described, Source
+from tacit.engines.protocol import SourceColumn, Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Kind, Limits, Table
 from tests.unit.cli.terminal import CTRL_C, Typist
 
 FOUND = [
-    Described("id", Kind.INTEGER, "BIGINT"),
-    Described("patient_id", Kind.INTEGER, "BIGINT"),
-    Described("age", Kind.INTEGER, "INTEGER"),
-    Described("sex", Kind.TEXT, "VARCHAR"),
-    Described("birth_date", Kind.DATE, "DATE"),
-    Described("smokes", Kind.BOOLEAN, "BOOLEAN"),
-    Described("scan", None, "BLOB"),
+    SourceColumn("id", Kind.INTEGER, "BIGINT"),
+    SourceColumn("patient_id", Kind.INTEGER, "BIGINT"),
+    SourceColumn("age", Kind.INTEGER, "INTEGER"),
+    SourceColumn("sex", Kind.TEXT, "VARCHAR"),
+    SourceColumn("birth_date", Kind.DATE, "DATE"),
+    SourceColumn("smokes", Kind.BOOLEAN, "BOOLEAN"),
+    SourceColumn("scan", None, "BLOB"),
 ]
 
 
@@ -36,7 +36,7 @@ FOUND = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     """A folder that was set up, with files of which an engine would find these columns."""
 
-    def describe(_source: Source) -> Sequence[Described]:
+    def describe(_source: Source) -> Sequence[SourceColumn]:
         return FOUND
 
     monkeypatch.setattr("tacit.curator.table_sources.describe", describe)
@@ -528,7 +528,7 @@ def test_categories_are_read_by_kind(kind: Kind, text: str, values: list[Any]) -
 
 def test_hints_look_at_names_alone() -> None:
     names = ["id", "PatientID", "user", "customer_no", "household", "age", "visits"]
-    assert likely_units([Described(name, Kind.TEXT, "") for name in names]) == [
+    assert likely_units([SourceColumn(name, Kind.TEXT, "") for name in names]) == [
         *("PatientID", "user", "customer_no", "household")
     ]
     assert "names people" in column_hint("home_address", Kind.TEXT)

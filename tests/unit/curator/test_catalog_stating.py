@@ -7,17 +7,17 @@ import pytest
 
 from tacit.curator.registration import left_out, table_of
 from tacit.curator.table_sources import source_of
-from tacit.engines.protocol import Described, Source
+from tacit.engines.protocol import SourceColumn, Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, SourceMissing, TacitError, WrongType
 from tacit.privacy.tables import Column, Kind, Limits
 
 FOUND = [
-    Described("Patient_ID", Kind.INTEGER, "BIGINT"),
-    Described("age", Kind.INTEGER, "INTEGER"),
-    Described("sex", Kind.TEXT, "VARCHAR"),
-    Described("day", Kind.DATE, "DATE"),
-    Described("scan", None, "BLOB"),
+    SourceColumn("Patient_ID", Kind.INTEGER, "BIGINT"),
+    SourceColumn("age", Kind.INTEGER, "INTEGER"),
+    SourceColumn("sex", Kind.TEXT, "VARCHAR"),
+    SourceColumn("day", Kind.DATE, "DATE"),
+    SourceColumn("scan", None, "BLOB"),
 ]
 
 

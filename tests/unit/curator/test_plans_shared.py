@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.engines.dialects import duckdb
+from tacit.engines.dialects import write_duckdb
 from tacit.query import Plan, PlanSettings, QuerySpec, Target
 from tacit.query.explain import explain
 
@@ -34,7 +34,7 @@ def test_writing_running_and_planning_anew_leave_a_plan_as_it_was(sql: str, tmp_
         plan = curator.queries().plan(asked)
         before = trees(plan)
         for statement in (*plan.learning, *plan.statements):
-            statement.sql(duckdb)
+            statement.sql(write_duckdb)
         explain(plan)
         curator.queries().release(asked, plan).intervals(0.95)
         curator.queries().plan(QuerySpec(sql, Target(epsilon=0.25), PlanSettings()))

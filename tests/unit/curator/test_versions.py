@@ -102,7 +102,7 @@ def test_neither_previews_nor_questions_look_at_sources(
 
     monkeypatch.setattr(engine, "refresh", look)
     monkeypatch.setattr("tacit.engines.duckdb.engine.fingerprint", look)
-    monkeypatch.setattr("tacit.engines.duckdb.engine.find", look)
+    monkeypatch.setattr("tacit.engines.duckdb.engine.inspect_source", look)
     curator.preview(COUNT, epsilon=0.5)
     curator.sql(COUNT, epsilon=0.5)
     tacit.stats.mean(curator.table("visits")["age"], rows_per_unit=1, epsilon=0.5)

@@ -62,7 +62,7 @@ def test_texts_over_lines_whose_quotes_are_closed_are_accepted(text: str, tmp_pa
     (tmp_path / "t.csv").write_text(text)
     with tacit.Curator(tmp_path / "clinic") as curator:
         table = curator.add_table("t", tmp_path / "t.csv", unit="p")
-        assert curator.engines.rows(table) == 2
+        assert curator.engines.count_rows(table) == 2
 
 
 def test_a_quote_that_is_not_closed_any_more_is_refused_by_the_refresh_and_by_no_question(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from tacit.cli.app import run
-from tacit.engines.csv_format import CsvForm
+from tacit.engines.csv_format import CsvFormat
 from tacit.engines.duckdb import csv_files, csv_quotes
 from tacit.privacy.errors import SourceMissing
 
@@ -32,16 +32,18 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield made
 
 
-def form(*, escape: str = '"', comment: str = "", skipped: int = 0, over_lines: bool = True) -> CsvForm:
-    return CsvForm(",", '"', escape, comment, "\n", skipped, True, over_lines, "utf-8", NAMES, ("VARCHAR",) * 3, "", "")
+def form(*, escape: str = '"', comment: str = "", skipped: int = 0, over_lines: bool = True) -> CsvFormat:
+    return CsvFormat(
+        ",", '"', escape, comment, "\n", skipped, True, over_lines, "utf-8", NAMES, ("VARCHAR",) * 3, "", ""
+    )
 
 
-def rows(connection: Any, how: CsvForm, path: Path) -> list[tuple[str, ...]]:
-    found = connection.execute(f"SELECT * FROM {csv_files.scan(how, [str(path)])}").fetchall()
+def rows(connection: Any, how: CsvFormat, path: Path) -> list[tuple[str, ...]]:
+    found = connection.execute(f"SELECT * FROM {csv_files.scan_sql(how, [str(path)])}").fetchall()
     return [tuple(value or "" for value in row) for row in found]
 
 
-def is_accepted(how: CsvForm, path: Path) -> bool:
+def is_accepted(how: CsvFormat, path: Path) -> bool:
     try:
         csv_quotes.require_strict(how, str(path), str(path))
     except SourceMissing:

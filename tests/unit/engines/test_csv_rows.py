@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tacit.engines import DuckDBEngine, Source
-from tacit.engines.csv_format import CsvForm
-from tacit.engines.duckdb.csv_files import Recoder
+from tacit.engines.csv_format import CsvFormat
+from tacit.engines.duckdb.csv_files import Utf8Copies
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.units import Unit
@@ -81,7 +81,7 @@ def shown(engine: DuckDBEngine) -> set[tuple[Any, ...]]:
 def test_a_row_changes_nothing_about_the_others(
     engine: DuckDBEngine, tmp_path: Path, attack: str | bytes, end: bytes
 ) -> None:
-    source = engine.with_forms(written(tmp_path / "t.csv", [HEADER, *GOOD], end))
+    source = engine.with_csv_formats(written(tmp_path / "t.csv", [HEADER, *GOOD], end))
     engine.register(TABLE, source, {})
     assert shown(engine) == ROWS
     for place in (0, PEOPLE // 2, PEOPLE):
@@ -113,7 +113,7 @@ def test_a_byte_of_another_encoding_changes_its_own_row_alone(tmp_path: Path, en
         path.write_bytes(gzip.compress(data) if packed else data)
         return Source("csv", str(path))
 
-    source = engine.with_forms(put())
+    source = engine.with_csv_formats(put())
     assert [form.encoding for form in source.csv] == [encoding]
     engine.register(TABLE, source, {})
     assert shown(engine) == ROWS
@@ -124,20 +124,20 @@ def test_a_byte_of_another_encoding_changes_its_own_row_alone(tmp_path: Path, en
         assert {row[0] for row in found - ROWS} <= {9000}
     put(*OTHER_ENCODINGS[encoding])
     assert shown(engine) >= ROWS
-    assert engine.with_forms(put(*OTHER_ENCODINGS[encoding])).csv == source.csv
+    assert engine.with_csv_formats(put(*OTHER_ENCODINGS[encoding])).csv == source.csv
     assert not list((tmp_path / "kept").rglob("*.csv"))  # nothing of the copies is left
     engine.close()
 
 
 def test_copies_in_another_encoding_are_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modes = []
-    clear = Recoder.clear
+    clear = Utf8Copies.clear
 
-    def looked(recoder: Recoder) -> None:
+    def looked(recoder: Utf8Copies) -> None:
         modes.extend(one.stat().st_mode & 0o777 for one in (tmp_path / "kept" / "spill").rglob("*csv*"))
         clear(recoder)
 
-    monkeypatch.setattr(Recoder, "clear", looked)
+    monkeypatch.setattr(Utf8Copies, "clear", looked)
     engine = DuckDBEngine(tmp_path / "kept", salt=1, threads=2)
     engine.describe(written(tmp_path / "t.csv", [HEADER, *(b"%d,caf\xe9,25/12/2020" % one for one in range(9))]))
     engine.close()
@@ -145,14 +145,14 @@ def test_copies_in_another_encoding_are_for_their_owner_alone(tmp_path: Path, mo
 
 
 def test_a_file_whose_texts_go_over_lines_keeps_them(engine: DuckDBEngine, tmp_path: Path) -> None:
-    source = engine.with_forms(written(tmp_path / "t.csv", [HEADER, '1,"a\nb",25/12/2020', "2,c,25/12/2020"]))
+    source = engine.with_csv_formats(written(tmp_path / "t.csv", [HEADER, '1,"a\nb",25/12/2020', "2,c,25/12/2020"]))
     assert [form.quoted_newlines for form in source.csv] == [True]
     engine.register(TABLE, source, {})
     assert {row[1] for row in shown(engine)} == {"a\nb", "c"}
 
 
 def test_the_form_that_is_kept_is_that_of_the_registered_file(engine: DuckDBEngine, tmp_path: Path) -> None:
-    source = engine.with_forms(written(tmp_path / "t.csv", ["id;v;d", "1;a;03/04/2020", "2;b;31/12/2020"]))
+    source = engine.with_csv_formats(written(tmp_path / "t.csv", ["id;v;d", "1;a;03/04/2020", "2;b;31/12/2020"]))
     engine.register(TABLE, source, {})
     written(tmp_path / "t.csv", ["d;id;v", "03/04/2020;1;a", "12/31/2020;2;b", "05/06/2020;3;c"])
     assert shown(engine) == {(1, "a", date(2020, 4, 3)), (2, "b", None), (3, "c", date(2020, 6, 5))}
@@ -164,7 +164,7 @@ def test_the_form_that_is_kept_is_that_of_the_registered_file(engine: DuckDBEngi
 def test_files_of_a_glob_are_read_by_the_form_that_their_names_fit(engine: DuckDBEngine, tmp_path: Path) -> None:
     written(tmp_path / "1.csv", ["id,v,d", "1,a,2020-12-25"])
     written(tmp_path / "2.csv", ["d;v;id", "25/12/2020;b;2"])
-    source = engine.with_forms(Source("csv", str(tmp_path / "*.csv")))
+    source = engine.with_csv_formats(Source("csv", str(tmp_path / "*.csv")))
     assert len(source.csv) == 2
     engine.register(TABLE, source, {})
     written(tmp_path / "3.csv", ["v;d;id", "c;26/12/2020;3"])
@@ -172,7 +172,7 @@ def test_files_of_a_glob_are_read_by_the_form_that_their_names_fit(engine: DuckD
 
 
 def test_a_file_without_names_is_read_by_its_form(engine: DuckDBEngine, tmp_path: Path) -> None:
-    source = engine.with_forms(written(tmp_path / "t.csv", ["1,5", "2,6"]))
+    source = engine.with_csv_formats(written(tmp_path / "t.csv", ["1,5", "2,6"]))
     names = [one.name for one in engine.describe(source)]
     table = Table("t", tuple(Column(name, Kind.INTEGER) for name in names), Unit(names[0]))
     engine.register(table, source, {})
@@ -182,15 +182,15 @@ def test_a_file_without_names_is_read_by_its_form(engine: DuckDBEngine, tmp_path
 
 
 def test_one_line_of_another_encoding_does_not_decide_it(engine: DuckDBEngine, tmp_path: Path) -> None:
-    (form,) = engine.with_forms(written(tmp_path / "t.csv", [HEADER, *GOOD, b"9999,caf\xe9,25/12/2020"])).csv
+    (form,) = engine.with_csv_formats(written(tmp_path / "t.csv", [HEADER, *GOOD, b"9999,caf\xe9,25/12/2020"])).csv
     assert form.encoding == "utf-8"
 
 
-FORM = CsvForm(",", '"', '"', "", "\n", 0, True, False, "utf-8", ("id", "v"), ("BIGINT", "VARCHAR"), "%d/%m/%Y", "")
+FORM = CsvFormat(",", '"', '"', "", "\n", 0, True, False, "utf-8", ("id", "v"), ("BIGINT", "VARCHAR"), "%d/%m/%Y", "")
 
 
 def test_a_form_is_kept_as_json() -> None:
-    assert CsvForm.from_dict(json.loads(json.dumps(FORM.to_dict()))) == FORM
+    assert CsvFormat.from_dict(json.loads(json.dumps(FORM.to_dict()))) == FORM
     assert hash(Source("csv", "t.csv", csv=(FORM,))) == hash(Source("csv", "t.csv", csv=(replace(FORM),)))
 
 
@@ -220,6 +220,6 @@ def test_a_form_is_kept_as_json() -> None:
 )
 def test_anything_else_is_no_form(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        CsvForm.from_dict({**FORM.to_dict(), **change})
+        CsvFormat.from_dict({**FORM.to_dict(), **change})
     with pytest.raises(InvalidInput):
-        CsvForm.from_dict([change])
+        CsvFormat.from_dict([change])

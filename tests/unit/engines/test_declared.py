@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.engines.relations import End, ends
+from tacit.engines.relations import Endpoint, value_range
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind
 
@@ -26,13 +26,13 @@ from tacit.privacy.tables import Column, Kind
     ],
 )
 def test_bounds_are_values_of_the_kind_and_a_last_day_lasts_until_midnight(
-    kind: Kind, bounds: Bounds, expected: tuple[End, End]
+    kind: Kind, bounds: Bounds, expected: tuple[Endpoint, Endpoint]
 ) -> None:
-    assert ends(Column("v", kind, bounds)) == expected
+    assert value_range(Column("v", kind, bounds)) == expected
 
 
 def test_bounds_that_no_double_meets_are_kept_from_inside() -> None:
-    found = ends(Column("v", Kind.REAL, Bounds(Fraction(1, 3), Fraction(2, 3))))
+    found = value_range(Column("v", Kind.REAL, Bounds(Fraction(1, 3), Fraction(2, 3))))
     assert found is not None
     low, high = found
     assert isinstance(low, float)
@@ -41,5 +41,5 @@ def test_bounds_that_no_double_meets_are_kept_from_inside() -> None:
 
 
 def test_dates_without_bounds_lie_within_the_years_that_people_write() -> None:
-    assert ends(Column("v", Kind.DATE)) == (date.min, date.max)
-    assert ends(Column("v", Kind.TEXT, Categories(["a"]))) is None
+    assert value_range(Column("v", Kind.DATE)) == (date.min, date.max)
+    assert value_range(Column("v", Kind.TEXT, Categories(["a"]))) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tacit.engines.duckdb.prepared import numbered
+from tacit.engines.duckdb.prepared import write_numbered
 from tacit.engines.protocol import Source
 from tacit.privacy.errors import EngineFailed, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
@@ -31,7 +31,7 @@ def written(tmp_path: Path, form: str) -> Source:
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "duckdb"])
 def test_every_row_is_there_once_under_a_number_of_its_own(tmp_path: Path, form: str) -> None:
-    found = numbered(written(tmp_path, form), COLUMNS, "row", tmp_path / "numbered.parquet")
+    found = write_numbered(written(tmp_path, form), COLUMNS, "row", tmp_path / "numbered.parquet")
     counted = duckdb.execute(
         f"SELECT COUNT(*), COUNT(DISTINCT row), COUNT(row), COUNT(DISTINCT name), SUM(age) FROM '{found.place}'"
     ).fetchone()
@@ -44,7 +44,7 @@ def test_every_row_is_there_once_under_a_number_of_its_own(tmp_path: Path, form:
 def test_texts_over_several_lines_are_rows_too(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("age,name\n" + '7,"one\ntwo"\n' * 50_000, encoding="utf-8")
-    found = numbered(Source("csv", str(path)), COLUMNS, "row", tmp_path / "numbered.parquet")
+    found = write_numbered(Source("csv", str(path)), COLUMNS, "row", tmp_path / "numbered.parquet")
     assert duckdb.execute(f"SELECT COUNT(DISTINCT row), MIN(name) FROM '{found.place}'").fetchone() == (
         50_000,
         "one\ntwo",
@@ -53,6 +53,6 @@ def test_texts_over_several_lines_are_rows_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_or_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceMissing):
-        numbered(Source("parquet", str(tmp_path / "none.parquet")), COLUMNS, "row", tmp_path / "numbered.parquet")
+        write_numbered(Source("parquet", str(tmp_path / "none.parquet")), COLUMNS, "row", tmp_path / "numbered.parquet")
     with pytest.raises(EngineFailed, match="could not be numbered"):
-        numbered(written(tmp_path, "parquet"), COLUMNS, "row", tmp_path / "nowhere" / "numbered.parquet")
+        write_numbered(written(tmp_path, "parquet"), COLUMNS, "row", tmp_path / "nowhere" / "numbered.parquet")

@@ -17,7 +17,8 @@ import sqlglot
 from sqlglot import exp
 
 from tacit.engines import PostgresEngine, Source
-from tacit.engines.postgres.connections import address, check
+from tacit.engines.addresses import check_postgres
+from tacit.engines.postgres.connections import address
 from tacit.engines.postgres.kinds import cast, kind_of
 from tacit.privacy.errors import (
     EngineFailed,
@@ -79,7 +80,7 @@ def test_a_place_holds_no_password(place: str) -> None:
 )
 def test_what_is_no_place_is_refused(place: str) -> None:
     with pytest.raises(InvalidInput):
-        check(place)
+        check_postgres(place)
 
 
 def test_an_address_is_read_where_it_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sqlglot
 
 from tacit.curator.registration import table_of
 from tacit.engines import PostgresEngine, Source
-from tacit.engines.protocol import FAILED, UNIT, Described
+from tacit.engines.protocol import FAILED, UNIT, SourceColumn
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoAccess
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Table
 from tacit.privacy.units import ForeignKey, Unit
@@ -209,7 +209,7 @@ def test_texts_are_compared_by_their_bytes_whatever_their_collation(
     ranked = "SELECT id, ROW_NUMBER() OVER (PARTITION BY s ORDER BY r) AS c FROM tacit_data.t"
     assert {place for _, place in rows(engine, ranked)} == {1}
     key = Table("t", columns, Unit("s"))
-    with pytest.raises(InvalidInput, match="holds different texts in it to be equal"):
+    with pytest.raises(InvalidInput, match="compares different texts in it as equal"):
         engine.register(key, source(f"{schema}.t"), {})
 
 
@@ -225,7 +225,11 @@ def test_a_name_in_another_case_is_not_taken_for_the_one_that_is_there(engine: P
 
 
 def test_a_unit_is_found_by_its_exact_name_and_an_ambiguous_one_is_refused() -> None:
-    both = [Described("ID", Kind.INTEGER, "int"), Described("id", None, "json"), Described("n", Kind.INTEGER, "int")]
+    both = [
+        SourceColumn("ID", Kind.INTEGER, "int"),
+        SourceColumn("id", None, "json"),
+        SourceColumn("n", Kind.INTEGER, "int"),
+    ]
     table = table_of("t", both, unit="ID")
     assert table.unit is not None
     assert table.unit.column == "ID"
@@ -233,7 +237,7 @@ def test_a_unit_is_found_by_its_exact_name_and_an_ambiguous_one_is_refused() -> 
         table_of("t", both, unit="id")  # it is there, and cannot be used
     with pytest.raises(InvalidInput, match="several columns"):
         table_of("t", both, unit="Id")
-    assert table_of("t", [Described("ID", Kind.INTEGER, "int")], unit="id").unit == Unit("ID")
+    assert table_of("t", [SourceColumn("ID", Kind.INTEGER, "int")], unit="id").unit == Unit("ID")
 
 
 def clinic(schema: str, parent: str = "people") -> tuple[Table, Table]:

@@ -11,11 +11,11 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from tacit.engines import Source, SparkEngine, dialects
-from tacit.engines.dialects.spark import spark
+from tacit.engines import Source, SparkEngine
+from tacit.engines.dialects.spark import write_spark
 from tacit.engines.spark import java, sessions, sources
 from tacit.engines.spark.kinds import cast, kind_of
-from tacit.engines.spark.sessions import failed
+from tacit.engines.spark.sessions import engine_error
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoAccess, NoConnection, SourceMissing, Unavailable
 from tacit.privacy.tables import Kind
 
@@ -25,7 +25,7 @@ KINDS = {"tacit_data_t": {"i": Kind.INTEGER, "r": Kind.REAL, "s": Kind.TEXT, "d"
 def written(sql: str) -> str:
     tree = sqlglot.parse_one(sql, dialect="duckdb")
     assert isinstance(tree, exp.Query)
-    return spark(tree, KINDS)
+    return write_spark(tree, KINDS)
 
 
 def item(sql: str) -> str:
@@ -143,41 +143,41 @@ def test_every_kind_can_be_asked_of_every_type_that_has_one() -> None:
 @pytest.mark.parametrize("table", ["csv:/a.csv", "json:x", "", "a.", ".a", "a b", "a..b", "`a", "a;b c"])
 def test_a_source_without_a_well_defined_form_is_refused(table: str) -> None:
     with pytest.raises(InvalidInput):
-        sources.check(Source("spark", "local", table))
+        sources.check_source(Source("spark", "local", table))
 
 
 @pytest.mark.parametrize(
     "table", ["visits", "care.visits", "lake.care.visits", "`odd name`.`a``b`", "parquet:/a/*.parquet"]
 )
 def test_tables_and_parquet_files_are_sources(table: str) -> None:
-    sources.check(Source("spark", "local", table))
+    sources.check_source(Source("spark", "local", table))
 
 
 def test_other_forms_are_left_to_other_engines() -> None:
     with pytest.raises(InvalidInput, match="'parquet'"):
-        sources.check(Source("parquet", "a.parquet"))
+        sources.check_source(Source("parquet", "a.parquet"))
 
 
 def test_the_mark_of_local_files_changes_with_every_file(tmp_path: Path) -> None:
     one = Source("spark", "local", f"parquet:{tmp_path}")
     (tmp_path / "part=1").mkdir()
     (tmp_path / "part=1" / "a.parquet").write_bytes(b"1")
-    marks = [sources.local_mark(one, "local")]
+    marks = [sources.local_fingerprint(one, "local")]
     (tmp_path / "part=1" / "_SUCCESS").write_bytes(b"")
-    assert sources.local_mark(one, "local") == marks[0]
+    assert sources.local_fingerprint(one, "local") == marks[0]
     (tmp_path / "part=1" / "a.parquet").write_bytes(b"2")
-    marks.append(sources.local_mark(one, "local"))
+    marks.append(sources.local_fingerprint(one, "local"))
     (tmp_path / "b.parquet").write_bytes(b"2")
-    marks.append(sources.local_mark(one, "local"))
+    marks.append(sources.local_fingerprint(one, "local"))
     assert len(set(marks)) == 3
     with pytest.raises(SourceMissing):
-        sources.local_mark(Source("spark", "local", f"parquet:{tmp_path}/nothing/*.parquet"), "local")
+        sources.local_fingerprint(Source("spark", "local", f"parquet:{tmp_path}/nothing/*.parquet"), "local")
 
 
 @pytest.mark.parametrize("table", ["care.visits", "parquet:hdfs://host/a", "parquet:s3a://bucket/a"])
 def test_what_lies_elsewhere_has_no_mark_of_local_files(table: str) -> None:
-    assert sources.local_mark(Source("spark", "local", table), "local") is None
-    assert sources.local_mark(Source("spark", "sc://host", "parquet:/a"), "sc://host") is None
+    assert sources.local_fingerprint(Source("spark", "local", table), "local") is None
+    assert sources.local_fingerprint(Source("spark", "sc://host", "parquet:/a"), "sc://host") is None
 
 
 def test_relations_are_views_and_names_of_any_text_stay_one_name() -> None:
@@ -232,7 +232,7 @@ def test_a_value_is_written_so(sql: str, text: str) -> None:
 
 @pytest.mark.parametrize("sql", ["RANDOM()", "list_value(i)", "CAST(i AS BLOB)", "REGEXP_MATCHES(s, 'a')", "i::JSON"])
 def test_what_has_no_rule_is_refused_and_never_guessed(sql: str) -> None:
-    with pytest.raises(EngineFailed, match="no rule for"):
+    with pytest.raises(EngineFailed, match="not supported on Spark"):
         item(sql)
 
 
@@ -274,7 +274,7 @@ class Refusal(Exception):
     ],
 )
 def test_an_error_of_spark_is_told_by_its_kind_and_not_by_its_words(error: Exception, kind: type[EngineFailed]) -> None:
-    made = failed(error, "a sentence that is the same for all")
+    made = engine_error(error, "a sentence that is the same for all")
     assert type(made) is kind
     assert "swordfish" not in str(made)
 
@@ -288,14 +288,14 @@ def test_what_statements_rely_on_is_set_in_every_session() -> None:
         conf = Conf()
 
     session: Any = Session()
-    sessions.set_up(session)
+    sessions.apply_settings(session)
     assert session.conf["spark.sql.ansi.enabled"] == "false"
     assert session.conf["spark.sql.session.timeZone"] == "UTC"
 
 
 def test_the_dialect_is_found_beside_the_others() -> None:
     tree = exp.select(exp.Literal.number(1).as_("x"))
-    assert dialects.spark(tree) == "SELECT 1 AS `x`"
+    assert write_spark(tree) == "SELECT 1 AS `x`"
 
 
 class FakeSession:
@@ -322,7 +322,7 @@ class FakeSession:
 def test_after_a_lost_server_the_next_question_begins_with_a_new_session(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [FakeSession(gone=True), FakeSession(gone=False)]
     waiting = iter(made)
-    monkeypatch.setattr(sessions, "opened", lambda place: next(waiting))
+    monkeypatch.setattr(sessions, "open_session", lambda place: next(waiting))
     engine = SparkEngine("sc://host:15002", salt=7)
     with pytest.raises(EngineFailed, match="could not run") as caught:
         engine.run("SELECT 1 AS x")

@@ -33,7 +33,7 @@ def engine() -> Iterator[SparkEngine]:
 
 def put(engine: SparkEngine, folder: Path, select: str) -> Source:
     """Write rows as Spark does, with its own types."""
-    session, _ = engine._connected()
+    session, _ = engine._connect()
     session.sql(select).write.parquet(str(folder / "rows"))
     return Source("spark", PLACE, f"parquet:{folder}/rows")
 
@@ -96,7 +96,7 @@ def test_texts_are_compared_by_their_bytes_whatever_their_collation(
     assert rows(engine, "SELECT COUNT(DISTINCT s) AS c, MIN(s) AS a, MAX(s) AS b FROM tacit_data.t") == [(3, "A", "a ")]
     both = "SELECT COUNT(*) AS c FROM tacit_data.t AS x JOIN tacit_data.t AS y ON x.s = y.s WHERE x.s LIKE 'a%'"
     assert rows(engine, both) == [(2,)]
-    with pytest.raises(InvalidInput, match="holds different texts in it to be equal"):
+    with pytest.raises(InvalidInput, match="compares different texts in it as equal"):
         engine.register(Table("t", columns, Unit("s")), source, {})
 
 
@@ -148,9 +148,9 @@ def test_days_that_no_time_reaches_are_at_its_ends(engine: SparkEngine, tmp_path
     days = "DATE '5874897-12-31', DATE '10000-01-01', DATE '1500-01-01', DATE '4713-01-01 (BC)'"
     duckdb.sql(f"COPY (SELECT unnest(range(4)) AS id, unnest([{days}]) AS d) TO '{tmp_path}/days.parquet'")
     source = Source("spark", PLACE, f"parquet:{tmp_path}/days.parquet")
-    session, _ = engine._connected()
+    session, _ = engine._connect()
     session.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION")  # which fails for days before 1582
-    sessions.set_up(session)
+    sessions.apply_settings(session)
     engine.register(Table("t", (Column("id", Kind.INTEGER), Column("d", Kind.TIME)), Unit("id")), source, {})
     far, first = datetime.max, datetime.min
     assert rows(engine, "SELECT id, d FROM tacit_data.t") == [(0, far), (1, far), (2, datetime(1500, 1, 1)), (3, first)]

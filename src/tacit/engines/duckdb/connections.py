@@ -1,15 +1,13 @@
-"""Connections to DuckDB: settings, and limits on memory and disk.
-
-How much memory and disk a connection may take: less than the machine or its container has.
-
-DuckDB itself allows each database four fifths of the memory and nine tenths of the free disk. An engine has two, one
-that stores rows and one that answers questions, which together would be killed with the whole process.
-
-Connections to DuckDB: how they are set, and what they may touch.
+"""Connections to DuckDB: their settings, what they may touch, and limits on memory and disk.
 
 Promise: nothing goes over a network, no extension is installed or loaded, no variable of the Python program can be
-read. The connection that questions run on can open the registered files and nothing else, cannot write, and its
-settings are locked. Memory and disk are limited; without a folder for it, nothing is spilled to a disk.
+read. The connection that queries run on can open the registered files and nothing else, cannot write, and its settings
+are locked. Memory and disk are limited to a share of what the machine or its container has; without a folder for it,
+nothing is spilled to disk.
+
+DuckDB itself allows each database four fifths of the memory and nine tenths of the free disk. An engine has two, one
+that stores rows and one that runs queries, and both together would exceed the memory, so that the whole process is
+killed.
 """
 
 from __future__ import annotations
@@ -24,47 +22,17 @@ from typing import Any, Final
 
 import duckdb
 
-from tacit.engines.quoting import digest, listed, literal
+from tacit.engines.quoting import digest, list_literal, literal
 from tacit.privacy.errors import EngineFailed
 
 MEMORY_SHARE: Final = Fraction(2, 5)
-"""Of memory; the two databases of an engine leave a fifth to everything else."""
+"""The share of memory; the two databases of an engine leave a fifth to everything else."""
 SPILL_SHARE: Final = Fraction(1, 4)
-"""Of the disk that is free when a connection is made."""
+"""The share of the disk that is free when a connection is made."""
 SPILL_MAX_BYTES: Final = 200 << 30
 CGROUP_FILES: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _UNLIMITED_BYTES: Final = 1 << 60
 _UNKNOWN_BYTES: Final = 4 << 30
-
-
-def memory_limit() -> str:
-    """Return the memory that a connection may take, as DuckDB reads it."""
-    return _text(memory_bytes() * MEMORY_SHARE)
-
-
-def spill_limit(folder: str) -> str:
-    """Return the disk that rows may take that do not fit into memory, in a folder that need not be there yet."""
-    there = next((one for one in (Path(folder), *Path(folder).parents) if one.exists()), Path("/"))
-    free = Fraction(_UNKNOWN_BYTES)
-    with suppress(OSError):
-        free = shutil.disk_usage(there).free * SPILL_SHARE
-    return _text(min(free, Fraction(SPILL_MAX_BYTES)))
-
-
-def memory_bytes() -> int:
-    """Return the memory of the machine, or of the container that this process runs in."""
-    found = []
-    with suppress(OSError, ValueError, AttributeError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    for path in CGROUP_FILES:
-        with suppress(OSError, ValueError):
-            found.append(int(Path(path).read_text()))
-    return min((one for one in found if 0 < one < _UNLIMITED_BYTES), default=_UNKNOWN_BYTES)
-
-
-def _text(size: Fraction) -> str:
-    return f"{max(int(size) >> 10, 1)}KiB"
-
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -79,7 +47,7 @@ CLOSED: Final[Mapping[str, Any]] = {
 }
 
 HARMFUL: Final = frozenset({"top_n_window_elimination", "type_pushdown"})
-"""Optimizers to do without.
+"""Optimizers that are disabled.
 
 The first turns "the first K of each unit" into lists, which takes two to three times as long as the window itself. The
 second moves TRY_CAST into the scan of a CSV file, where a value that cannot be cast loses its whole row.
@@ -103,8 +71,8 @@ def connect(settings: Mapping[str, Any]) -> Connection:
     return connection
 
 
-def answers(connection: Connection) -> bool:
-    """Return whether a connection can still be used; after some errors DuckDB refuses everything."""
+def is_usable(connection: Connection) -> bool:
+    """Return whether a connection can still be used; after some errors DuckDB refuses every statement."""
     try:
         return connection.cursor().execute("SELECT 1").fetchone() == (1,)
     except duckdb.Error:
@@ -114,21 +82,50 @@ def answers(connection: Connection) -> bool:
 def attach(connection: Connection, path: str, *, write: bool = False) -> None:
     """Attach a database file under its alias, for reading only unless `write`."""
     mode = "" if write else " (READ_ONLY)"
-    connection.execute(f"ATTACH IF NOT EXISTS {literal(path)} AS {alias(path)}{mode}")
+    connection.execute(f"ATTACH IF NOT EXISTS {literal(path)} AS {database_alias(path)}{mode}")
 
 
 def detach(connection: Connection, path: str) -> None:
     """Detach a database file."""
-    connection.execute(f"DETACH DATABASE IF EXISTS {alias(path)}")
+    connection.execute(f"DETACH DATABASE IF EXISTS {database_alias(path)}")
 
 
 def lock(connection: Connection, files: Iterable[str]) -> None:
-    """Let a connection, and all its cursors, read these files and what is attached, and change no setting any more."""
-    connection.execute(f"SET allowed_paths = {listed(files)}")
+    """Restrict a connection and its cursors to these files and what is attached, and lock its settings."""
+    connection.execute(f"SET allowed_paths = {list_literal(files)}")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
 
-def alias(path: str) -> str:
+def database_alias(path: str) -> str:
     """Return the name under which a database file is attached, the same in every connection."""
     return f"db_{digest(path)[:16]}"
+
+
+def memory_limit() -> str:
+    """Return the memory that a connection may use, as a setting of DuckDB."""
+    return _text(memory_bytes() * MEMORY_SHARE)
+
+
+def spill_limit(folder: str) -> str:
+    """Return the disk space that a connection may spill to, in a folder that need not exist yet."""
+    there = next((one for one in (Path(folder), *Path(folder).parents) if one.exists()), Path("/"))
+    free = Fraction(_UNKNOWN_BYTES)
+    with suppress(OSError):
+        free = shutil.disk_usage(there).free * SPILL_SHARE
+    return _text(min(free, Fraction(SPILL_MAX_BYTES)))
+
+
+def memory_bytes() -> int:
+    """Return the memory of the machine, or of the container that this process runs in."""
+    found = []
+    with suppress(OSError, ValueError, AttributeError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for path in CGROUP_FILES:
+        with suppress(OSError, ValueError):
+            found.append(int(Path(path).read_text()))
+    return min((one for one in found if 0 < one < _UNLIMITED_BYTES), default=_UNKNOWN_BYTES)
+
+
+def _text(size: Fraction) -> str:
+    return f"{max(int(size) >> 10, 1)}KiB"

@@ -1,13 +1,14 @@
 """Types of DuckDB as kinds, and casts that never fail: what cannot be cast is NULL.
 
-A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
-number keeps every digit, NaN is NULL, and the two zeros are one. `is_exact` says which casts can be used for units and
-keys: different values stay different or become NULL, so that no two people become one.
+A number that is not whole, or does not fit into 64 bits, is NULL as an integer and never rounded. As a text, a number
+keeps every digit, NaN is NULL, and -0.0 is 0.0. `is_exact` says which casts can be used for units and keys: different
+values stay different or become NULL, so that no two units become one.
 
 A time with a zone becomes UTC; a time without one is taken as UTC. Infinite dates and times stay so here. Texts are
 compared by their code points: a collation of the source's column, such as NOCASE, would merge groups and units whose
 texts differ, so that one row could move another row's group.
-Not here: bounds, and the years that a program above the engine can hold (`engines.relations`).
+
+Bounds, and the range of years, are applied afterwards (`engines.relations`).
 """
 
 from __future__ import annotations
@@ -15,23 +16,14 @@ from __future__ import annotations
 from typing import Final
 
 from tacit.engines.quoting import literal
+from tacit.engines.relations import TYPES
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
-TYPES: Final = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.REAL: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIME: "TIMESTAMP",
-}
-"""The type in which each kind is shown."""
-
 BINARY: Final = 'COLLATE "C"'
-"""Takes any other collation off a text; it stays off in what is made of the text, also when that is stored."""
+"""Replaces the collation of a text, and of everything computed from it, also when that is stored."""
 
 CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
-"""A text of more bytes has more characters than are shown."""
+"""A text of more bytes has more characters than are shown, whatever its characters."""
 
 _SMALL: Final = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _WIDE: Final = ("UBIGINT", "HUGEINT", "UHUGEINT")
@@ -59,20 +51,20 @@ _WHOLE: Final = literal(r"\s*[+-]?[0-9]+[.]0*\s*")
 
 
 def kind_of(type_name: str) -> Kind | None:
-    """Return the kind that fits a type, None if no question can be about it."""
+    """Return the kind that fits a type, None if it cannot be queried."""
     return _KINDS.get(_base(type_name))
 
 
 def is_exact(type_name: str, kind: Kind) -> bool:
-    """Return whether values of a type that differ are different as a kind, or NULL.
+    """Return whether different values of a type stay different as a kind, or become NULL.
 
     Texts that write one whole number in two ways, such as 7 and 007, are the same integer.
     """
     return _base(type_name) in _EXACT[kind]
 
 
-def merged(one: Kind | None, other: Kind | None) -> Kind | None:
-    """Return the kind that can hold both, for files of one source that differ."""
+def merge_kinds(one: Kind | None, other: Kind | None) -> Kind | None:
+    """Return the kind that can hold both, for files of one source whose types differ."""
     if one is other or other is None:
         return one
     if one is None:
@@ -102,12 +94,12 @@ def cast(value: str, type_name: str, kind: Kind, pattern: str = "") -> str:
 
 
 def _base(type_name: str) -> str:
-    """Return the name of a type without its parameters; that of a list is none that is known."""
+    """Return the name of a type without its parameters; a list type is returned whole, and is not a known name."""
     return type_name if type_name.endswith("]") else type_name.partition("(")[0]
 
 
 def _digits(value: str) -> str:
-    """Return SQL for a float as a text from which it can be read back; of the two zeros one, and no NaN."""
+    """Return SQL for a float as a text from which it can be read back; -0.0 is 0.0, NaN is NULL."""
     return f"CASE WHEN NOT isnan({value}) THEN CAST({value} + 0 AS VARCHAR) END"
 
 

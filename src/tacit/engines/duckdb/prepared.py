@@ -1,18 +1,14 @@
-"""Rows stored for queries: one immutable DuckDB file per table and version, numbered where each row is a unit.
+"""Rows stored for queries: one immutable DuckDB file per table and version; files whose rows are numbered.
 
-Rows that get a number each, so that every one of them is a unit by itself.
+Promise of `PreparedStore`: a file that exists is complete, and only its owner can read it. It is written under another
+name, flushed to disk, renamed, and never changed after that; what a process leaves that dies while it writes is removed
+by the next one. So any number of processes can read the same files without locks, and two that write the same one at
+once write it twice and keep one. The version is in a file's name; files of other versions of a table are removed when a
+new one is complete, except the one that was shown before it: if the new rows are refused, those are shown again. A
+process that has a removed file open keeps it until it closes it.
 
-Promise: the written file holds each row of the source once, with the declared columns and a number that no other row
-has. Numbers say nothing: which row has which is by chance.
-
-Promise: a file that is there is complete, and only its owner can read it. It is made aside, flushed to the disk and
-renamed, and never changed after that; a process that dies while it makes one leaves only something that the next one
-sweeps away. So any number of processes can read the same files without locks, and two that make the same one at once
-make it twice and keep one.
-
-A version is in a file's name; files of other versions of a table are removed when a new one is there, but for the one
-that was shown before it: if the new rows are not taken in the end, those are shown again. A process that still has a
-removed file open keeps it until it lets go.
+Promise of `write_numbered`: the file holds each row of the source once, with the declared columns and a number that no
+other row has, so that each row can be a unit. Which row has which number is arbitrary.
 """
 
 from __future__ import annotations
@@ -29,40 +25,17 @@ from typing import Final
 
 from tacit.engines.duckdb import relations
 from tacit.engines.duckdb.connections import connect
-from tacit.engines.duckdb.csv_files import Recoder
-from tacit.engines.duckdb.execution import Runs
-from tacit.engines.duckdb.sources import check_files, find, opened
+from tacit.engines.duckdb.csv_files import Utf8Copies
+from tacit.engines.duckdb.execution import DuckDBStatements
+from tacit.engines.duckdb.sources import attached, check_files, inspect_source
 from tacit.engines.protocol import Source
 from tacit.engines.quoting import digest, literal, quoted
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Table
 
-
-def numbered(source: Source, table: Table, number: str, path: Path) -> Source:
-    """Write the columns of `table`, and the column `number`, to a new Parquet file."""
-    spill = path.parent / "spill"
-    connection, recoder = connect({"temp_directory": str(spill)}), Recoder(spill / f"{os.getpid()}-{path.name}")
-    named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
-    failure = (
-        f"the rows of {source.place} could not be numbered; check that its files are complete, and that the disk of "
-        f"{path.parent} suffices"
-    )
-    try:
-        check_files(connection, source, recoder)
-        rows = relations.declared(find(connection, source, recoder), table)
-        sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
-        copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
-        with opened(connection, rows.attached):
-            Runs().run(connection, partial(connection.execute, copy), failure=failure)
-        return Source("parquet", str(path))
-    finally:
-        connection.close()
-        recoder.clear()
-
-
 FOLDER: Final = "prepared"
 SPILL: Final = "spill"
-"""Where work goes that does not fit into memory, in a folder a process and engine."""
+"""Where rows are written that do not fit into memory, in one folder per process and engine."""
 SUFFIX: Final = ".duckdb"
 TABLE: Final = "stored"
 _ASIDE: Final = re.compile(r"\.aside-(\d+)-\d+(\.wal)?$")
@@ -77,16 +50,16 @@ class PreparedStore:
         self.spill: Final = folder / SPILL
 
     def path(self, name: str, version: str) -> Path:
-        """Return where the rows of a table in a version are, or would be."""
+        """Return the path of the file for a table in a version, which need not exist."""
         return self.folder / f"{_stem(name)}-{version[:32]}{SUFFIX}"
 
     def make(self, name: str, version: str, fill: Callable[[str], None], kept: Path | None = None) -> Path:
-        """Make the file of a table: `fill` is given the path of an empty place for it, and closes what it writes.
+        """Write the file of a table: `fill` writes and closes it at the path that it is given.
 
         Files of other versions are removed, except `kept`.
         """
         path = self.path(name, version)
-        self._ready()
+        self._make_folder()
         aside = f"{path}.aside-{os.getpid()}-{next(_NUMBERS)}"
         try:
             fill(aside)
@@ -113,9 +86,9 @@ class PreparedStore:
                     path.unlink()
 
     def sweep(self) -> None:
-        """Remove what processes that are no more have left: files half made, and rows that did not fit into memory.
+        """Remove incomplete files, and rows spilled to disk, of processes that have ended.
 
-        The folder for such rows is made before DuckDB needs it, so that only its owner can read them.
+        The folder for spilled rows is made before DuckDB needs it, so that only its owner can read it.
         """
         with suppress(OSError):
             self.spill.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,19 +104,19 @@ class PreparedStore:
                 shutil.rmtree(path, ignore_errors=True)
 
     def mark(self, name: str, fact: str) -> None:
-        """Remember that a fact was found to hold; it is named by a digest of all that it depends on."""
-        self._ready()
-        with suppress(OSError):  # it will be looked at again
+        """Record that a check has passed; `fact` is a digest of all that its outcome depends on."""
+        self._make_folder()
+        with suppress(OSError):  # it will be checked again
             self._mark(name, fact).touch()
 
     def is_marked(self, name: str, fact: str) -> bool:
-        """Return whether a fact was found to hold."""
+        """Return whether a check has passed before."""
         return self._mark(name, fact).exists()
 
     def _mark(self, name: str, fact: str) -> Path:
         return self.folder / f"{_stem(name)}-{fact[:32]}.holds"
 
-    def _ready(self) -> None:
+    def _make_folder(self) -> None:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.chmod(0o700)
@@ -151,6 +124,28 @@ class PreparedStore:
             raise EngineFailed(
                 f"{self.folder} cannot be made; check that {self.folder.parent} can be written"
             ) from None
+
+
+def write_numbered(source: Source, table: Table, number: str, path: Path) -> Source:
+    """Write the columns of `table`, and the column `number`, to a new Parquet file, and return it as a source."""
+    spill = path.parent / "spill"
+    connection, copies = connect({"temp_directory": str(spill)}), Utf8Copies(spill / f"{os.getpid()}-{path.name}")
+    named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
+    failure = (
+        f"the rows of {source.place} could not be numbered; check that its files are complete, and that the disk of "
+        f"{path.parent} suffices"
+    )
+    try:
+        check_files(connection, source, copies)
+        rows = relations.select_declared(inspect_source(connection, source, copies), table)
+        sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
+        copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
+        with attached(connection, rows.attached):
+            DuckDBStatements().run(connection, partial(connection.execute, copy), failure=failure)
+        return Source("parquet", str(path))
+    finally:
+        connection.close()
+        copies.clear()
 
 
 def _stem(name: str) -> str:

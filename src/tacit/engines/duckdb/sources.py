@@ -1,7 +1,7 @@
 """The files behind a source: where they are, what columns they hold, and how DuckDB scans them.
 
-Promise: whatever is wrong with a file is a SourceMissing that says what to do, and never repeats what DuckDB said,
-which may quote the data. A glob is resolved to its files, so that a file that comes or goes is a change of the source.
+Promise: whatever is wrong with a file is a SourceMissing that says what to do, and never repeats DuckDB's message,
+which may quote the data. A glob is resolved to its files, so that an added or removed file is a change of the source.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 
 import duckdb
 
-from tacit.engines.csv_format import CsvForm
-from tacit.engines.duckdb.connections import Connection, alias, attach, detach
-from tacit.engines.duckdb.csv_files import Recoder, form_for, form_of, scan
+from tacit.engines.csv_format import CsvFormat
+from tacit.engines.duckdb.connections import Connection, attach, database_alias, detach
+from tacit.engines.duckdb.csv_files import Utf8Copies, match_format, scan_sql, sniff_format
 from tacit.engines.duckdb.csv_quotes import require_strict
-from tacit.engines.duckdb.kinds import cast, kind_of, merged
-from tacit.engines.protocol import Described, Source
-from tacit.engines.quoting import digest, listed, quoted, require_distinct
+from tacit.engines.duckdb.kinds import cast, kind_of, merge_kinds
+from tacit.engines.protocol import Source, SourceColumn
+from tacit.engines.quoting import digest, list_literal, quoted, require_distinct
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Column
 
@@ -34,61 +34,62 @@ ROW_BY_ROW: Final = frozenset(
         *("UNION", "UNNEST", "ORDER_BY", "CTE", "CTE_SCAN"),
     }
 )
-"""The operators of a view that makes each row from one row. How a CSV file is read depends on all its lines."""
+"""The operators of a view that makes each row from one row; scans of CSV files are not, as all lines decide how
+each is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A FROM item, its columns by name in lower case, and for CSV files their form."""
+    """A FROM item, its columns by name in lower case, and for CSV files their format."""
 
     sql: str
-    columns: dict[str, Described]
-    form: CsvForm | None = None
+    columns: dict[str, SourceColumn]
+    format: CsvFormat | None = None
     lenient_sql: str = ""
-    """The same with ? for each byte of a text that is no UTF-8, where DuckDB would not read the file otherwise."""
+    """The same with ? for each byte of a text that is not UTF-8; the strict scan would refuse the file for one."""
 
     def value(self, column: Column) -> str:
-        """Return SQL for a declared column, which the scan has."""
+        """Return SQL for a declared column in the type of its kind."""
         found = self.columns[column.name.lower()]
-        pattern = "" if self.form is None else self.form.pattern(found.type)
+        pattern = "" if self.format is None else self.format.pattern(found.type)
         return cast(quoted(found.name), self.type(column), column.kind, pattern)
 
     def type(self, column: Column) -> str:
-        """Return the type in which the scan has a declared column; every field of a CSV file is a text."""
-        return self.columns[column.name.lower()].type if self.form is None else "VARCHAR"
+        """Return the type of a declared column in the scan; every field of a CSV file is a text."""
+        return self.columns[column.name.lower()].type if self.format is None else "VARCHAR"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A source as it is now: its files, the database to attach if it is one, and its scans, one a form of file."""
+class DuckDBSource:
+    """A source as it is now: its files, the database to attach if it is one, and one scan per format of its files."""
 
     source: Source
     files: tuple[str, ...]
     scans: tuple[Scan, ...]
     attached: tuple[str, ...] = ()
     rows: int | None = None
-    """How many rows there are, where that is known without reading them."""
+    """The number of rows, where it is known without reading them."""
     is_row_by_row: bool = True
     """Whether each row comes from one row of one table; false of a view that joins, groups, orders or counts rows."""
 
     @property
-    def forms(self) -> tuple[CsvForm, ...]:
-        """The forms of CSV files, to be kept as `Source.csv`."""
-        return tuple(one.form for one in self.scans if one.form is not None)
+    def csv_formats(self) -> tuple[CsvFormat, ...]:
+        """The formats of CSV files, to be stored as `Source.csv`."""
+        return tuple(one.format for one in self.scans if one.format is not None)
 
     @property
-    def described(self) -> list[Described]:
+    def source_columns(self) -> list[SourceColumn]:
         """The columns, each with the kind that fits it in every file."""
         found = dict(self.scans[0].columns)
         for one in self.scans[1:]:
             for name in found.keys() & one.columns.keys():
                 mine = found[name]
-                found[name] = Described(mine.name, merged(mine.kind, one.columns[name].kind), mine.type)
+                found[name] = SourceColumn(mine.name, merge_kinds(mine.kind, one.columns[name].kind), mine.type)
         return list(found.values())
 
 
 def files_of(source: Source) -> tuple[str, ...]:
-    """Return the files of a source in the order of their names, or say what is missing."""
+    """Return the files of a source in the order of their names; raise SourceMissing if there are none."""
     if source.form not in FORMS:
         raise InvalidInput(f"rows come as {', '.join(FORMS)}, not {source.form!r}", name="form", value=source.form)
     if "://" in source.place:
@@ -108,23 +109,23 @@ def files_of(source: Source) -> tuple[str, ...]:
 
 
 def fingerprint(source: Source) -> str:
-    """Return a digest of what the files of a source hold, and of nothing else about them: reads them to their ends."""
-    forms = [form.to_dict() for form in source.csv]
-    return digest(source.form, source.place, source.table, forms, *_each(source, _sha))
+    """Return a digest of the content of a source's files, which reads them whole, and of how they are read."""
+    formats = [format_.to_dict() for format_ in source.csv]
+    return digest(source.form, source.place, source.table, formats, *_map_files(source, _sha))
 
 
-def state(source: Source) -> str:
-    """Return a digest that changes when a file of a source is written, from sizes and times alone."""
-    return digest(*_each(source, _status))
+def file_state(source: Source) -> str:
+    """Return a digest that changes when a file of a source is written, from sizes, times and inodes alone."""
+    return digest(*_map_files(source, _status))
 
 
-def _each(source: Source, mark: Callable[[str], object]) -> Iterator[object]:
-    """Yield each file of a source, and the log beside a database, with a mark of it."""
+def _map_files(source: Source, measure: Callable[[str], object]) -> Iterator[object]:
+    """Yield each file of a source, and the write-ahead log beside a database, with its measure."""
     for path in files_of(source):
         beside = (f"{path}.wal",) if source.form == "duckdb" and os.path.exists(f"{path}.wal") else ()
         for one in (path, *beside):
             try:
-                yield one, mark(one)
+                yield one, measure(one)
             except OSError:
                 raise SourceMissing(f"{one} cannot be read; check that it is there and its permissions") from None
 
@@ -139,57 +140,56 @@ def _status(path: str) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def find(connection: Connection, source: Source, recoder: Recoder) -> Found:
-    """Look at a source: which files, which columns, how many rows if that is cheap to know."""
+def inspect_source(connection: Connection, source: Source, copies: Utf8Copies) -> DuckDBSource:
+    """Return the files and columns of a source, and its number of rows if that is cheap to know."""
     files = files_of(source)
     for path in files:
         if not os.access(path, os.R_OK):
             raise SourceMissing(f"{path} may not be read; check its permissions")
     if source.form == "csv":
-        return Found(source, files, _csv_scans(connection, files, source.csv, recoder))
+        return DuckDBSource(source, files, _csv_scans(connection, files, source.csv, copies))
     if source.form == "parquet":
         return _parquet(connection, source, files)
     return _database(connection, source, files[0])
 
 
 def _csv_scans(
-    connection: Connection, files: tuple[str, ...], kept: tuple[CsvForm, ...], recoder: Recoder
+    connection: Connection, files: tuple[str, ...], kept: tuple[CsvFormat, ...], copies: Utf8Copies
 ) -> tuple[Scan, ...]:
-    by_form: dict[CsvForm, list[str]] = {}
+    by_format: dict[CsvFormat, list[str]] = {}
     for path in files:
-        form = _form(connection, kept, path, recoder)
-        by_form.setdefault(form, []).append(recoder.readable(path, form.encoding))
+        csv_format = _csv_format(connection, kept, path, copies)
+        by_format.setdefault(csv_format, []).append(copies.readable(path, csv_format.encoding))
     return tuple(
         Scan(
-            scan(form, paths),
+            scan_sql(csv_format, paths),
             {
-                name.lower(): Described(name, kind_of(type_name), type_name)
-                for name, type_name in zip(form.names, form.types, strict=True)
+                name.lower(): SourceColumn(name, kind_of(type_name), type_name)
+                for name, type_name in zip(csv_format.names, csv_format.types, strict=True)
             },
-            form,
+            csv_format,
         )
-        for form, paths in by_form.items()
+        for csv_format, paths in by_format.items()
     )
 
 
-def _form(connection: Connection, kept: tuple[CsvForm, ...], path: str, recoder: Recoder) -> CsvForm:
+def _csv_format(connection: Connection, kept: tuple[CsvFormat, ...], path: str, copies: Utf8Copies) -> CsvFormat:
     if path.lower().endswith(".zst"):
         raise SourceMissing(f"{path} is packed with Zstandard, which is not read; unpack it, or pack it with gzip")
-    return form_for(connection, kept, path, recoder) if kept else form_of(connection, path, recoder)
+    return match_format(connection, kept, path, copies) if kept else sniff_format(connection, path, copies)
 
 
-def check_files(connection: Connection, source: Source, recoder: Recoder) -> None:
-    """Refuse files that would be read otherwise than they look; for owners, for it may read them to their ends.
+def check_files(connection: Connection, source: Source, copies: Utf8Copies) -> None:
+    """Raise for CSV files with ambiguous quotes (`csv_quotes`), and Parquet files with two columns of one name.
 
-    These are CSV files with texts over several lines and quotes out of place, and Parquet files with two columns of one
-    name.
+    It may read whole files, and is for owners.
     """
     files = files_of(source)
     for path in files if source.form == "csv" else ():
-        form = _form(connection, source.csv, path, recoder)
-        require_strict(form, path, recoder.readable(path, form.encoding))
+        csv_format = _csv_format(connection, source.csv, path, copies)
+        require_strict(csv_format, path, copies.readable(path, csv_format.encoding))
     if source.form == "parquet":
-        sql = f"SELECT file_name, name, num_children FROM parquet_schema({listed(files)})"
+        sql = f"SELECT file_name, name, num_children FROM parquet_schema({list_literal(files)})"
         try:
             elements = connection.execute(sql).fetchall()
         except duckdb.Error:
@@ -200,23 +200,27 @@ def check_files(connection: Connection, source: Source, recoder: Recoder) -> Non
             require_distinct(path, names)
 
 
-def _parquet(connection: Connection, source: Source, files: tuple[str, ...]) -> Found:
-    sql = f"read_parquet({listed(files)})"
+def _parquet(connection: Connection, source: Source, files: tuple[str, ...]) -> DuckDBSource:
+    sql = f"read_parquet({list_literal(files)})"
     try:
         columns = _columns(connection, sql)
         lenient_sql = _lenient(connection, files)
-        counted = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({listed(files)})").fetchone()
+        counted = connection.execute(
+            f"SELECT sum(num_rows) FROM parquet_file_metadata({list_literal(files)})"
+        ).fetchone()
     except duckdb.Error:
         raise SourceMissing(
             f"{source.place} cannot be read as Parquet; check that its files are complete and have the same columns"
         ) from None
-    return Found(source, files, (Scan(sql, columns, None, lenient_sql),), rows=int(counted[0]) if counted else None)
+    return DuckDBSource(
+        source, files, (Scan(sql, columns, None, lenient_sql),), rows=int(counted[0]) if counted else None
+    )
 
 
 def _top_names(elements: Sequence[tuple[str, str, int | None]]) -> dict[str, list[str]]:
-    """Return the columns of each Parquet file, from its schema written depth first with the number of children."""
+    """Return the top-level columns of each Parquet file, from its schema in depth-first order with child counts."""
     found: dict[str, list[str]] = {}
-    inside: list[int] = []  # how many children are still to come, from the root down
+    inside: list[int] = []  # children still to come, from the root down
     for path, name, children in elements:
         if path not in found:
             found[path], inside = [], [children or 0]
@@ -231,31 +235,31 @@ def _top_names(elements: Sequence[tuple[str, str, int | None]]) -> dict[str, lis
 
 
 def _lenient(connection: Connection, files: tuple[str, ...]) -> str:
-    """Return a scan in which bytes that are no text spoil their own row alone, if this DuckDB has one."""
+    """Return a scan in which invalid UTF-8 affects its own text alone; empty if this DuckDB has none."""
     known = connection.execute(
         "SELECT parameters FROM duckdb_functions() WHERE function_name = 'read_parquet'"
     ).fetchall()
     is_known = any("utf8_validation" in names for (names,) in known)
-    return f"read_parquet({listed(files)}, utf8_validation = 'replace')" if is_known else ""
+    return f"read_parquet({list_literal(files)}, utf8_validation = 'replace')" if is_known else ""
 
 
-def _database(connection: Connection, source: Source, path: str) -> Found:
-    with opened(connection, (path,)):
-        schema, name, rows = _inner(connection, source, path)
-        sql = f"{alias(path)}.{quoted(schema)}.{quoted(name)}"
+def _database(connection: Connection, source: Source, path: str) -> DuckDBSource:
+    with attached(connection, (path,)):
+        schema, name, rows = _resolve_table(connection, source, path)
+        sql = f"{database_alias(path)}.{quoted(schema)}.{quoted(name)}"
         try:
             columns = _columns(connection, sql)
         except duckdb.Error:
             raise SourceMissing(f"{source.table} in {source.place} cannot be read; check that it works there") from None
         is_row_by_row = rows is not None or _operators(connection, sql) <= ROW_BY_ROW
-    return Found(source, (), (Scan(sql, columns),), (path,), rows, is_row_by_row)
+    return DuckDBSource(source, (), (Scan(sql, columns),), (path,), rows, is_row_by_row)
 
 
 def _operators(connection: Connection, sql: str) -> set[str]:
-    """Return the operators of the plan of a view, as DuckDB understands it before it rearranges anything."""
+    """Return the operators of a view's logical plan before optimization."""
     connection.execute("SET explain_output = 'all'")
-    told = connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {sql}").fetchall()
-    nodes = json.loads(next(text for name, text in told if name == "logical_plan"))
+    plans = connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {sql}").fetchall()
+    nodes = json.loads(next(text for name, text in plans if name == "logical_plan"))
     found = set()
     while nodes:
         node = nodes.pop()
@@ -265,8 +269,8 @@ def _operators(connection: Connection, sql: str) -> set[str]:
 
 
 @contextmanager
-def opened(connection: Connection, databases: tuple[str, ...]) -> Iterator[None]:
-    """Attach database files for a while."""
+def attached(connection: Connection, databases: tuple[str, ...]) -> Iterator[None]:
+    """Attach database files while the block lasts."""
     try:
         for path in databases:
             try:
@@ -282,12 +286,12 @@ def opened(connection: Connection, databases: tuple[str, ...]) -> Iterator[None]
             detach(connection, path)
 
 
-def _inner(connection: Connection, source: Source, path: str) -> tuple[str, str, int | None]:
-    """Return the schema and name of the table in a database that a source names, and how many rows it has."""
+def _resolve_table(connection: Connection, source: Source, path: str) -> tuple[str, str, int | None]:
+    """Return the schema, name and number of rows (None for a view) of the table that a source names."""
+    here = f"database_name = '{database_alias(path)}'"
     known = connection.execute(
-        f"""SELECT schema_name, table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{alias(path)}'
-        UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views()
-        WHERE database_name = '{alias(path)}' AND NOT internal"""
+        f"""SELECT schema_name, table_name, estimated_size FROM duckdb_tables() WHERE {here}
+        UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views() WHERE {here} AND NOT internal"""
     ).fetchall()
     by_name = {(schema.lower(), name.lower()): (schema, name, rows) for schema, name, rows in known}
     wanted = source.table.lower()
@@ -302,6 +306,6 @@ def _inner(connection: Connection, source: Source, path: str) -> tuple[str, str,
     raise SourceMissing(f"{source.place} has no table {source.table}; it has {names}")
 
 
-def _columns(connection: Connection, sql: str) -> dict[str, Described]:
+def _columns(connection: Connection, sql: str) -> dict[str, SourceColumn]:
     rows = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
-    return {str(row[0]).lower(): Described(str(row[0]), kind_of(str(row[1])), str(row[1])) for row in rows}
+    return {str(row[0]).lower(): SourceColumn(str(row[0]), kind_of(str(row[1])), str(row[1])) for row in rows}

@@ -1,21 +1,15 @@
-"""Connections to PostgreSQL: addresses, errors in constant sentences, and pooling.
-
-What went wrong in PostgreSQL, in constant sentences: its messages may quote rows, and the driver's the address.
-
-Where a PostgreSQL database is: an address without a password, or where an address is kept.
+"""Connections to PostgreSQL: addresses, settings, pooling, and errors in constant sentences.
 
     postgresql://user@host:port/database     the password is in ~/.pgpass, in PGPASSWORD, or not needed
     env:NAME                                 an environment variable that holds an address
     file:PATH                                a file that holds one, which only its owner can read
     service:NAME                             an entry of pg_service.conf
 
-Promise: an address that holds a password is never a place, so that it is in no catalog (`engines.addresses`); one that
-was read from elsewhere is handed to the driver and kept nowhere.
-
-Connections to PostgreSQL: how they are set, and how several threads share them.
-
-Promise: a connection can read and not write (`default_transaction_read_only`), finds nothing by a search path, counts
-time in UTC and writes doubles in full. The address is read when a connection is made, and is in no error.
+Promise: an address with a password never enters the catalog (`engines.addresses`); one that was read from a variable or
+file is handed to the driver when a connection is made, and is neither stored nor part of an error. A connection can
+read and not write (`default_transaction_read_only`), finds nothing by a search path, counts time in UTC and writes
+doubles in full. No error repeats a message of PostgreSQL or of the driver: the first may quote rows, the second the
+address.
 """
 
 from __future__ import annotations
@@ -26,8 +20,7 @@ import weakref
 from contextlib import suppress
 from typing import Any, Final
 
-from tacit.engines.addresses import check_postgres as check
-from tacit.engines.addresses import read_reference
+from tacit.engines.addresses import check_postgres, read_reference
 from tacit.privacy.errors import EngineFailed, NoAccess, NoConnection, SourceMissing
 from tacit.privacy.extras import import_extra
 
@@ -60,7 +53,7 @@ _BY_STATE: Final[dict[str, tuple[type[EngineFailed], str]]] = {
     "42883": (SourceMissing, _CHANGED),
     "42P18": (SourceMissing, _CHANGED),
 }
-"""What SQLSTATEs mean, by their beginnings."""
+"""The errors that SQLSTATEs stand for, by their prefixes."""
 
 _NO_ENTRY: Final = (
     "authentication",
@@ -73,8 +66,8 @@ _NO_ENTRY: Final = (
 )
 
 
-def of_statement(error: Any, *, lost: bool) -> EngineFailed:
-    """Return what a statement's error means."""
+def statement_error(error: Any, *, lost: bool) -> EngineFailed:
+    """Return the error that a statement's error stands for, by its SQLSTATE."""
     state = error.sqlstate or ""
     for length in (5, 3, 2):
         if state[:length] in _BY_STATE:
@@ -83,21 +76,18 @@ def of_statement(error: Any, *, lost: bool) -> EngineFailed:
     return NoConnection(UNREACHABLE) if lost or not state else EngineFailed(_FAILED)
 
 
-def of_connecting(error: Any) -> EngineFailed:
-    """Return why there is no connection; the server does not say it by a code before it lets somebody in."""
+def connection_error(error: Any) -> EngineFailed:
+    """Return the error that a failed connection stands for; before authentication there is often no SQLSTATE."""
     state = error.sqlstate or ""
     if state:
-        return of_statement(error, lost=True)
+        return statement_error(error, lost=True)
     said = str(error).lower()
     refused = any(word in said for word in _NO_ENTRY)
     return NoAccess(_REFUSED) if refused else NoConnection(UNREACHABLE)
 
 
-__all__ = ["address", "check"]
-
-
 def address(place: str) -> str:
-    """Return what the driver connects with; it may hold a password, so that it goes nowhere else."""
+    """Return what the driver connects with; it may hold a password, and is passed to the driver only."""
     found = read_reference(place)
     if found is not None:
         return found
@@ -114,7 +104,7 @@ TEMP_FILE_LIMIT: Final = "20GB"
 
 ENCODING: Final = "UTF8"
 IDLE_MAX: Final = 4
-"""How many connections are kept for later."""
+"""How many idle connections are kept."""
 
 SETTINGS: Final = {
     "default_transaction_read_only": "on",
@@ -151,53 +141,53 @@ def driver() -> Any:
 
 
 class Connections:
-    """The connections of one engine: lent to one statement at a time, and kept for the next."""
+    """The connection pool of one engine: each connection is lent to one statement at a time."""
 
     def __init__(self, place: str) -> None:
-        check(place)
+        check_postgres(place)
         self._place = place
         self._idle: list[Any] = []
         self._made: set[Any] = set()  # those that are not closed, lent ones too
         self._lock = threading.Lock()
         self._closed = False
-        weakref.finalize(self, _drop_forgotten, self._made, os.getpid())
+        weakref.finalize(self, _close_leftover, self._made, os.getpid())
 
-    def taken(self) -> Any:
-        """Return a connection that no other statement uses; whoever takes it gives it back, or drops it."""
+    def acquire(self) -> Any:
+        """Return a connection that no other statement uses; the caller releases or closes it."""
         with self._lock:
             self._closed = False
             if self._idle:
                 return self._idle.pop()
-        connection = connected(self._place)
+        connection = connect(self._place)
         with self._lock:
             self._made.difference_update([one for one in self._made if one.closed])
             self._made.add(connection)
         return connection
 
-    def give_back(self, connection: Any) -> None:
-        """Keep a connection for later, if it is at rest."""
-        at_rest = not connection.closed and connection.info.transaction_status == 0
+    def release(self, connection: Any) -> None:
+        """Keep a connection for later if it is outside of a transaction, or close it."""
+        is_idle = not connection.closed and connection.info.transaction_status == 0
         with self._lock:
-            if at_rest and not self._closed and len(self._idle) < IDLE_MAX:
+            if is_idle and not self._closed and len(self._idle) < IDLE_MAX:
                 self._idle.append(connection)
                 return
-        drop(connection)
+        close_quietly(connection)
 
-    def forget_idle(self) -> None:
-        """Throw away the connections that nobody uses: one of them turned out to be lost."""
+    def close_idle(self) -> None:
+        """Close the idle connections: one of them turned out to be lost."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
-            drop(connection)
+            close_quietly(connection)
 
     def close(self) -> None:
-        """Close all connections; those that are lent are closed when they come back."""
+        """Close all connections; those that are lent are closed when they are released."""
         self._closed = True
-        self.forget_idle()
+        self.close_idle()
 
 
-def connected(place: str) -> Any:
-    """Return a new connection."""
+def connect(place: str) -> Any:
+    """Return a new connection with `SETTINGS`."""
     psycopg = driver()
     error: EngineFailed | None = None
     connection: Any = None
@@ -221,26 +211,28 @@ def connected(place: str) -> Any:
             )
     except (psycopg.Error, OSError, UnicodeError) as caught:
         error = (
-            of_connecting(caught) if isinstance(caught, psycopg.Error) else of_connecting(psycopg.OperationalError())
+            connection_error(caught)
+            if isinstance(caught, psycopg.Error)
+            else connection_error(psycopg.OperationalError())
         )
     if error is not None:
         if connection is not None:
-            drop(connection)
+            close_quietly(connection)
         raise error  # here and not above, so that it does not carry the driver's error along
     return connection
 
 
-def _drop_forgotten(connections: set[Any], process: int) -> None:
-    """Close the connections of an engine that was forgotten; they only read, so nothing is lost and nothing is said.
+def _close_leftover(connections: set[Any], process: int) -> None:
+    """Close the connections of an engine that was not closed; they only read, so nothing is lost.
 
-    A forked child leaves them alone: to close one there tells the server to end its parent's session.
+    A forked child leaves them alone: closing one there would end its parent's session on the server.
     """
     if os.getpid() == process:
         for connection in connections:
-            drop(connection)
+            close_quietly(connection)
 
 
-def drop(connection: Any) -> None:
-    """Close a connection, whatever state it is in."""
+def close_quietly(connection: Any) -> None:
+    """Close a connection in whatever state it is, without raising."""
     with suppress(Exception):
         connection.close()

@@ -1,11 +1,8 @@
 """Statements on PostgreSQL: read-only transactions, time limit, cancellation, and the answer by columns.
 
-Read-only transactions, one a statement, each of which sees one snapshot of the database.
-
-One statement at a time: its time limit, cancelling, and its answer by columns.
-
-Promise: a statement ends with its answer or with an EngineFailed whose sentence is the same whatever the data hold;
-what PostgreSQL said is dropped, chained errors included. Rows come in binary form, a row a group.
+Promise: a statement sees one snapshot of the database and writes nothing. It ends with its answer or with an
+EngineFailed whose sentence is the same whatever the data hold; what PostgreSQL said is dropped, chained errors
+included. Rows come in binary form, one row per group.
 """
 
 from __future__ import annotations
@@ -19,60 +16,17 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from tacit.engines.execution import UnderWay, one_zero
-from tacit.engines.postgres.connections import Connections, driver, drop, of_statement
+from tacit.engines.execution import RunningStatements, exceeded_time, normalize_zeros, was_cancelled
+from tacit.engines.postgres.connections import Connections, close_quietly, driver, statement_error
 from tacit.engines.protocol import Columns
-from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TacitError, TimedOut
+from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, TacitError
 
 T = TypeVar("T")
 
-_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
-class Transactions:
-    """The transactions of one engine."""
-
-    def __init__(self, connections: Connections, runs: Runs) -> None:
-        self._connections, self._runs = connections, runs
-
-    def run(self, work: Callable[[Any], T], timeout_s: float | None = None) -> T:
-        """Do work in a transaction of its own, on another connection if the first was lost before it began."""
-        limit = "" if timeout_s is None else f"; SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"
-        connection = self._begun(_BEGIN + limit, timeout_s, again=True) or self._begun(_BEGIN + limit, timeout_s)
-
-        def do() -> T:
-            found = work(connection)
-            connection.execute("COMMIT")
-            return found
-
-        try:
-            found = self._runs.run(connection, do, timeout_s)
-        except BaseException:
-            drop(connection)
-            raise
-        self._connections.give_back(connection)
-        return found
-
-    def _begun(self, statement: str, timeout_s: float | None, *, again: bool = False) -> Any:
-        """Begin a transaction; where the connection was lost and `again` is true, return None."""
-        connection = self._connections.taken()
-        try:
-            self._runs.run(connection, lambda: connection.execute(statement), timeout_s)
-        except NoConnection:
-            drop(connection)
-            if not again:
-                raise
-            self._connections.forget_idle()
-            return None
-        except BaseException:
-            drop(connection)
-            raise
-        return connection
-
-
 INSIST_S: Final = 0.05
-"""A request to cancel that comes before the statement has begun is lost, so it is repeated."""
+"""How long after a request to cancel the next one is sent; one that comes before the statement has begun is lost."""
 
+_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WHOLE: Final = frozenset({20, 21, 23})
 _REAL: Final = frozenset({700, 701})
 _NUMERIC: Final = 1700
@@ -80,43 +34,73 @@ _INT64: Final = range(-(2**63), 2**63)
 _CANCELED: Final = "57014"
 
 
-class Runs:
-    """The statements that run now, each in its own thread, and how to stop them."""
+class Transactions(RunningStatements):
+    """The transactions of one engine, each on a connection of its own."""
 
-    def __init__(self) -> None:
-        self._under_way = UnderWay()
+    def __init__(self, connections: Connections) -> None:
+        super().__init__()
+        self._connections = connections
 
-    def cancel(self, thread: int | None = None) -> None:
-        """Make the statement that a thread runs now raise Cancelled, or every one."""
-        self._under_way.cancel(thread)
+    def run(self, work: Callable[[Any], T], timeout_s: float | None = None) -> T:
+        """Do work in a transaction of its own, on another connection if the first was lost before it began."""
+        limit = "" if timeout_s is None else f"; SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"
+        connection = self._begin(_BEGIN + limit, timeout_s, again=True) or self._begin(_BEGIN + limit, timeout_s)
 
-    def run(self, connection: Any, work: Callable[[], T], timeout_s: float | None) -> T:
+        def do() -> T:
+            result = work(connection)
+            connection.execute("COMMIT")
+            return result
+
+        try:
+            result = self._run(connection, do, timeout_s)
+        except BaseException:
+            close_quietly(connection)
+            raise
+        self._connections.release(connection)
+        return result
+
+    def _begin(self, statement: str, timeout_s: float | None, *, again: bool = False) -> Any:
+        """Return a connection on which a transaction has begun; None if it was lost and `again` is true."""
+        connection = self._connections.acquire()
+        try:
+            self._run(connection, lambda: connection.execute(statement), timeout_s)
+        except NoConnection:
+            close_quietly(connection)
+            if not again:
+                raise
+            self._connections.close_idle()
+            return None
+        except BaseException:
+            close_quietly(connection)
+            raise
+        return connection
+
+    def _run(self, connection: Any, work: Callable[[], T], timeout_s: float | None) -> T:
         """Do work on a connection."""
-        psycopg, run = driver(), Run(connection)
+        psycopg, statement = driver(), _Statement(connection)
         error: BaseException
         started_s = time.monotonic()
         try:
-            with self._under_way.holding(run):
-                found = work()
-            if run.is_cancelled:
-                drop(connection)  # the request may come late, and would cancel the next statement
-            return found
+            with self.tracking(statement):
+                result = work()
+            if statement.is_cancelled:
+                close_quietly(connection)  # the request may come late, and would cancel the next statement
+            return result
         except psycopg.Error as caught:
-            passed_s = time.monotonic() - started_s
-            error = run.reason(caught, timeout_s, passed_s)
+            error = statement.error(caught, timeout_s, time.monotonic() - started_s)
         except TacitError as known:
             error = known
         except Exception:  # of the driver's or of ours, over a value that came
             error = EngineFailed("the answer of PostgreSQL cannot be held here; ask for fewer groups")
         finally:
-            run.end()
+            statement.end()
         if isinstance(error, Cancelled | NoConnection):
-            drop(connection)
+            close_quietly(connection)
         raise error  # here and not above, so that it does not carry the driver's error along
 
 
-class Run:
-    """A statement that runs, and how it is cancelled."""
+class _Statement:
+    """A statement that runs, and how it is cancelled; its time limit is kept by the server."""
 
     def __init__(self, connection: Any) -> None:
         self._connection, self._done, self._cancelled = connection, threading.Event(), False
@@ -132,24 +116,22 @@ class Run:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody asked to cancel the statement."""
+        """Whether `cancel` was called."""
         return self._cancelled
 
     def end(self) -> None:
-        """Say that the statement has ended; from now on the connection is another's."""
+        """Send no request to cancel any more: the connection may be lent to another statement."""
         self._done.set()
         with self._lock:
-            pass  # whoever is just cancelling has done so
+            pass  # wait for a request that is being sent
 
-    def reason(self, error: Any, timeout_s: float | None, passed_s: float) -> EngineFailed:
-        """Return why the statement has not ended well."""
+    def error(self, caught: Any, timeout_s: float | None, passed_s: float) -> EngineFailed:
+        """Return the error that stands for an error of the driver."""
         if self._cancelled:
-            return Cancelled("the question was cancelled while it ran; what was charged stays charged")
-        if error.sqlstate == _CANCELED and timeout_s is not None and passed_s >= timeout_s * 0.9:
-            return TimedOut(
-                f"the question took longer than its time limit of {timeout_s:g} s; what was charged stays charged"
-            )
-        return of_statement(error, lost=bool(self._connection.closed or self._connection.broken))
+            return was_cancelled()
+        if caught.sqlstate == _CANCELED and timeout_s is not None and passed_s >= timeout_s * 0.9:
+            return exceeded_time(timeout_s)
+        return statement_error(caught, lost=bool(self._connection.closed or self._connection.broken))
 
     def _insist(self) -> None:
         while not self._done.is_set():
@@ -160,16 +142,18 @@ class Run:
             self._done.wait(INSIST_S)
 
 
-def answer(connection: Any, sql: str, parameters: Mapping[str, Any]) -> Columns:
+def fetch_columns(connection: Any, sql: str, parameters: Mapping[str, Any]) -> Columns:
     """Run one SELECT and return its columns; anything else is not run at all."""
     if not sql.lstrip().upper().startswith(("SELECT ", "WITH ")):
-        raise EngineFailed("PostgreSQL is asked for rows only, by SELECT")
+        raise EngineFailed("the engine runs one SELECT, and nothing else")
     with connection.cursor(binary=True) as cursor:
         cursor.execute(sql, parameters)
         described = [(column.name, column.type_code) for column in cursor.description or ()]
         rows = cursor.fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(described)
-    return one_zero({name: _values(values, type_) for (name, type_), values in zip(described, columns, strict=True)})
+    return normalize_zeros(
+        {name: _values(values, type_) for (name, type_), values in zip(described, columns, strict=True)}
+    )
 
 
 def _values(values: Sequence[Any], type_: int) -> Sequence[Any]:

@@ -1,14 +1,15 @@
 """Types of PostgreSQL as kinds, and casts that never fail: what cannot be cast is NULL.
 
+A number that is not whole, or does not fit into 64 bits, is NULL as an integer and never rounded. As a text, a number
+keeps every digit, NaN is NULL, and -0.0 is 0.0. Texts are in the order of their bytes, and equal if their bytes are,
+whatever collation they have in the database. `is_exact` says which casts can be used for units and keys: different
+values stay different or become NULL, so that no two units become one.
+
 A time with a zone becomes UTC; a time without one is taken as UTC. Dates and times outside of the years 1 to 9999 are
-infinite here, and what is declared of them (`engines.relations`) moves them to their bounds. Texts are in the order of
-their bytes, and equal if their bytes are, whatever collation they have in the database.
-A number that is not whole, or does not fit into 64 bits, is no integer: it is NULL and never rounded. As a text, a
-number keeps every digit, NaN is NULL, and the two zeros are one.
-A value may have a gigabyte. It is cut before anything is done with it (`bounded`): a pattern that is looked for in
-300 MB fails for want of memory, and any other function takes seconds, so that one row would be seen in every answer.
-`is_exact` says which casts can be used for units and
-keys: different values stay different or become NULL, so that no two people become one.
+infinite here, and are moved to their bounds afterwards (`engines.relations`).
+
+A value may have a gigabyte. It is cut before anything is done with it (`bounded`): matching a pattern against 300 MB
+fails for want of memory, and any other function takes seconds, so that one row would show in every answer.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ TYPES: Final = {
 """The type in which each kind is shown."""
 
 DIGITS_MAX: Final = 18
-"""Numbers of so many digits fit into 64 bits."""
+"""Numbers of this many digits fit into 64 bits."""
 
 DOUBLE_DIGITS_MAX: Final = 300
-"""Numbers of so many digits, and so many after the point, are neither too large nor too small for a double."""
+"""Numbers of this many digits, before and after the point, neither overflow nor underflow a double."""
 
 STORED_MAX: Final = 65_536
 PACKED_MAX: Final = 512
-"""Of how many bytes, as it is stored, a value is that is shown as a text and that cannot be cut before; others are
-NULL. The second is for values that the database has compressed, which may be 255 times as large (LZ4)."""
+"""The largest stored sizes, in bytes, of values that are shown as texts and cannot be cut first; larger ones are NULL.
+The second is for values that the database has compressed, which may be 255 times as large (LZ4)."""
 
 ODD_MAX: Final = 1024
-"""The same for values of types whose text may be far larger than what is stored, as that of an array of NULLs is: no
-compressed one is shown."""
+"""The same for types whose text may be far larger than the stored value, such as an array of NULLs; compressed values
+of these are NULL."""
 
 NUMERIC_DIGITS_MAX: Final = 1000
-"""How many digits before or after the point a number of any precision has that is shown as a text; others are NULL.
-As a double it is rounded to so many after the point before it is converted, which goes through its text."""
+"""How many digits before and after the point a number of arbitrary precision may have as a text; others are NULL. For a
+double it is first rounded to this many after the point, since the conversion goes through its text."""
 
 _CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
 """A text of more bytes has more characters than are shown."""
@@ -67,7 +68,7 @@ _REAL_ENDS: Final = str(2**1024 - 2**970), "2.4703282292062327208e-324"
 
 
 def kind_of(type_name: str, modifier: int, *, is_enum: bool) -> Kind | None:
-    """Return the kind that fits a type, None if no question can be about it."""
+    """Return the kind that fits a type, None if it cannot be queried."""
     if is_enum:
         return Kind.TEXT
     if type_name == "numeric" and modifier >= 4:
@@ -78,9 +79,9 @@ def kind_of(type_name: str, modifier: int, *, is_enum: bool) -> Kind | None:
 
 
 def is_exact(type_name: str, found: Kind | None, kind: Kind) -> bool:
-    """Return whether values of a type that differ are different as a kind, or NULL, and equal ones are equal.
+    """Return whether different values of a type stay different as a kind, or become NULL, and equal ones stay equal.
 
-    `found` is the kind that fits the type; an enum has one of its own name. Texts that write one whole number in two
+    `found` is the kind that fits the type; an enum is a type of its own name. Texts that write one whole number in two
     ways, such as 7 and 007, are the same integer.
     """
     if found is Kind.TEXT and type_name not in _KINDS:  # an enum
@@ -109,7 +110,7 @@ def cast(column: str, type_name: str, kind: Kind, shown: str = "") -> str:
     """Return SQL for a column of a type as a kind; `shown` is the type in full, such as numeric(15,2)."""
     digits = _STATED.fullmatch(shown)
     if kind is Kind.REAL and digits is not None and max(map(int, digits.groups())) <= DOUBLE_DIGITS_MAX:
-        return f"{column}::float8"  # it fits; NaN is NULL where values are shown as declared
+        return f"{column}::float8"  # it fits; NaN becomes NULL as a declared value
     if type_name in _BY_TYPE:
         return _BY_TYPE[type_name](column, kind)
     read = bounded(column, type_name)
@@ -119,7 +120,7 @@ def cast(column: str, type_name: str, kind: Kind, shown: str = "") -> str:
 
 
 def bounded(column: str, type_name: str) -> str:
-    """Return a value, or its beginning, or NULL, in little time whatever its size; only its first characters are shown.
+    """Return SQL for a value, its beginning or NULL, in little time whatever its size.
 
     PostgreSQL tells the size of a text without reading it, and reads no more of it than its beginning.
     """
@@ -138,14 +139,14 @@ def bounded(column: str, type_name: str) -> str:
 
 
 def is_small(type_name: str, shown: str) -> bool:
-    """Return whether all values of a type are small, so that reading one again at each mention takes little time."""
+    """Return whether all values of a type are small, so that reading one several times takes little time."""
     if type_name == "numeric":
         return _STATED.fullmatch(shown) is not None
     return type_name in _BY_TYPE or type_name in _SMALL
 
 
 _WRITTEN_AS_STORED: Final = frozenset(("json", "jsonb", "xml", "bit", "varbit", "tsvector"))
-"""Types whose text has about as many bytes as are stored, or as many bits."""
+"""Types whose text has about as many characters as the stored value has bytes or bits."""
 
 _SMALL: Final = frozenset(
     ("name", "uuid", "time", "timetz", "interval", "inet", "cidr", "macaddr", "macaddr8", "money", "oid", "char")
@@ -158,8 +159,8 @@ def _null(kind: Kind) -> str:
 
 
 def _plain(type_: Type, sql: str, kind: Kind) -> str:
-    """Return a value that PostgreSQL holds as one of our own types, as a kind."""
-    value = Value(sql, type_, is_plain=True)
+    """Return SQL for a value of one of the types of `TYPES` as a kind."""
+    value = Value(sql, type_, is_cheap=True)
     if kind is Kind.TEXT:
         return f'({written_cast(value, Type.TEXT).sql} COLLATE "C")'
     possible = {type_, *_POSSIBLE.get(type_, ())}
@@ -178,7 +179,7 @@ _POSSIBLE: Final = {
 
 def _text(column: str, kind: Kind) -> str:
     shown = f'({column}::text COLLATE "C")'
-    if kind is Kind.INTEGER:  # numbers that are not whole are none, also where they are written as texts
+    if kind is Kind.INTEGER:  # texts of numbers that are not whole are NULL
         read = _plain(Type.TEXT, shown, kind)
         return f"CASE WHEN {shown} !~ '[.eE]' OR {shown} ~ '^\\s*[+-]?[0-9]+[.]0*\\s*$' THEN {read} END"
     return _text_moment(shown) if kind is Kind.TIME else _plain(Type.TEXT, shown, kind)
@@ -194,7 +195,7 @@ def _real(column: str, kind: Kind) -> str:
     shown = _plain(Type.REAL, f"{column}::float8", kind)
     if kind is Kind.INTEGER:
         return f"CASE WHEN {column} = trunc({column}::float8) THEN {shown} END"
-    if kind is Kind.TEXT:  # of the two zeros one, and no NaN
+    if kind is Kind.TEXT:  # -0.0 is 0.0, NaN is NULL
         one = _plain(Type.REAL, f"({column}::float8 + 0)", kind)
         return f"CASE WHEN {column} <> 'NaN' THEN {one} END"
     return shown
@@ -240,8 +241,8 @@ def _zoned(column: str, kind: Kind) -> str:
 
 
 def _text_moment(column: str) -> str:
-    """Return a text as a time in UTC: an offset that is written with it counts."""
-    read = try_cast(Value(column, Type.TEXT, is_plain=True), Type.TIME)
+    """Return SQL for a text as a time in UTC; a written offset is applied."""
+    read = try_cast(Value(column, Type.TEXT, is_cheap=True), Type.TIME)
     offset = Value(f"regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$')", Type.UNKNOWN)
     shift = let(
         lambda part: (

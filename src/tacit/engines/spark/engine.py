@@ -1,7 +1,8 @@
-"""The engine: which tables are registered, and from which sources.
+"""The Spark engine: which tables are registered, from which sources, and statements over them.
 
-Every table is a temporary view of the engine's own session over rows that stay where they are: nothing is written
-anywhere. `refresh` looks at a source again; how a change of its rows is noticed is told in `sources`.
+Every table is a temporary view of the engine's own session over rows that stay where they are; nothing is written.
+Three views stand for a table: its source's columns in the types of their kinds (`SOURCE_SCHEMA`), these as declared
+(`ROWS_SCHEMA`), and the relation that statements name. How `refresh` notices changed rows is described in `sources`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from sqlglot import exp
 
 from tacit.engines import relations
 from tacit.engines.addresses import check_spark
-from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, spark, view_of
-from tacit.engines.dialects.spark.typed_sql import quoted as backquoted
+from tacit.engines.dialects.spark import ROWS_SCHEMA, SOURCE_SCHEMA, view_name, write_spark
+from tacit.engines.dialects.spark.typed_sql import backquoted
 from tacit.engines.execution import with_uniform_errors
-from tacit.engines.protocol import FAILED, ROWS, SALT, SCHEMA, UNIT, Columns, Described, Progress, Source
+from tacit.engines.protocol import FAILED, ROWS, SALT, SCHEMA, UNIT, Columns, Progress, Source, SourceColumn
 from tacit.engines.quoting import digest, quoted
-from tacit.engines.relations import check, not_identified, not_registered, not_unique
-from tacit.engines.relations import place as place_of
 from tacit.engines.spark import sessions, sources
-from tacit.engines.spark.execution import Runs, answer
+from tacit.engines.spark.execution import SparkStatements, fetch_columns
 from tacit.engines.spark.kinds import cast
 from tacit.engines.spark.sessions import Session
 from tacit.privacy.errors import EngineFailed, NoConnection, SourceMissing
@@ -38,12 +37,9 @@ _INT64: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class _Registered:
-    """A table as it is shown now; `others` are the tables that were known when it was registered."""
+class _SparkTable(relations.RegisteredTable):
+    """A registered table, with the fingerprint of its source."""
 
-    table: Table
-    source: Source
-    others: Mapping[str, Table]
     fingerprint: str
 
 
@@ -64,60 +60,60 @@ class SparkEngine:
         self._salt = salt % _INT64
         self._given = session
         self._session: Session | None = None
-        self._runs: Runs | None = None
-        self._tables: dict[str, _Registered] = {}
-        self._lost: set[str] = set()  # tables whose views went with an earlier session
-        self._lock = threading.RLock()  # held while sources are looked at
+        self._statements: SparkStatements | None = None
+        self._tables: dict[str, _SparkTable] = {}
+        self._lost: set[str] = set()  # tables whose views were lost with an earlier session
+        self._lock = threading.RLock()  # held while sources are inspected
 
     @classmethod
     def over(cls, session: Session, salt: int) -> SparkEngine:
-        """Return an engine beside a session of yours: it has settings and temporary views of its own.
+        """Return an engine that shares the Spark of a session, with settings and temporary views of its own.
 
-        It sees your tables and global temporary views, not the temporary views of the session, and never stops it.
+        It sees the tables and global temporary views of the session, not its temporary views, and never stops it.
         """
         return cls(sessions.place_of(session), salt, session=session)
 
-    def describe(self, source: Source) -> list[Described]:
+    def describe(self, source: Source) -> list[SourceColumn]:
         """Return the columns of a source, without reading more of it than their types need."""
         with self._lock:
-            return list(self._opened(source).columns)
+            return list(self._open(source).columns)
 
     def register(
         self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str | None = None
     ) -> None:
         """Show a table as a relation; the tables that it leads to by foreign keys are registered before it.
 
-        Rows stay where they are, so those of now are shown; with a fingerprint they are not checked.
+        Rows stay where they are, so the current ones are shown; with a fingerprint they are not checked.
         """
         with self._lock:
             known = {name.lower(): other for name, other in others.items()}
-            check(table, known)
+            relations.check_unit_path(table, known)
             for step in table.unit.through if table.unit else ():
-                self._registered(step.target_table)
+                self._lookup(step.target_table)
             if fingerprint is None:
                 self._show(table, source, known)
             else:
-                self._shown_rows(table, self._opened(source))
-                self._made(table, source, known, fingerprint, is_checked=True)
+                self._show_rows(table, self._open(source))
+                self._show_relation(table, source, known, fingerprint, is_checked=True)
 
     def forget(self, name: str) -> None:
-        """Take a table away again."""
+        """Remove a table from what is shown."""
         with self._lock:
             known = self._tables.pop(name.lower(), None)
             if known is not None and self._session is not None:
                 with suppress(NoConnection):  # views end with the session
                     for schema in (SCHEMA, ROWS_SCHEMA, SOURCE_SCHEMA):
-                        self._drop(view_of(known.table.name, schema))
+                        self._drop(view_name(known.table.name, schema))
 
     def refresh(self, name: str) -> str:
         """Show a table as it is now, and return a fingerprint of its source."""
         with self._lock:
-            known = self._registered(name)
+            known = self._lookup(name)
             return self._show(known.table, known.source, known.others).fingerprint
 
     def write(self, tree: exp.Query) -> str:
-        """Return a statement as Spark reads it, with `tacit_data."NAME"` as the view `tacit_data_NAME`."""
-        return spark(tree, self._kinds())
+        """Return a statement in Spark's SQL, with `tacit_data."NAME"` as the view `tacit_data_NAME`."""
+        return write_spark(tree, self._kinds())
 
     def run(
         self,
@@ -127,156 +123,162 @@ class SparkEngine:
         timeout_s: float | None = None,
         progress: Progress | None = None,
     ) -> Columns:
-        """Run one SELECT about registered tables and return its columns; `progress` is called from another thread."""
+        """Run one SELECT over registered tables and return its columns; `progress` is called from another thread."""
         self._check_statement(sql)
 
-        def asked() -> Columns:
-            session = self._shown_session()
-            return self._do(
-                lambda: answer(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=FAILED
+        def fetch() -> Columns:
+            session = self._session_with_tables()
+            return self._run(
+                lambda: fetch_columns(session, sql, parameters), timeout_s=timeout_s, progress=progress, failure=FAILED
             )
 
-        return with_uniform_errors(asked)
+        return with_uniform_errors(fetch)
 
     def cancel(self, thread: int | None = None) -> None:
         """Make what a thread runs now, or whatever runs in this engine, raise Cancelled."""
-        if self._runs is not None:
-            self._runs.cancel(thread)
+        if self._statements is not None:
+            self._statements.cancel(thread)
 
     def close(self) -> None:
-        """Let go of Spark; a session that was given stays, one that was opened ends."""
+        """Close the session, unless it was given to `over`."""
         self.cancel()
         with self._lock:
             self._tables.clear()  # views end with the session
             if self._session is not None and self._given is None:
-                sessions.closed(self._session)
-            self._session = self._runs = None
+                sessions.close_session(self._session)
+            self._session = self._statements = None
 
-    def _connected(self) -> tuple[Session, Runs]:
+    def _connect(self) -> tuple[Session, SparkStatements]:
         with self._lock:
-            if self._session is None or self._runs is None:
+            if self._session is None or self._statements is None:
                 given = self._given
-                session = sessions.opened(self.place) if given is None else sessions.beside(given)
-                runs = Runs(session)
-                runs.run(lambda: sessions.set_up(session), failure="Spark does not take the settings it needs")
-                self._session, self._runs = session, runs
-            return self._session, self._runs
+                session = sessions.open_session(self.place) if given is None else sessions.session_beside(given)
+                statements = SparkStatements(session)
+                statements.run(
+                    lambda: sessions.apply_settings(session), failure="Spark does not take the settings it needs"
+                )
+                self._session, self._statements = session, statements
+            return self._session, self._statements
 
-    def _shown_session(self) -> Session:
-        """Return the session, after showing the tables again that were lost with an earlier one."""
+    def _session_with_tables(self) -> Session:
+        """Return the session, after showing again the tables whose views were lost with an earlier one."""
         with self._lock:
-            session, _ = self._connected()
+            session, _ = self._connect()
             for name in [name for name in self._tables if name in self._lost]:
                 known = self._tables[name]
                 self.register(known.table, known.source, known.others, known.fingerprint)
             return session
 
-    def _do(self, work: Callable[[], T], **options: Any) -> T:
-        """Do work of the session; after Spark was lost, the next work begins with a new session, and a new Spark."""
-        session, runs = self._connected()
+    def _run(self, work: Callable[[], T], **options: Any) -> T:
+        """Do work of the session; after Spark was lost, the next work opens a new session, and a new Spark."""
+        session, statements = self._connect()
         try:
-            return runs.run(work, **options)
+            return statements.run(work, **options)
         except EngineFailed as error:
             if isinstance(error, NoConnection) or not sessions.is_alive(session):
                 self._lose(session)
             raise
 
     def _lose(self, session: Session) -> None:
-        """Forget a session that cannot be used any more; its views went with it."""
+        """Forget a session that cannot be used any more, and note that its views are lost."""
         with self._lock:
             if self._session is session:
                 if self._given is None:
-                    sessions.closed(session)
-                self._session = self._runs = None
+                    sessions.close_session(session)
+                self._session = self._statements = None
                 self._lost = set(self._tables)
 
-    def _registered(self, name: str) -> _Registered:
+    def _lookup(self, name: str) -> _SparkTable:
         try:
             return self._tables[name.lower()]
         except KeyError:
-            raise not_registered(name) from None
+            raise relations.not_registered(name) from None
 
-    def _work(self, work: Any, source: Source) -> Any:
-        """Do a part of a preparation, so that it can be cancelled."""
-        return self._do(
+    def _work(self, work: Callable[[], T], source: Source) -> T:
+        """Do a part of a preparation; it can be cancelled."""
+        return self._run(
             work, failure=f"the rows of {source.table} could not be prepared; check that Spark can read them"
         )
 
-    def _opened(self, source: Source) -> sources.Opened:
-        sources.check(source)
-        session, _ = self._connected()
+    def _open(self, source: Source) -> sources.SparkSource:
+        sources.check_source(source)
+        session, _ = self._connect()
         sentence = f"{source.table} cannot be read by Spark at {self.place}; check that it is there, and its name"
-        return self._do(lambda: sources.opened(session, source), failure=sentence, otherwise=SourceMissing)
+        return self._run(lambda: sources.open_source(session, source), failure=sentence, otherwise=SourceMissing)
 
-    def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _Registered:
+    def _show(self, table: Table, source: Source, others: Mapping[str, Table]) -> _SparkTable:
         """Show a table as it is now, and return what is shown."""
         for _ in range(_ATTEMPTS):
-            mark = sources.local_mark(source, self.place)
-            found = self._opened(source)
-            self._shown_rows(table, found)
-            made = self._made(table, source, others, self._mark(table, found) if mark is None else mark)
-            if mark is None or sources.local_mark(source, self.place) == mark:
+            local = sources.local_fingerprint(source, self.place)
+            found = self._open(source)
+            self._show_rows(table, found)
+            made = self._show_relation(
+                table, source, others, self._fingerprint(table, found) if local is None else local
+            )
+            if local is None or sources.local_fingerprint(source, self.place) == local:
                 return made
         raise SourceMissing(f"{source.table} is being written while it is read; try again when that is over")
 
-    def _made(
+    def _show_relation(
         self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str, *, is_checked: bool = False
-    ) -> _Registered:
-        """Show a table over its rows, after checking them unless that was done before."""
-        made = _Registered(table, source, others, fingerprint)
+    ) -> _SparkTable:
+        """Show the relation of a table over its rows, after checking them unless that was done before."""
+        made = _SparkTable(table, source, others, fingerprint)
         if not is_checked:
-            self._check_keys(table)
-            self._check_identified(table, source)
-        self._view(view_of(table.name), self._relation(table), source, table)
+            self._check_keys(table, source)
+        self._create_view(view_name(table.name), self._select_relation(table), source, table)
         self._tables[table.name.lower()] = made
         self._lost.discard(table.name.lower())
         return made
 
-    def _mark(self, table: Table, found: sources.Opened) -> str:
-        """Return a mark that moves with the rows of a source."""
-        session, _ = self._connected()
-        told: str | None = self._work(lambda: sources.mark(session, found), found.source)
-        if told is not None:
-            return told
+    def _fingerprint(self, table: Table, found: sources.SparkSource) -> str:
+        """Return a fingerprint that changes with the rows of a source."""
+        session, _ = self._connect()
+        known = self._work(lambda: sources.metadata_fingerprint(session, found), found.source)
+        if known is not None:
+            return known
         sql = sources.checksum_sql(
-            view_of(table.name, SOURCE_SCHEMA), [f"c{index}" for index in range(len(table.columns))]
+            view_name(table.name, SOURCE_SCHEMA), [f"c{index}" for index in range(len(table.columns))]
         )
-        sums = self._work(lambda: answer(session, sql, {SALT: self._salt}), found.source)
+        sums = self._work(lambda: fetch_columns(session, sql, {SALT: self._salt}), found.source)
         return digest(*(str(column[0]) for column in sums.values()))
 
-    def _shown_rows(self, table: Table, found: sources.Opened) -> None:
+    def _show_rows(self, table: Table, found: sources.SparkSource) -> None:
         """Show the declared columns of a source, c0, c1, ..., in the types of their kinds, and then as declared."""
         if table.unit is not None:
-            found.check_key(table, table.unit.through[0].column if table.unit.through else table.unit.column)
+            found.check_key(table, relations.key_column(table))
         items = []
         for index, column in enumerate(table.columns):
             there = found.column(column.name)
-            if there is None or there.kind is None:
-                what = "has no column" if there is None else "holds something that no question can be about in"
+            if there is None:
+                raise relations.missing_column(found.source.table, table, column)
+            if there.kind is None:
                 raise SourceMissing(
-                    f"{found.source.table} {what} {column.name}, which {table.name} was registered with; put it back, "
-                    "or register the table anew"
+                    f"{found.source.table}.{column.name} now has the type {there.type}, which cannot be queried; "
+                    f"change it back, or register {table.name} anew without that column"
                 )
             items.append(f"{cast(backquoted(there.name), there.type, column.kind)} AS c{index}")
-        name = backquoted(view_of(table.name, SOURCE_SCHEMA))
+        name = backquoted(view_name(table.name, SOURCE_SCHEMA))
         self._work(lambda: found.frame.selectExpr(*items).createOrReplaceTempView(name), found.source)
         over = f"SELECT * FROM {SOURCE_SCHEMA}.{quoted(table.name)}"
-        self._view(view_of(table.name, ROWS_SCHEMA), relations.as_declared(table, over), found.source, table)
+        self._create_view(
+            view_name(table.name, ROWS_SCHEMA), relations.select_declared(table, over), found.source, table
+        )
 
-    def _relation(self, table: Table) -> str:
-        rows = _rows_of(table)
+    def _select_relation(self, table: Table) -> str:
+        rows = _select_rows(table)
         if table.unit is not None:
-            parents = [self._registered(step.target_table).table for step in table.unit.through]
-            rows = relations.with_unit(table, rows, [(one, _rows_of(one)) for one in parents])
-            rows = relations.limited(table, rows)
-        return relations.view(table, rows)
+            parents = [self._lookup(step.target_table).table for step in table.unit.through]
+            rows = relations.select_with_unit(table, rows, [(one, _select_rows(one)) for one in parents])
+            rows = relations.limit_rows_per_unit(table, rows)
+        return relations.select_view(table, rows)
 
-    def _view(self, name: str, sql: str, source: Source, table: Table | None = None) -> None:
-        """Make a temporary view of a statement of tacit."""
-        session, _ = self._connected()
+    def _create_view(self, name: str, sql: str, source: Source, table: Table) -> None:
+        """Create a temporary view of a statement in DuckDB's SQL."""
+        session, _ = self._connect()
         tree = sqlglot.parse_one(sql, dialect="duckdb")
         assert isinstance(tree, exp.Query)
-        text = spark(tree, self._kinds(table))
+        text = write_spark(tree, self._kinds(table))
         args = {SALT: self._salt} if f":{SALT}" in text else None
 
         def make() -> None:
@@ -286,8 +288,8 @@ class SparkEngine:
         self._work(make, source)
 
     def _drop(self, name: str) -> None:
-        session, _ = self._connected()
-        self._do(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=FAILED)
+        session, _ = self._connect()
+        self._run(lambda: session.sql(f"DROP VIEW IF EXISTS {backquoted(name)}"), failure=FAILED)
 
     def _kinds(self, more: Table | None = None) -> dict[str, dict[str, Kind]]:
         """Return the kinds of the columns of every view."""
@@ -300,65 +302,61 @@ class SparkEngine:
             named = {column.name: column.kind for column in table.columns}
             if table.is_private:
                 named |= {UNIT: self._unit_kind(table), ROWS: Kind.INTEGER}
-            kinds[view_of(table.name).lower()] = named
-            kinds[view_of(table.name, ROWS_SCHEMA).lower()] = plain
-            kinds[view_of(table.name, SOURCE_SCHEMA).lower()] = plain
+            kinds[view_name(table.name).lower()] = named
+            kinds[view_name(table.name, ROWS_SCHEMA).lower()] = plain
+            kinds[view_name(table.name, SOURCE_SCHEMA).lower()] = plain
         return kinds
 
     def _unit_kind(self, table: Table) -> Kind:
-        unit = relations.unit_of(table)
-        owner = self._registered(unit.through[-1].target_table).table if unit.through else table
+        unit = relations.require_unit(table)
+        owner = self._lookup(unit.through[-1].target_table).table if unit.through else table
         return owner.column(unit.column).kind
 
     def _check_statement(self, sql: str) -> None:
-        """Refuse anything but one SELECT about registered tables."""
+        """Raise EngineFailed unless a statement is one SELECT over registered tables."""
         try:
             tree = sqlglot.parse_one(sql, dialect="spark")
         except sqlglot.ParseError:
             tree = None
-        views = {view_of(known.table.name).lower() for known in self._tables.values()}
+        views = {view_name(known.table.name).lower() for known in self._tables.values()}
         if not isinstance(tree, exp.Query) or any(
             one.db or one.name.lower() not in views for one in tree.find_all(exp.Table)
         ):
-            raise EngineFailed("the engine runs one SELECT about registered tables, and nothing else")
+            raise EngineFailed("the engine runs one SELECT over registered tables, and nothing else")
 
-    def _check_keys(self, table: Table) -> None:
-        """Refuse foreign keys that lead to several rows: a row would belong to several units."""
-        steps = table.unit.through if table.unit is not None else ()
-        for number, step in enumerate(steps, start=1):
-            parent = self._registered(step.target_table)
-            onwards = steps[number].column if number < len(steps) else relations.unit_of(table).column
-            if len({step.target_column, onwards} - {_own_key(parent.table)}) > 0:
-                found = self._opened(parent.source)
+    def _check_keys(self, table: Table, source: Source) -> None:
+        """Raise for foreign keys that lead to several rows, and rows that share what identifies them."""
+        for step, onwards in relations.key_steps(table):
+            parent = self._lookup(step.target_table)
+            own = (
+                "" if parent.table.unit is None else relations.key_column(parent.table)
+            )  # checked when its rows were shown
+            if {step.target_column, onwards} - {own}:
+                found = self._open(parent.source)
                 for key in (step.target_column, onwards):
                     found.check_key(parent.table, key)
-            key = f"c{place_of(parent.table, step.target_column)}"
-            view = backquoted(view_of(parent.table.name, ROWS_SCHEMA))
-            sql = f"SELECT count({key}) AS n, count(DISTINCT {key}) AS keys FROM {view}"
-            counted = self._asked(sql, parent.source)
-            if counted["n"][0] != counted["keys"][0]:
-                raise not_unique(table, parent.table, step.target_column)
+            counted = self._fetch(
+                relations.select_key_counts(parent.table, step.target_column, _from_rows_view(parent.table)),
+                parent.source,
+            )
+            if counted["n"][0] != counted["m"][0]:
+                raise relations.not_unique(table, parent.table, step.target_column)
+        if table.identified_by:
+            shared = relations.select_shared_keys(table, _from_rows_view(table))
+            if self._fetch(shared, source)["n"][0]:
+                raise relations.not_identified(table)
 
-    def _check_identified(self, table: Table, source: Source) -> None:
-        """Refuse a table two rows of which share what is said to identify them: joins would multiply rows."""
-        if not table.identified_by:
-            return
-        keys = ", ".join(f"c{place_of(table, name)}" for name in table.identified_by)
-        view = backquoted(view_of(table.name, ROWS_SCHEMA))
-        sql = f"SELECT count(*) AS n FROM (SELECT {keys} FROM {view} GROUP BY {keys} HAVING count(*) > 1)"
-        if self._asked(sql, source)["n"][0]:
-            raise not_identified(table)
-
-    def _asked(self, sql: str, source: Source) -> Columns:
-        session, _ = self._connected()
-        columns: Columns = self._work(lambda: answer(session, sql), source)
-        return columns
+    def _fetch(self, sql: str, source: Source) -> Columns:
+        """Run a query, in Spark's SQL, over the rows of a source."""
+        session, _ = self._connect()
+        return self._work(lambda: fetch_columns(session, sql), source)
 
 
-def _own_key(table: Table) -> str:
-    """Return the column of a private table that was looked at when it was shown."""
-    return "" if table.unit is None else table.unit.through[0].column if table.unit.through else table.unit.column
+def _from_rows_view(table: Table) -> str:
+    """Return the SELECT of a table's rows with their declared values, in Spark's SQL."""
+    return f"SELECT * FROM {backquoted(view_name(table.name, ROWS_SCHEMA))}"
 
 
-def _rows_of(table: Table) -> str:
+def _select_rows(table: Table) -> str:
+    """Return the SELECT of a table's rows with their declared values, in DuckDB's SQL."""
     return f"SELECT * FROM {ROWS_SCHEMA}.{quoted(table.name)}"

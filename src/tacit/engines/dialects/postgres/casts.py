@@ -1,8 +1,8 @@
-"""Casts that never fail: what DuckDB's TRY_CAST cannot cast is NULL, and what it can is the same value.
+"""Casts that never fail: what DuckDB's TRY_CAST cannot cast is NULL, and what it can cast has the same value.
 
-A text is looked at by a pattern before PostgreSQL reads it. Left out are texts of more than 1,000 characters, and
-times with the name of a zone other than UTC: they are NULL. Dates outside of the years 1 to 9999 are infinite; whoever
-asked for them has them clamped or left out.
+A text is matched against a pattern before PostgreSQL converts it. Two differences from DuckDB: texts of more than 1,000
+characters, and times with the name of a zone other than UTC, are NULL. Dates outside of the years 1 to 9999 are
+infinite, and are clamped or left out where they are used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tacit.engines.dialects.postgres.reals import INFINITY
 from tacit.engines.dialects.postgres.typed_sql import NAMES, Type, Value, as_real, integer, let, real, text
 from tacit.privacy.errors import EngineFailed
 
-LONGEST: Final = 1_000
+LENGTH_MAX: Final = 1_000
 _BLANKS: Final = r"E' \t\n\v\f\r'"
 _SPACE: Final = r"[ \t\n\v\f\r]*"
 _DIGITS: Final = "[0-9]+(_[0-9]+)*"
@@ -34,19 +34,19 @@ _LEAST: Final = "2.4703282292062327208e-324"
 
 
 def cast(a: Value, to: Type) -> Value:
-    """Return a cast that cannot fail, as whoever built the tree has shown."""
+    """Return a cast whose value is known to be convertible by the builder of the tree."""
     if a.type is to:
         return a
     if a.type is Type.UNKNOWN:
-        return Value(f"CAST({a.sql} AS {NAMES[to]})", to, is_apart=a.is_apart)
+        return Value(f"CAST({a.sql} AS {NAMES[to]})", to, is_movable=a.is_movable)
     if a.type is Type.TEXT:
         return constant(str(a.known), to) if isinstance(a.known, str) else try_cast(a, to)
     made = _CASTS.get((a.type, to))
-    return a.made(f"{a.sql}::{NAMES[to]}", to) if made is None else made(a)
+    return a.derived(f"{a.sql}::{NAMES[to]}", to) if made is None else made(a)
 
 
 def constant(known: str, to: Type) -> Value:
-    """Return a value that is written in the statement as a text."""
+    """Return a constant that the statement writes as a text."""
     if to is Type.REAL:
         return real(float(known))
     if to is Type.INTEGER:
@@ -59,14 +59,16 @@ def constant(known: str, to: Type) -> Value:
 def try_cast(a: Value, to: Type) -> Value:
     """Return a cast that gives NULL where it fails."""
     if a.type in (Type.TEXT, Type.DATE, Type.TIME) and to is Type.WHOLE:
-        raise EngineFailed("PostgreSQL is asked for large whole numbers of numbers only")
+        raise EngineFailed("only numbers can be cast to HUGEINT on PostgreSQL")
     if a.type is Type.TEXT:
-        return a.made(let(_FROM_TEXT[to], a), to)
+        return a.derived(let(_FROM_TEXT[to], a), to)
     if a.type is Type.REAL and to is Type.INTEGER:
         if a.most < 2.0**63:
-            return a.made(f"{a.sql}::bigint", to)
+            return a.derived(f"{a.sql}::bigint", to)
         low, high = real(-(2.0**63)).sql, real(2.0**63).sql
-        return a.made(let(lambda x: f"CASE WHEN {x.sql} >= {low} AND {x.sql} < {high} THEN {x.sql}::bigint END", a), to)
+        return a.derived(
+            let(lambda x: f"CASE WHEN {x.sql} >= {low} AND {x.sql} < {high} THEN {x.sql}::bigint END", a), to
+        )
     return cast(a, to)
 
 
@@ -119,13 +121,13 @@ def _boolean(x: Value) -> str:
 
 
 def _moment(to: Type) -> Callable[[Value], str]:
-    """Return how a text becomes a date or a time; a date takes no notice of the time of day, once that is one."""
+    """Return the cast of a text to DATE or TIME; for a date, a time of day has to be valid and is dropped."""
     beyond = functions.INFINITE[to]
 
     def read(x: Value) -> str:
         trimmed = f"btrim({x.sql}, {_BLANKS})" if to is Type.DATE else f"ltrim({x.sql}, {_BLANKS})"
         parts = Value(f"regexp_match({trimmed}, {text(_MOMENT).sql})", Type.UNKNOWN)
-        return f"CASE WHEN length({x.sql}) <= {LONGEST} THEN {let(of_parts, parts)} END"
+        return f"CASE WHEN length({x.sql}) <= {LENGTH_MAX} THEN {let(of_parts, parts)} END"
 
     def of_parts(p: Value) -> str:
         def part(index: int) -> str:
@@ -159,7 +161,7 @@ def _moment(to: Type) -> Callable[[Value], str]:
 
 
 def _fits(x: Value, pattern: str) -> str:
-    return f"(length({x.sql}) <= {LONGEST} AND {x.sql} ~ {text(pattern).sql})"
+    return f"(length({x.sql}) <= {LENGTH_MAX} AND {x.sql} ~ {text(pattern).sql})"
 
 
 _FROM_TEXT: Final = {
@@ -170,13 +172,13 @@ _FROM_TEXT: Final = {
     Type.TIME: _moment(Type.TIME),
 }
 _CASTS: Final[dict[tuple[Type, Type], Callable[[Value], Value]]] = {
-    (Type.BOOLEAN, Type.WHOLE): lambda a: a.made(f"{a.sql}::int::numeric", Type.WHOLE),
+    (Type.BOOLEAN, Type.WHOLE): lambda a: a.derived(f"{a.sql}::int::numeric", Type.WHOLE),
     (Type.REAL, Type.WHOLE): lambda a: cast(try_cast(a, Type.INTEGER), Type.WHOLE),
-    (Type.BOOLEAN, Type.INTEGER): lambda a: a.made(f"{a.sql}::int::bigint", Type.INTEGER),
+    (Type.BOOLEAN, Type.INTEGER): lambda a: a.derived(f"{a.sql}::int::bigint", Type.INTEGER),
     (Type.INTEGER, Type.REAL): as_real,
     (Type.WHOLE, Type.REAL): as_real,
-    (Type.REAL, Type.TEXT): functions.of_real,
+    (Type.REAL, Type.TEXT): functions.real_to_text,
     (Type.DATE, Type.TIME): functions.as_time,
     (Type.TIME, Type.DATE): functions.as_date,
-    (Type.INTEGER, Type.BOOLEAN): lambda a: a.made(f"({a.sql} <> 0)", Type.BOOLEAN),
+    (Type.INTEGER, Type.BOOLEAN): lambda a: a.derived(f"({a.sql} <> 0)", Type.BOOLEAN),
 }

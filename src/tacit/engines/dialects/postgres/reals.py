@@ -1,8 +1,9 @@
-"""Arithmetic of doubles without errors: what overflows is infinite, what underflows is zero, as IEEE 754 has it.
+"""Arithmetic of doubles without errors: what overflows is infinite, what underflows is zero, as in IEEE 754.
 
 PostgreSQL raises where a result is infinite and no operand was, and where it is zero and no operand was. The guards
-below decide that exactly, by numbers that are scaled by powers of two and so lose no bit; only for powers the decision
-is made up to one part in 10^11 of the greatest and the least double, where the result is taken for beyond the end.
+below decide that exactly, with numbers that are scaled by powers of two and so lose no bit; only for powers the
+decision is made up to one part in 10^11 of the greatest and the least double, where the result counts as overflow or
+underflow.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NORMAL: Final = 2.3e-308
 _TOO_MUCH: Final = Fraction(2) ** 1024 - Fraction(2) ** 970
 _TOO_LITTLE: Final = Fraction(1, 2**1075)
 _ABSORBED: Final = 960
-"""A double of at most two to this power is less than half a step of the greatest one: adding it cannot overflow."""
+"""2 to this power is less than half a step of the greatest double: adding a smaller double cannot overflow."""
 
 
 def _two(power: int) -> str:
@@ -29,13 +30,13 @@ def _two(power: int) -> str:
 
 
 def _result(sql: str, a: Value, b: Value, low: float = -math.inf, high: float = math.inf, least: float = 0.0) -> Value:
-    return Value(sql, Type.REAL, low, high, least, is_apart=a.is_apart and b.is_apart)
+    return Value(sql, Type.REAL, low, high, least, is_movable=a.is_movable and b.is_movable)
 
 
-def added(a: Value, b: Value, sign: str = "+") -> Value:
+def add(a: Value, b: Value, sign: str = "+") -> Value:
     """Return a + b or a - b."""
     if sign == "-" and isinstance(b.known, int | float):
-        return added(a, real(-float(b.known)))
+        return add(a, real(-float(b.known)))
     if isinstance(a.known, int | float) and isinstance(b.known, int | float):
         return real(float(a.known) + float(b.known))
     shown = b
@@ -59,7 +60,7 @@ def added(a: Value, b: Value, sign: str = "+") -> Value:
     return _result(let(body, a, shown), a, b)
 
 
-def multiplied(a: Value, b: Value) -> Value:
+def multiply(a: Value, b: Value) -> Value:
     """Return a * b."""
     if isinstance(a.known, int | float) and isinstance(b.known, int | float):
         return real(float(a.known) * float(b.known))
@@ -77,20 +78,22 @@ def multiplied(a: Value, b: Value) -> Value:
     if not over and not under:
         return _result(f"({a.sql} * {b.sql})", a, b, *ends, least)
     if isinstance(b.known, int | float):
-        return _result(_times(a, float(b.known)), a, b, *ends, least)
+        return _result(_multiply_constant(a, float(b.known)), a, b, *ends, least)
     return _result(let(_product, a, b), a, b, *ends, least)
 
 
-def _times(a: Value, factor: float) -> str:
-    """Return a times a number that is known, which can pass one end only."""
+def _multiply_constant(a: Value, factor: float) -> str:
+    """Return a times a constant, which can either overflow or underflow, but not both."""
     size = abs(Fraction(factor))
     if size >= 1:
-        return _chosen(a, "*", factor, _border(_TOO_MUCH / size, reached=False), beyond=math.inf)
-    return _chosen(a, "*", factor, _border(_TOO_LITTLE / size, reached=True), beneath=0.0)
+        return _unless_beyond(a, "*", factor, _border(_TOO_MUCH / size, reached=False), beyond=math.inf)
+    return _unless_beyond(a, "*", factor, _border(_TOO_LITTLE / size, reached=True), beneath=0.0)
 
 
-def _chosen(a: Value, sign: str, other: float, limit: float, *, beyond: float = 0.0, beneath: float = 0.0) -> str:
-    """Return a with its other operand where that passes no end, and infinity or zero where it would."""
+def _unless_beyond(
+    a: Value, sign: str, other: float, limit: float, *, beyond: float = 0.0, beneath: float = 0.0
+) -> str:
+    """Return `a sign other` within the limit, and a signed infinity or zero beyond it."""
     plain, border = real(other).sql, real(limit).sql
     if beyond:
         instead = real(math.copysign(beyond, other)).sql
@@ -105,7 +108,7 @@ def _chosen(a: Value, sign: str, other: float, limit: float, *, beyond: float = 
 
 @lru_cache(maxsize=1_000)
 def _border(end: Fraction, *, reached: bool) -> float:
-    """Return the greatest double below an end, or at it."""
+    """Return the greatest double below `end`, or with `reached` at it."""
     if end > Fraction(GREATEST):
         return GREATEST
     near = float(end)
@@ -136,12 +139,12 @@ def _signed(x: Value, y: Value, size: str) -> str:
     return f"sign({x.sql}) * sign({y.sql}) * {size}"
 
 
-def divided(a: Value, b: Value) -> Value:
+def divide(a: Value, b: Value) -> Value:
     """Return a / b, where b is never zero."""
     if isinstance(b.known, int | float) and b.known and math.isfinite(b.known):
         inverse = 1 / float(b.known)
         if math.isfinite(inverse) and Fraction(inverse) * Fraction(b.known) == 1 and abs(inverse) >= _NORMAL:
-            return multiplied(a, real(inverse))  # a power of two
+            return multiply(a, real(inverse))  # a power of two
     over, under = (
         not b.least >= 1 and not a.most <= GREATEST * b.least,
         not (b.most <= 1 or a.least >= _NORMAL * b.most),
@@ -152,16 +155,16 @@ def divided(a: Value, b: Value) -> Value:
     if not over and not under:
         return _result(f"({a.sql} / {b.sql})", a, b, low, size, least)
     if isinstance(b.known, int | float) and b.known and math.isfinite(b.known):
-        return _result(_by(a, float(b.known)), a, b, low, size, least)
+        return _result(_divide_constant(a, float(b.known)), a, b, low, size, least)
     return _result(let(_quotient, a, b), a, b, low, size, least)
 
 
-def _by(a: Value, divisor: float) -> str:
-    """Return a divided by a number that is known."""
+def _divide_constant(a: Value, divisor: float) -> str:
+    """Return a divided by a constant."""
     size = abs(Fraction(divisor))
     if size >= 1:
-        return _chosen(a, "/", divisor, _border(_TOO_LITTLE * size, reached=True), beneath=0.0)
-    return _chosen(a, "/", divisor, _border(_TOO_MUCH * size, reached=False), beyond=math.inf)
+        return _unless_beyond(a, "/", divisor, _border(_TOO_LITTLE * size, reached=True), beneath=0.0)
+    return _unless_beyond(a, "/", divisor, _border(_TOO_MUCH * size, reached=False), beyond=math.inf)
 
 
 def _quotient(x: Value, y: Value) -> str:
@@ -175,9 +178,9 @@ def _quotient(x: Value, y: Value) -> str:
 
 
 def remainder(a: Value, b: Value) -> Value:
-    """Return what is left of a after whole multiples of b, with the sign of a, exactly; b is never zero.
+    """Return the exact remainder of a / b with the sign of a, as C's fmod; b is never zero.
 
-    Both are taken apart into whole numbers times powers of two, for PostgreSQL has no remainder of doubles.
+    PostgreSQL has no remainder of doubles: both are split into whole numbers times powers of two.
     """
 
     def body(x: Value, y: Value) -> str:
@@ -200,28 +203,28 @@ def remainder(a: Value, b: Value) -> Value:
     return _result(let(body, a, b), a, b, -min(a.most, b.most), min(a.most, b.most))
 
 
-def negative(a: Value) -> Value:
+def negate(a: Value) -> Value:
     """Return -a."""
     if isinstance(a.known, int | float):
         return real(-float(a.known))
-    return Value(f"(- {a.sql})", Type.REAL, -a.high, -a.low, a.least, is_apart=a.is_apart)
+    return Value(f"(- {a.sql})", Type.REAL, -a.high, -a.low, a.least, is_movable=a.is_movable)
 
 
 def absolute(a: Value) -> Value:
-    """Return the size of a."""
-    return Value(f"abs({a.sql})", Type.REAL, 0.0, a.most, a.least, is_apart=a.is_apart)
+    """Return the absolute value of a."""
+    return Value(f"abs({a.sql})", Type.REAL, 0.0, a.most, a.least, is_movable=a.is_movable)
 
 
-def whole(function: str, a: Value) -> Value:
+def round_to_whole(function: str, a: Value) -> Value:
     """Return FLOOR, CEIL or TRUNC of a."""
     low, high = (-math.inf, math.inf) if a.most > 2.0**60 else (math.floor(a.low), math.ceil(a.high))
-    return Value(f"{function}({a.sql})", Type.REAL, low, high, 1.0, is_apart=a.is_apart)
+    return Value(f"{function}({a.sql})", Type.REAL, low, high, 1.0, is_movable=a.is_movable)
 
 
-def rounded(a: Value) -> Value:
+def round_half_away(a: Value) -> Value:
     """Return the nearest whole number, halves away from zero; PostgreSQL's own takes the even one."""
     low, high = (-math.inf, math.inf) if a.most > 2.0**60 else (math.floor(a.low), math.ceil(a.high))
-    return Value(let(_half_away, a), Type.REAL, low, high, 1.0, is_apart=a.is_apart)
+    return Value(let(_half_away, a), Type.REAL, low, high, 1.0, is_movable=a.is_movable)
 
 
 def _half_away(x: Value) -> str:
@@ -229,19 +232,19 @@ def _half_away(x: Value) -> str:
     return f"CASE WHEN abs({x.sql} - {cut}) >= 0.5 THEN {cut} + sign({x.sql}) ELSE {cut} END"
 
 
-def rounded_to_integer(a: Value) -> Value | None:
-    """Return the nearest whole number as a bigint, halves away from zero, if the size of a is known to allow it."""
+def round_to_integer(a: Value) -> Value | None:
+    """Return the nearest whole number as a bigint, halves away from zero; None if a may not fit."""
     if not a.most < 2.0**61:
         return None
-    doubled = f"trunc({multiplied(a, real(2.0)).sql})::bigint"
+    doubled = f"trunc({multiply(a, real(2.0)).sql})::bigint"
     if a.low >= 0:
-        return a.made(f"(({doubled} + 1) / 2)", Type.INTEGER)
+        return a.derived(f"(({doubled} + 1) / 2)", Type.INTEGER)
     more = let(lambda x: f"((trunc({x.sql} * 2)::bigint + CASE WHEN {x.sql} < 0 THEN -1 ELSE 1 END) / 2)", a)
-    return a.made(more, Type.INTEGER)
+    return a.derived(more, Type.INTEGER)
 
 
-def rounded_to_digits(a: Value, digits: int) -> Value:
-    """Return a number rounded to so many digits after the point, with the steps that DuckDB takes."""
+def round_to_digits(a: Value, digits: int) -> Value:
+    """Return a rounded to digits after the point, in the same steps as DuckDB."""
     power = 10.0 ** abs(digits)
 
     def after(x: Value) -> str:
@@ -264,13 +267,13 @@ def rounded_to_digits(a: Value, digits: int) -> Value:
         )
 
     sql = let(after if digits > 0 else before, a)
-    return Value(sql, Type.REAL, is_apart=a.is_apart)
+    return Value(sql, Type.REAL, is_movable=a.is_movable)
 
 
 def exponential(a: Value) -> Value:
     """Return e^a."""
     if a.low >= -745 and a.high <= 709:
-        return a.made(f"exp({a.sql})")
+        return a.derived(f"exp({a.sql})")
     sql = let(
         lambda x: (
             f"CASE WHEN {x.sql} <= {real(709.782712893384).sql} AND {x.sql} >= {real(-745.1332191019411).sql} "
@@ -278,11 +281,11 @@ def exponential(a: Value) -> Value:
         ),
         a,
     )
-    return Value(sql, Type.REAL, 0.0, is_apart=a.is_apart)
+    return Value(sql, Type.REAL, 0.0, is_movable=a.is_movable)
 
 
 def log2(a: Value) -> Value:
-    """Return the logarithm to the base 2 of what is above zero, whole for powers of two."""
+    """Return the logarithm to the base 2 of a > 0, exact for powers of two."""
 
     def body(x: Value) -> str:
         place = Value(f"round(ln({x.sql}) / ln(2::float8))", Type.REAL)
@@ -294,16 +297,16 @@ def log2(a: Value) -> Value:
             place,
         )
 
-    return Value(let(body, a), Type.REAL, -1100.0, 1100.0, is_apart=a.is_apart)
+    return Value(let(body, a), Type.REAL, -1100.0, 1100.0, is_movable=a.is_movable)
 
 
 def log10(a: Value) -> Value:
-    """Return the logarithm to the base 10 of what is above zero."""
-    return Value(f"log({a.sql})", Type.REAL, -400.0, math.inf, 1e-20, is_apart=a.is_apart)
+    """Return the logarithm to the base 10 of a > 0."""
+    return Value(f"log({a.sql})", Type.REAL, -400.0, math.inf, 1e-20, is_movable=a.is_movable)
 
 
 def power(a: Value, b: Value) -> Value:
-    """Return a to the power of b, NaN where it is not defined; either zero to a power below zero is infinity."""
+    """Return a to the power of b, NaN where it is undefined; 0.0 and -0.0 to a negative power are infinity."""
 
     def body(x: Value, y: Value) -> str:
         a, b = x.sql, y.sql
@@ -329,6 +332,6 @@ def power(a: Value, b: Value) -> Value:
     return _result(let(body, a, b), a, b)
 
 
-def is_number(a: Value) -> Value:
-    """Return a double with NULL in the place of NaN."""
-    return Value(f"NULLIF({a.sql}, {NAN})", Type.REAL, a.low, a.high, a.least, is_apart=a.is_apart)
+def nan_to_null(a: Value) -> Value:
+    """Return a with NULL in the place of NaN."""
+    return Value(f"NULLIF({a.sql}, {NAN})", Type.REAL, a.low, a.high, a.least, is_movable=a.is_movable)

@@ -1,22 +1,35 @@
-"""What is computed of one row: a function for each kind of node that the query engine builds.
+"""Scalar expressions for PostgreSQL: a rule for each kind of node that the query engine builds.
 
-A node that is not known here is refused, never guessed: it would be read by PostgreSQL's own rules.
+A node without a rule is refused: PostgreSQL would evaluate it by its own rules.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from sqlglot import exp
 
 from tacit.engines.dialects.postgres import casts, functions, reals
-from tacit.engines.dialects.postgres.typed_sql import NAMES, Type, Value, are_apart, as_real, integer, real, text, wide
+from tacit.engines.dialects.postgres.typed_sql import (
+    NAMES,
+    Type,
+    Value,
+    as_bigint,
+    as_real,
+    computed,
+    integer,
+    real,
+    text,
+)
 from tacit.privacy.errors import EngineFailed
 
 Bind: TypeAlias = Callable[[exp.Expression], Value]
-"""Writes a child of a node."""
+"""Returns the value of a child of a node."""
+
+Rule: TypeAlias = Callable[[exp.Expression, Bind], Value]
 
 _Name = exp.DataType.Type
 _TYPES: Final = {
@@ -33,11 +46,11 @@ _TYPES: Final = {
 }
 _CHAINS: Final = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
 _LARGER: Final = {Type.INTEGER: "int8", Type.REAL: "float8", Type.DATE: "date_", Type.TIME: "timestamp_"}
-"""Strict functions of PostgreSQL for the larger and smaller of two, by the beginnings of their names."""
+"""Prefixes of PostgreSQL's strict functions for the larger and smaller of two values."""
 
 
 def scalar(node: exp.Expression, bind: Bind) -> Value:
-    """Write one node; chains such as a + b + c are followed without recursion, for they can be long."""
+    """Return the value of a node; chains such as a + b + c can be long, and are written without recursion."""
     known: dict[int, Value] = {}
 
     def inner(child: exp.Expression) -> Value:
@@ -50,14 +63,14 @@ def scalar(node: exp.Expression, bind: Bind) -> Value:
         if nested := [(link, False) for link in links if isinstance(link, _CHAINS)]:
             waiting += [(here, True), *nested]
         else:
-            known[id(here)] = _ruled(here, inner)
+            known[id(here)] = _apply_rule(here, inner)
     return known[id(node)]
 
 
-def _ruled(node: exp.Expression, bind: Bind) -> Value:
+def _apply_rule(node: exp.Expression, bind: Bind) -> Value:
     rule = _NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else _RULES.get(type(node))
     if rule is None:
-        raise EngineFailed(f"PostgreSQL is not asked for {node.key}, which has no form there; ask another way")
+        raise EngineFailed(f"{node.key} is not supported on PostgreSQL; leave it out")
     return rule(node, bind)
 
 
@@ -71,7 +84,7 @@ def _literal(node: exp.Expression, bind: Bind) -> Value:
 def _cast(node: exp.Expression, bind: Bind) -> Value:
     to = _TYPES[node.args["to"].this]
     if to is Type.INTEGER and isinstance(node.this, exp.Round) and node.this.args.get("decimals") is None:
-        rounded = reals.rounded_to_integer(as_real(bind(node.this.this)))
+        rounded = reals.round_to_integer(as_real(bind(node.this.this)))
         if rounded is not None:
             return rounded
     a = bind(node.this)
@@ -96,18 +109,18 @@ def _case(node: exp.Expression, bind: Bind) -> Value:
 
 
 def _guard(node: exp.Expression, bind: Bind) -> Value | None:
-    """Return what CASE WHEN x <> 'NaN' THEN x END stands for, with x computed once."""
+    """Return CASE WHEN x <> 'NaN' THEN x END with x computed once; None for any other CASE."""
     ifs = node.args["ifs"]
     if len(ifs) != 1 or node.args.get("default") is not None:
         return None
     condition, result = ifs[0].this, ifs[0].args["true"]
     if isinstance(condition, exp.NEQ) and _is_nan(condition.expression) and _bare(condition.this) == _bare(result):
-        return reals.is_number(bind(result))
+        return reals.nan_to_null(bind(result))
     return None
 
 
 def _clamp(node: exp.Expression, bind: Bind) -> Value | None:
-    """Return what clamps a value to two ends, with the value computed once; NULL stays NULL."""
+    """Return a CASE that clamps a value to two ends with the value computed once; None for any other CASE."""
     ifs, default = node.args["ifs"], node.args.get("default")
     if len(ifs) < 2 or not isinstance(ifs[0].this, exp.LT):
         return None
@@ -118,7 +131,7 @@ def _clamp(node: exp.Expression, bind: Bind) -> Value | None:
     if len(ifs) == 3 and default is None and isinstance(last, exp.NEQ) and _is_nan(last.expression):
         second = ifs[1].this
         fits = isinstance(second, exp.LTE) and _bare(second.this) == inner and second.expression == upper
-        value = reals.is_number(as_real(bind(inner))) if fits and _bare(ifs[1].args["true"]) == inner else None
+        value = reals.nan_to_null(as_real(bind(inner))) if fits and _bare(ifs[1].args["true"]) == inner else None
     elif len(ifs) == 2 and isinstance(last, exp.GT) and last.expression == upper and _bare(default) == inner:
         value = bind(inner)
     else:
@@ -126,18 +139,18 @@ def _clamp(node: exp.Expression, bind: Bind) -> Value | None:
     if value is None or value.type not in _LARGER:
         return None
     ends = [as_real(one) if value.type is Type.REAL else one for one in (bind(lower), bind(upper))]
-    return clamped(value, *ends)
+    return clamp(value, *ends)
 
 
-def clamped(value: Value, lower: Value, upper: Value) -> Value:
-    """Return a value moved to the nearer end where it lies beyond."""
+def clamp(value: Value, lower: Value, upper: Value) -> Value:
+    """Return a value clamped to [lower, upper]; NULL stays NULL."""
     name = _LARGER[value.type]
     sql = f"{name}smaller({upper.sql}, {name}larger({lower.sql}, {value.sql}))"
     low, high, least = -math.inf, math.inf, 0.0
     if value.type is Type.REAL and isinstance(lower.known, float) and isinstance(upper.known, float):
         low, high = lower.known, upper.known
         least = min(value.least, *(abs(end) for end in (low, high) if end))
-    return Value(sql, value.type, low, high, least, is_apart=value.is_apart)
+    return Value(sql, value.type, low, high, least, is_movable=value.is_movable)
 
 
 def _bare(node: exp.Expression | None) -> exp.Expression | None:
@@ -151,42 +164,42 @@ def _is_nan(node: exp.Expression) -> bool:
 
 
 def _common(values: list[Value]) -> list[Value]:
-    """Return values that can stand for one another, as one type."""
+    """Return values in their common type."""
     types = {value.type for value in values} - {Type.UNKNOWN}
     if Type.REAL in types:
         return [value if value.type is Type.UNKNOWN else as_real(value) for value in values]
     if types == {Type.DATE, Type.TIME}:
         return [value if value.type is Type.UNKNOWN else functions.as_time(value) for value in values]
     if types == {Type.INTEGER} and all(value.known is not None or value.type is Type.UNKNOWN for value in values):
-        return [wide(value) for value in values]
+        return [as_bigint(value) for value in values]
     return values
 
 
 def _either(sql: str, results: list[Value], others: Iterable[Value] = ()) -> Value:
-    """Return what is one of several values."""
+    """Return `sql` as a value that equals one of `results`; it also depends on `others`."""
     some = [one for one in results if one.type is not Type.UNKNOWN]
     type_ = next((one.type for one in some if one.type is not Type.INTEGER), some[0].type if some else Type.UNKNOWN)
     low, high = min((one.low for one in some), default=-math.inf), max((one.high for one in some), default=math.inf)
     least = min((one.least for one in some if one.least or one.known is None), default=0.0)
-    return Value(sql, type_, low, high, least, is_apart=are_apart([*results, *others]))
+    return replace(computed(sql, type_, *results, *others), low=low, high=high, least=least)
 
 
-def _binary(node: exp.Expression, bind: Bind) -> tuple[Value, Value]:
+def _operands(node: exp.Expression, bind: Bind) -> tuple[Value, Value]:
     return bind(node.this), bind(node.expression)
 
 
-def _comparison(sign: str, *, ordered: bool) -> Callable[[exp.Expression, Bind], Value]:
+def _comparison(sign: str, *, ordered: bool) -> Rule:
     def build(node: exp.Expression, bind: Bind) -> Value:
-        a, b = _binary(node, bind)
+        a, b = _operands(node, bind)
         if Type.TIME in (a.type, b.type) and Type.DATE in (a.type, b.type):
             a, b = functions.as_time(a), functions.as_time(b)
         left = functions.collated(a) if ordered and Type.TEXT in (a.type, b.type) else a.sql
-        return Value(f"({left} {sign} {b.sql})", Type.BOOLEAN, is_apart=are_apart((a, b)))
+        return computed(f"({left} {sign} {b.sql})", Type.BOOLEAN, a, b)
 
     return build
 
 
-def _connected(word: str) -> Callable[[exp.Expression, Bind], Value]:
+def _connective(word: str) -> Rule:
     def build(node: exp.Expression, bind: Bind) -> Value:
         terms, waiting = [], [node]
         while waiting:
@@ -195,7 +208,7 @@ def _connected(word: str) -> Callable[[exp.Expression, Bind], Value]:
                 waiting += [one.expression, one.this]
             else:
                 terms.append(bind(one))
-        return Value(f"({f' {word} '.join(one.sql for one in terms)})", Type.BOOLEAN, is_apart=are_apart(terms))
+        return computed(f"({f' {word} '.join(one.sql for one in terms)})", Type.BOOLEAN, *terms)
 
     return build
 
@@ -203,21 +216,21 @@ def _connected(word: str) -> Callable[[exp.Expression, Bind], Value]:
 def _in(node: exp.Expression, bind: Bind) -> Value:
     a, values = bind(node.this), [bind(one) for one in node.expressions]
     sql = f"({a.sql} IN ({', '.join(one.sql for one in values)}))"
-    return Value(sql, Type.BOOLEAN, is_apart=a.is_apart)
+    return computed(sql, Type.BOOLEAN, a)
 
 
 def _is(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
     word = "NULL" if isinstance(node.expression, exp.Null) else str(bool(node.expression.this)).upper()
-    return Value(f"({a.sql} IS {word})", Type.BOOLEAN, is_apart=a.is_apart)
+    return computed(f"({a.sql} IS {word})", Type.BOOLEAN, a)
 
 
 def _not(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
-    return Value(f"(NOT {a.sql})", Type.BOOLEAN, is_apart=a.is_apart)
+    return computed(f"(NOT {a.sql})", Type.BOOLEAN, a)
 
 
-def _listed(function: str) -> Callable[[exp.Expression, Bind], Value]:
+def _variadic(function: str) -> Rule:
     def build(node: exp.Expression, bind: Bind) -> Value:
         first = [] if isinstance(node, exp.Anonymous) else [node.this]
         values = _common([bind(one) for one in (*first, *node.expressions)])
@@ -229,102 +242,102 @@ def _listed(function: str) -> Callable[[exp.Expression, Bind], Value]:
 
 
 def _nullif(node: exp.Expression, bind: Bind) -> Value:
-    a, b = _common(list(_binary(node, bind)))
-    return Value(f"NULLIF({a.sql}, {b.sql})", a.type, a.low, a.high, a.least, is_apart=are_apart((a, b)))
+    a, b = _common(list(_operands(node, bind)))
+    return replace(computed(f"NULLIF({a.sql}, {b.sql})", a.type, a, b), low=a.low, high=a.high, least=a.least)
 
 
-def _sum(sign: str) -> Callable[[exp.Expression, Bind], Value]:
+def _add_or_subtract(sign: str) -> Rule:
     def build(node: exp.Expression, bind: Bind) -> Value:
         a = bind(node.this)
         if isinstance(node.expression, exp.Interval):
             interval = node.expression
-            return functions.later(a, int(interval.this.name), interval.args["unit"].name.upper(), sign)
+            return functions.add_interval(a, int(interval.this.name), interval.args["unit"].name.upper(), sign)
         b = bind(node.expression)
         if a.type is Type.DATE:
-            return functions.days_later(a, b, sign)
+            return functions.add_days(a, b, sign)
         if Type.REAL in (a.type, b.type):
-            return reals.added(as_real(a), as_real(b), sign)
-        return _whole(f"({a.sql} {sign} {b.sql})", a, b)
+            return reals.add(as_real(a), as_real(b), sign)
+        return _whole_result(f"({a.sql} {sign} {b.sql})", a, b)
 
     return build
 
 
-def _whole(sql: str, a: Value, b: Value) -> Value:
+def _whole_result(sql: str, a: Value, b: Value) -> Value:
     types = {a.type, b.type}
     type_ = Type.WHOLE if Type.WHOLE in types else Type.UNKNOWN if types == {Type.UNKNOWN} else Type.INTEGER
-    return Value(sql, type_, is_apart=are_apart((a, b)))
+    return computed(sql, type_, a, b)
 
 
-def _multiplied(node: exp.Expression, bind: Bind) -> Value:
-    a, b = _binary(node, bind)
+def _multiply(node: exp.Expression, bind: Bind) -> Value:
+    a, b = _operands(node, bind)
     if Type.REAL in (a.type, b.type):
-        return reals.multiplied(as_real(a), as_real(b))
-    if a.type is Type.INTEGER and not (a.is_apart and b.is_apart):  # counts and sums are as large as tables
+        return reals.multiply(as_real(a), as_real(b))
+    if a.type is Type.INTEGER and not (a.is_movable and b.is_movable):  # counts and sums are as large as tables
         a = casts.cast(a, Type.WHOLE)
     if a.known is not None and b.known is not None:
-        a = wide(a)
-    return _whole(f"({a.sql} * {b.sql})", a, b)
+        a = as_bigint(a)
+    return _whole_result(f"({a.sql} * {b.sql})", a, b)
 
 
-def _divided(node: exp.Expression, bind: Bind) -> Value:
-    a, b = _binary(node, bind)
-    return reals.divided(as_real(a), as_real(b))
+def _divide(node: exp.Expression, bind: Bind) -> Value:
+    a, b = _operands(node, bind)
+    return reals.divide(as_real(a), as_real(b))
 
 
-def _divided_whole(node: exp.Expression, bind: Bind) -> Value:
-    a, b = _binary(node, bind)
+def _integer_divide(node: exp.Expression, bind: Bind) -> Value:
+    a, b = _operands(node, bind)
     if Type.WHOLE in (a.type, b.type):
-        return _whole(f"div({a.sql}, {b.sql})", a, b)
-    return _whole(f"({a.sql} / {b.sql})", a, b)
+        return _whole_result(f"div({a.sql}, {b.sql})", a, b)
+    return _whole_result(f"({a.sql} / {b.sql})", a, b)
 
 
 def _remainder(node: exp.Expression, bind: Bind) -> Value:
-    a, b = _binary(node, bind)
+    a, b = _operands(node, bind)
     if Type.REAL in (a.type, b.type):
         return reals.remainder(as_real(a), as_real(b))
-    return _whole(f"({a.sql} % {b.sql})", a, b)
+    return _whole_result(f"({a.sql} % {b.sql})", a, b)
 
 
 def _negative(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
     if isinstance(a.known, int):
         return integer(-a.known)
-    return reals.negative(a) if a.type is Type.REAL else a.made(f"(- {a.sql})")
+    return reals.negate(a) if a.type is Type.REAL else a.derived(f"(- {a.sql})")
 
 
 def _absolute(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
-    return reals.absolute(a) if a.type is Type.REAL else a.made(f"abs({a.sql})")
+    return reals.absolute(a) if a.type is Type.REAL else a.derived(f"abs({a.sql})")
 
 
 def _sign(node: exp.Expression, bind: Bind) -> Value:
     a = as_real(bind(node.this))
-    return Value(f"sign({a.sql})", Type.REAL, -1.0, 1.0, 1.0, is_apart=a.is_apart)
+    return Value(f"sign({a.sql})", Type.REAL, -1.0, 1.0, 1.0, is_movable=a.is_movable)
 
 
-def _of_real(build: Callable[[Value], Value]) -> Callable[[exp.Expression, Bind], Value]:
+def _of_real(build: Callable[[Value], Value]) -> Rule:
     return lambda node, bind: build(as_real(bind(node.this)))
 
 
-def _stepped(function: str) -> Callable[[exp.Expression, Bind], Value]:
-    return _of_real(lambda a: reals.whole(function, a))
+def _round_to_whole(function: str) -> Rule:
+    return _of_real(lambda a: reals.round_to_whole(function, a))
 
 
 def _round(node: exp.Expression, bind: Bind) -> Value:
     a, decimals = as_real(bind(node.this)), node.args.get("decimals")
     digits = 0 if decimals is None else bind(decimals).known
     assert isinstance(digits, int)  # the query engine takes numbers only
-    return reals.rounded_to_digits(a, digits) if digits else reals.rounded(a)
+    return reals.round_to_digits(a, digits) if digits else reals.round_half_away(a)
 
 
 def _log(node: exp.Expression, bind: Bind) -> Value:
     base, a = bind(node.this).known, as_real(bind(node.expression))
     found = reals.log10(a)
-    return found if base == 10 else reals.divided(found, real(math.log10(2)))
+    return found if base == 10 else reals.divide(found, real(math.log10(2)))
 
 
 def _power(node: exp.Expression, bind: Bind) -> Value:
-    a, b = _binary(node, bind)
+    a, b = _operands(node, bind)
     return reals.power(as_real(a), as_real(b))
 
 
@@ -332,12 +345,12 @@ def _log2(node: exp.Expression, bind: Bind) -> Value:
     return reals.log2(as_real(bind(node.expressions[0])))
 
 
-def _of_text(build: Callable[[Value], Value]) -> Callable[[exp.Expression, Bind], Value]:
+def _of_text(build: Callable[[Value], Value]) -> Rule:
     return lambda node, bind: build(bind(node.this))
 
 
-def _of_texts(build: Callable[[Value, Value], Value]) -> Callable[[exp.Expression, Bind], Value]:
-    return lambda node, bind: build(*_binary(node, bind))
+def _of_texts(build: Callable[[Value, Value], Value]) -> Rule:
+    return lambda node, bind: build(*_operands(node, bind))
 
 
 def _substring(node: exp.Expression, bind: Bind) -> Value:
@@ -353,30 +366,32 @@ def _right(node: exp.Expression, bind: Bind) -> Value:
 
 def _ilike(node: exp.Expression, bind: Bind) -> Value:
     pattern = bind(node.expression)
-    return functions.like(functions.cased("lower", bind(node.this)), text(functions.lowered(str(pattern.known))))
+    return functions.like(
+        functions.change_case("lower", bind(node.this)), text(functions.lower_constant(str(pattern.known)))
+    )
 
 
 def _extract(node: exp.Expression, bind: Bind) -> Value:
-    return functions.extracted(node.this.name.upper(), bind(node.expression))
+    return functions.extract(node.this.name.upper(), bind(node.expression))
 
 
-def _truncated(node: exp.Expression, bind: Bind) -> Value:
-    return functions.truncated(node.args["unit"].name, bind(node.this))
+def _date_trunc(node: exp.Expression, bind: Bind) -> Value:
+    return functions.truncate_time(node.args["unit"].name, bind(node.this))
 
 
-def _difference(node: exp.Expression, bind: Bind) -> Value:
-    return functions.between(node.args["unit"].name.upper(), bind(node.expression), bind(node.this))
+def _date_diff(node: exp.Expression, bind: Bind) -> Value:
+    return functions.date_diff(node.args["unit"].name.upper(), bind(node.expression), bind(node.this))
 
 
 def _is_nan_of(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this if node.this is not None else node.expressions[0])
-    return Value(f"({a.sql} = {reals.NAN})", Type.BOOLEAN, is_apart=a.is_apart)
+    return computed(f"({a.sql} = {reals.NAN})", Type.BOOLEAN, a)
 
 
-_RULES: Final[dict[type[exp.Expression], Callable[[exp.Expression, Bind], Value]]] = {
+_RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.Literal: _literal,
-    exp.Boolean: lambda node, bind: Value(str(bool(node.this)).upper(), Type.BOOLEAN, is_plain=True),
-    exp.Null: lambda node, bind: Value("NULL", Type.UNKNOWN, is_plain=True),
+    exp.Boolean: lambda node, bind: Value(str(bool(node.this)).upper(), Type.BOOLEAN, is_cheap=True),
+    exp.Null: lambda node, bind: Value("NULL", Type.UNKNOWN, is_cheap=True),
     exp.Paren: lambda node, bind: bind(node.this),
     exp.Cast: _cast,
     exp.TryCast: _cast,
@@ -389,55 +404,55 @@ _RULES: Final[dict[type[exp.Expression], Callable[[exp.Expression, Bind], Value]
     exp.GTE: _comparison(">=", ordered=True),
     exp.NullSafeEQ: _comparison("IS NOT DISTINCT FROM", ordered=False),
     exp.NullSafeNEQ: _comparison("IS DISTINCT FROM", ordered=False),
-    exp.And: _connected("AND"),
-    exp.Or: _connected("OR"),
+    exp.And: _connective("AND"),
+    exp.Or: _connective("OR"),
     exp.Not: _not,
     exp.In: _in,
     exp.Is: _is,
-    exp.Coalesce: _listed("COALESCE"),
-    exp.Greatest: _listed("GREATEST"),
-    exp.Least: _listed("LEAST"),
+    exp.Coalesce: _variadic("COALESCE"),
+    exp.Greatest: _variadic("GREATEST"),
+    exp.Least: _variadic("LEAST"),
     exp.Nullif: _nullif,
-    exp.Add: _sum("+"),
-    exp.Sub: _sum("-"),
-    exp.Mul: _multiplied,
-    exp.Div: _divided,
-    exp.IntDiv: _divided_whole,
+    exp.Add: _add_or_subtract("+"),
+    exp.Sub: _add_or_subtract("-"),
+    exp.Mul: _multiply,
+    exp.Div: _divide,
+    exp.IntDiv: _integer_divide,
     exp.Mod: _remainder,
     exp.Neg: _negative,
     exp.Abs: _absolute,
     exp.Sign: _sign,
-    exp.Floor: _stepped("floor"),
-    exp.Ceil: _stepped("ceil"),
-    exp.Trunc: _stepped("trunc"),
+    exp.Floor: _round_to_whole("floor"),
+    exp.Ceil: _round_to_whole("ceil"),
+    exp.Trunc: _round_to_whole("trunc"),
     exp.Round: _round,
-    exp.Sqrt: _of_real(lambda a: Value(f"sqrt({a.sql})", Type.REAL, 0.0, is_apart=a.is_apart)),
+    exp.Sqrt: _of_real(lambda a: Value(f"sqrt({a.sql})", Type.REAL, 0.0, is_movable=a.is_movable)),
     exp.Exp: _of_real(reals.exponential),
-    exp.Ln: _of_real(lambda a: Value(f"ln({a.sql})", Type.REAL, -800.0, is_apart=a.is_apart, least=1e-20)),
+    exp.Ln: _of_real(lambda a: Value(f"ln({a.sql})", Type.REAL, -800.0, is_movable=a.is_movable, least=1e-20)),
     exp.Log: _log,
     exp.Pow: _power,
     exp.IsNan: _is_nan_of,
-    exp.Upper: _of_text(lambda a: functions.cased("upper", a)),
-    exp.Lower: _of_text(lambda a: functions.cased("lower", a)),
-    exp.Trim: lambda node, bind: functions.trimmed(bind(node.this), str(node.args.get("position") or "")),
+    exp.Upper: _of_text(lambda a: functions.change_case("upper", a)),
+    exp.Lower: _of_text(lambda a: functions.change_case("lower", a)),
+    exp.Trim: lambda node, bind: functions.trim(bind(node.this), str(node.args.get("position") or "")),
     exp.Substring: _substring,
     exp.Right: _right,
     exp.Length: _of_text(functions.length),
     exp.StrPosition: lambda node, bind: functions.position(bind(node.this), bind(node.args["substr"])),
-    exp.DPipe: _of_texts(functions.joined),
+    exp.DPipe: _of_texts(functions.concat),
     exp.Like: _of_texts(functions.like),
     exp.ILike: _ilike,
-    exp.StartsWith: _of_texts(functions.starts),
-    exp.EndsWith: _of_texts(functions.ends),
+    exp.StartsWith: _of_texts(functions.starts_with),
+    exp.EndsWith: _of_texts(functions.ends_with),
     exp.Contains: _of_texts(functions.contains),
     exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
+    exp.TimestampTrunc: _date_trunc,
     exp.LastDay: _of_text(functions.last_day),
-    exp.DateDiff: _difference,
+    exp.DateDiff: _date_diff,
 }
 _NAMED: Final = {
-    "LEAST": _listed("LEAST"),
-    "GREATEST": _listed("GREATEST"),
+    "LEAST": _variadic("LEAST"),
+    "GREATEST": _variadic("GREATEST"),
     "LOG2": _log2,
     "ISNAN": _is_nan_of,
 }

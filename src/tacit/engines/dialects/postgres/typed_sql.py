@@ -1,14 +1,14 @@
-"""A value as PostgreSQL is to compute it: its SQL, its type, and what is known of its size.
+"""Values in PostgreSQL's SQL, with their type and range; names, constants and parameters.
 
-What is known decides which guards can be left out: doubles that overflow or underflow are errors in PostgreSQL, so an
-operation is written plainly only where its result cannot pass the ends.
+The range decides which guards can be left out: doubles that overflow or underflow are errors in PostgreSQL, so an
+operation is written without guards only where its result can do neither.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -20,27 +20,27 @@ from tacit.privacy.errors import EngineFailed
 INT4_MAX: Final = 2**31 - 1
 INT8_MAX: Final = 2**63 - 1
 _MARK: Final = "\0"
-"""What no statement holds."""
+"""A character that no statement holds."""
 
 
 class Type(Enum):
-    """What PostgreSQL holds a value as."""
+    """The type of a value."""
 
     BOOLEAN = auto()
     INTEGER = auto()
     """bigint"""
     WHOLE = auto()
-    """numeric that holds whole numbers: DuckDB's HUGEINT"""
+    """numeric with whole numbers only: DuckDB's HUGEINT"""
     REAL = auto()
     TEXT = auto()
     DATE = auto()
     TIME = auto()
     UNKNOWN = auto()
-    """NULL, and what is not known"""
+    """NULL, and values of unknown type"""
 
     @property
     def is_whole(self) -> bool:
-        """Whether values are whole numbers."""
+        """Whether values of the type are whole numbers."""
         return self in (Type.INTEGER, Type.WHOLE)
 
 
@@ -53,12 +53,12 @@ NAMES: Final = {
     Type.DATE: "date",
     Type.TIME: "timestamp",
 }
-"""How PostgreSQL calls each type."""
+"""The name of each type in PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """SQL with its type; for reals the interval in which they lie, and the least size of those that are not zero."""
+    """SQL with its type; for reals also their interval, and the least magnitude of those that are not zero."""
 
     sql: str
     type: Type
@@ -66,54 +66,54 @@ class Value:
     high: float = math.inf
     least: float = 0.0
     known: str | int | float | None = None
-    """The value itself, where it is written in the statement."""
-    is_plain: bool = False
-    """Whether it costs nothing to compute it again."""
-    is_apart: bool = True
-    """Whether it can be moved into a subquery: not so for aggregates and windows, which belong to their SELECT."""
+    """The value itself, if it is a constant."""
+    is_cheap: bool = False
+    """Whether it can be written several times at no cost: names and constants."""
+    is_movable: bool = True
+    """Whether it can be moved into a subquery; aggregates and windows belong to their SELECT."""
 
     @property
     def most(self) -> float:
-        """The greatest size."""
+        """The greatest magnitude."""
         return max(abs(self.low), abs(self.high))
 
-    def named(self, sql: str) -> Value:
-        """Return the same value under another name."""
-        return replace(self, sql=sql, is_plain=True)
+    def renamed(self, sql: str) -> Value:
+        """Return the same value under a name."""
+        return replace(self, sql=sql, is_cheap=True)
 
-    def made(self, sql: str, type_: Type | None = None) -> Value:
-        """Return what is computed of this value alone, about whose size nothing is known."""
-        return Value(sql, type_ or self.type, is_apart=self.is_apart)
+    def derived(self, sql: str, type_: Type | None = None) -> Value:
+        """Return a value that is computed from this one alone, with unknown range."""
+        return Value(sql, type_ or self.type, is_movable=self.is_movable)
 
 
 def integer(number: int) -> Value:
-    """Return a whole number."""
+    """Return an integer constant."""
     type_ = Type.INTEGER if -INT8_MAX <= number <= INT8_MAX else Type.WHOLE
     sql = str(number) if number >= 0 else f"({number})"
     if number == -INT8_MAX - 1:
         type_, sql = Type.INTEGER, f"CAST('{number}' AS bigint)"
-    return Value(sql, type_, known=number, is_plain=True)
+    return Value(sql, type_, known=number, is_cheap=True)
 
 
 def real(number: float) -> Value:
-    """Return a double."""
+    """Return a constant double."""
     text = "NaN" if math.isnan(number) else "Infinity" if number == math.inf else "-Infinity"
     if math.isfinite(number):
         text = repr(number).removesuffix(".0")
     low = -math.inf if math.isnan(number) else number
     high = math.inf if math.isnan(number) else number
-    return Value(f"'{text}'::float8", Type.REAL, low, high, abs(number), number, is_plain=True)
+    return Value(f"'{text}'::float8", Type.REAL, low, high, abs(number), number, is_cheap=True)
 
 
 def text(value: str) -> Value:
-    """Return a text."""
+    """Return a constant text."""
     if _MARK in value:
         raise EngineFailed("PostgreSQL holds no text with the character NUL; leave it out of the question")
-    return Value("'" + value.replace("'", "''") + "'", Type.TEXT, known=value, is_plain=True)
+    return Value("'" + value.replace("'", "''") + "'", Type.TEXT, known=value, is_cheap=True)
 
 
-def wide(value: Value) -> Value:
-    """Return a whole number as 64 bits, which a small one that is written out would not be."""
+def as_bigint(value: Value) -> Value:
+    """Return a whole number as bigint; PostgreSQL reads small constants as int."""
     if value.type is Type.INTEGER and isinstance(value.known, int) and abs(value.known) <= INT4_MAX:
         return replace(value, sql=f"{value.sql}::bigint")
     return value
@@ -128,11 +128,11 @@ def as_real(value: Value) -> Value:
     if value.type is Type.WHOLE:
         return _huge(value)
     size = 2.0**63 if value.type is Type.INTEGER else math.inf
-    return Value(f"{value.sql}::float8", Type.REAL, -size, size, 1.0, None, value.is_plain, value.is_apart)
+    return Value(f"{value.sql}::float8", Type.REAL, -size, size, 1.0, None, value.is_cheap, value.is_movable)
 
 
 def _huge(value: Value) -> Value:
-    """Return a sum as a double, rounded as DuckDB does it: half by half where it passes 64 bits."""
+    """Return a WHOLE as a double, rounded as DuckDB does: in two 64-bit halves where it exceeds 64 bits."""
 
     def body(one: Value) -> str:
         n, part = one.sql, "18446744073709551616"
@@ -142,20 +142,20 @@ def _huge(value: Value) -> Value:
             f"ELSE ({n} - floor({n} / {part}) * {part})::float8 + floor({n} / {part})::float8 * {part}::float8 END"
         )
 
-    return Value(let(body, value), Type.REAL, -1e60, 1e60, 1.0, is_apart=value.is_apart)
+    return Value(let(body, value), Type.REAL, -1e60, 1e60, 1.0, is_movable=value.is_movable)
 
 
 def let(body: Callable[..., str], *values: Value) -> str:
     """Return SQL that uses values several times and computes each of them once."""
-    if all(value.is_plain for value in values) or not all(value.is_apart for value in values):
-        return body(*(value if value.is_plain else value.named(f"({value.sql})") for value in values))
+    if all(value.is_cheap for value in values) or not all(value.is_movable for value in values):
+        return body(*(value if value.is_cheap else value.renamed(f"({value.sql})") for value in values))
     depth = _DEPTH.get()
     alias = f"let{depth}" if depth else "let"
     items, named = [], []
     for letter, value in zip("abcd", values, strict=False):
-        if not value.is_plain:
+        if not value.is_cheap:
             items.append(f"{value.sql} AS {letter}_")
-        named.append(value if value.is_plain else value.named(f"{alias}.{letter}_"))
+        named.append(value if value.is_cheap else value.renamed(f"{alias}.{letter}_"))
     token = _DEPTH.set(depth + 1)
     try:
         written = body(*named)
@@ -165,21 +165,21 @@ def let(body: Callable[..., str], *values: Value) -> str:
 
 
 _DEPTH: Final[ContextVar[int]] = ContextVar("depth", default=0)
-"""How many `let` are around what is written now: the names of each are its own, and the same for equal values."""
+"""The nesting depth of `let`: each level has names of its own, and equal values give equal SQL."""
 
 
-def are_apart(values: Sequence[Value]) -> bool:
-    """Whether all values can be moved into a subquery."""
-    return all(value.is_apart for value in values)
+def computed(sql: str, type_: Type, *values: Value) -> Value:
+    """Return a value of unknown range that is computed from others."""
+    return Value(sql, type_, is_movable=all(value.is_movable for value in values))
 
 
 def parameter(name: str) -> str:
-    """Return a parameter, as it stands until the statement is finished."""
+    """Return a parameter, as it is written until `finish_statement`."""
     return f"{_MARK}({name})s"
 
 
-def finished(sql: str) -> str:
-    """Return a statement as psycopg reads it: parameters begin with %, and % itself is doubled."""
+def finish_statement(sql: str) -> str:
+    """Return a statement in psycopg's notation: parameters begin with %, and % itself is doubled."""
     return sql.replace("%", "%%").replace(_MARK, "%")
 
 
@@ -202,9 +202,9 @@ _RESERVED: Final = frozenset(
         )
     ).split()
 )
-"""Words that PostgreSQL would read as its own."""
+"""Keywords of PostgreSQL."""
 
 
 def identifier(name: str) -> str:
-    """Return a name, in quotes where PostgreSQL could read it otherwise."""
+    """Return an identifier, in quotes unless it is plain lower case and not a keyword."""
     return name if _PLAIN.fullmatch(name) and name not in _RESERVED else quoted(name)

@@ -1,16 +1,16 @@
-"""How Spark writes the statements of tacit.
+"""The SQL of tacit's statements for Spark.
 
     queries      SELECT, joins, groups, windows, and the types of all columns
     numbers      operators, rounding, roots and powers
     functions    texts, dates and times
-    casts        which texts are numbers and dates, and how reals become whole numbers
-    typed_sql    names, texts and numbers as Spark reads them
+    casts        casts with DuckDB's results
+    typed_sql    typed pieces of SQL, names and constants
 
 Statements are for a session with `spark.sql.ansi.enabled` off and the time zone UTC (`engines.spark.sessions`): there
-overflow, division by zero and impossible dates are NULL or wrap around, and nothing raises. tacit's trees never ask for
-any of these. Types matter because one node can mean different things: CAST of a real rounds, CAST of a text reads.
+overflow, division by zero and impossible dates are NULL or wrap around, and nothing raises; tacit's trees never do any
+of these. Types matter because one node can mean different things: CAST of a real rounds, CAST of a text parses.
 """
 
-from tacit.engines.dialects.spark.queries import ROWS_SCHEMA, SOURCE_SCHEMA, Kinds, spark, view_of
+from tacit.engines.dialects.spark.queries import ROWS_SCHEMA, SOURCE_SCHEMA, Kinds, view_name, write_spark
 
-__all__ = ["ROWS_SCHEMA", "SOURCE_SCHEMA", "Kinds", "spark", "view_of"]
+__all__ = ["ROWS_SCHEMA", "SOURCE_SCHEMA", "Kinds", "view_name", "write_spark"]

@@ -1,11 +1,12 @@
-"""Casts as DuckDB does them: which texts are numbers, dates or truth values, and how reals become whole numbers.
+"""Casts with DuckDB's results: texts to numbers, dates and booleans; reals to whole numbers and texts.
 
 Promise: a text is accepted if DuckDB accepts it, and everything else is NULL; nothing raises. Of dates and times only
 the years 1 to 9999 are read, as nothing else is shown. A few malformed times that DuckDB reads in part ("10: 20") are
 NULL here.
+
 Patterns repeat classes of characters only, never groups: Java recurses once for each repetition of a group, so that a
-text of 3,000 digits would overflow the stack and end the process. Repetitions take all they can and give nothing back
-(`*+`), so that a pattern is read in one pass.
+text of 3,000 digits would overflow the stack and end the process. Repetitions are possessive (`*+`), so that a pattern
+is matched in one pass.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WHOLE: Final = rf"^{_SPACE}*+([+-]?)(?:([0-9]++)(?:\.(?:([0-9])[0-9]*+)?)?|\.([
 _SCALED: Final = rf"^{_SPACE}*+([+-]?{_NUMBER}[eE][+-]?0*[0-9]{{1,4}})\.?{_SPACE}*+\z"
 _BASED: Final = {16: rf"^{_SPACE}*+0[xX]([0-9a-fA-F]++)\z", 2: rf"^{_SPACE}*+0[bB]([01]++)\z"}
 _LONE: Final = {10: r"_(?![0-9])|(?<![0-9])_", 16: r"_(?![0-9a-fA-F])|(?<![0-9a-fA-F])_"}
-"""A _ that does not stand between two digits; those that do are left out before a text is read."""
+"""A _ that is not between two digits; those that are get removed before a text is parsed."""
 
 _DAY: Final = r"([0-9]{1,9})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
 _HOUR: Final = r"(0*(?:1?[0-9]|2[0-3]|24(?=:0?0(?::0?0(?:\.0*)?)?(?:[^0-9:.]|\z))))"
@@ -44,13 +45,13 @@ def cast(value: Piece, target: Type) -> Piece:
     if value.type is target:
         return value
     if target is Type.HUGE and value.type in (Type.TEXT, Type.DATE, Type.TIME):
-        raise EngineFailed("Spark is asked for large whole numbers of numbers only")
+        raise EngineFailed("only numbers can be cast to HUGEINT on Spark")
     make = _CASTS.get((value.type, target), lambda shown: f"CAST({shown} AS {target})")
     return Piece(once(value.closed, make), target)
 
 
-def fitting(x: str, value: str) -> str:
-    """Return a value where a real would fit into 64 bits, NULL where it would not, and for NaN."""
+def if_fits_bigint(x: str, value: str) -> str:
+    """Return `value` where the real x fits into 64 bits, NULL elsewhere and for NaN."""
     return f"CASE WHEN {x} >= -9223372036854775808D AND {x} < 9223372036854775808D THEN {value} END"
 
 
@@ -95,7 +96,7 @@ def _day(value: str, pattern: str) -> str:
 
 
 def _clock(value: str, pattern: str) -> str:
-    """Return the microseconds since midnight of a text, 0 where it has no time of day."""
+    """Return the microseconds since midnight in a text, 0 if it has no time of day."""
     hours, minutes, seconds = (f"CAST(concat('0', {_group(value, pattern, number)}) AS BIGINT)" for number in (5, 6, 7))
     micros = f"CAST(rpad(left({_group(value, pattern, 8)}, 6), 6, '0') AS BIGINT)"
     return f"(({hours} * 60 + {minutes}) * 60 + {seconds}) * 1000000 + {micros}"
@@ -115,13 +116,13 @@ def from_micros(micros: str) -> str:
     return f"CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"
 
 
-def micros(value: str) -> str:
+def to_micros(value: str) -> str:
     """Return the microseconds between 1970 and a time."""
     return f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))"
 
 
 def _real_to_text(value: str) -> str:
-    """Return a real in DuckDB's way: the fewest digits that tell it, with an exponent below 1e-4 and from 1e16 on."""
+    """Return a real as in DuckDB: the shortest digits, with an exponent below 1e-4 and from 1e16 on."""
     digits = f"transform(sequence(0, 16), n -> format_string(concat('%.', n, 'e'), {value}))"
     short = f"element_at(filter({digits}, t -> CAST(t AS DOUBLE) = {value}), 1)"
     plain = f"regexp_replace(CAST(CAST({short} AS DECIMAL(38, 21)) AS STRING), {literal(_ZEROS)}, {literal('$1')})"
@@ -139,8 +140,10 @@ _CASTS: Final[Mapping[tuple[Type | None, Type], Callable[[str], str]]] = {
     (Type.TEXT, Type.BOOLEAN): _text_to_boolean,
     (Type.TEXT, Type.TIME): _text_to_time,
     (Type.TEXT, Type.DATE): _text_to_date,
-    (Type.DOUBLE, Type.BIGINT): lambda value: fitting(value, f"CAST(rint({value}) AS BIGINT)"),
+    (Type.DOUBLE, Type.BIGINT): lambda value: if_fits_bigint(value, f"CAST(rint({value}) AS BIGINT)"),
     (Type.DOUBLE, Type.TEXT): _real_to_text,
-    (Type.DOUBLE, Type.HUGE): lambda value: fitting(value, f"CAST(CAST(rint({value}) AS BIGINT) AS {Type.HUGE})"),
+    (Type.DOUBLE, Type.HUGE): lambda value: if_fits_bigint(
+        value, f"CAST(CAST(rint({value}) AS BIGINT) AS {Type.HUGE})"
+    ),
     (Type.HUGE, Type.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",
 }

@@ -1,8 +1,6 @@
-"""Functions of texts, dates and times as DuckDB has them.
+"""Functions of texts, dates and times with DuckDB's results.
 
-Dates and times as DuckDB counts them: parts, beginnings, and the borders between two of them.
-
-Functions of texts as DuckDB computes them: characters are code points, and change their case one by one.
+Characters are code points, and change their case one by one. DATE_DIFF counts boundaries of a unit.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.spark.casts import cast, micros
+from tacit.engines.dialects.spark.casts import cast, to_micros
 from tacit.engines.dialects.spark.numbers import Handler, Write
 from tacit.engines.dialects.spark.typed_sql import Piece, Precedence, Type, literal, once
 from tacit.engines.dialects.text_search import check_pattern
@@ -34,17 +32,17 @@ _PARTS: Final = {
 _MICROS: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MICROSECOND": 1}
 
 
-def part(node: exp.Expr, write: Write) -> Piece:
+def extract(node: exp.Expr, write: Write) -> Piece:
     """EXTRACT(part FROM x)."""
     name, value = node.this.name.upper(), write(node.expression)
     if name == "EPOCH":
         return Piece(
-            f"CAST({micros(cast(value, Type.TIME).text)} AS DOUBLE) / 1000000D", Type.DOUBLE, Precedence.MULTIPLIED
+            f"CAST({to_micros(cast(value, Type.TIME).text)} AS DOUBLE) / 1000000D", Type.DOUBLE, Precedence.MULTIPLIED
         )
     return Piece(_PARTS[name].format(value.text), Type.INT)
 
 
-def beginning(node: exp.Expr, write: Write) -> Piece:
+def date_trunc(node: exp.Expr, write: Write) -> Piece:
     """DATE_TRUNC('unit', x): a date for a date, a time for a time."""
     unit, value = node.args["unit"].name.upper(), write(node.this)
     if value.type is Type.DATE:
@@ -52,43 +50,43 @@ def beginning(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"CAST(date_trunc('{unit}', {value.text}) AS TIMESTAMP_NTZ)", Type.TIME)
 
 
-def difference(node: exp.Expr, write: Write) -> Piece:
-    """DATE_DIFF: how many borders of a unit lie between two dates or times; Spark's own counts whole units."""
+def date_diff(node: exp.Expr, write: Write) -> Piece:
+    """DATE_DIFF: the number of unit boundaries between two dates or times; Spark's own counts whole units."""
     unit = node.args["unit"].name.upper()
     end, start = write(node.this), write(node.expression)
     if unit == "DAY":
         return Piece(f"datediff({cast(end, Type.DATE).text}, {cast(start, Type.DATE).text})", Type.INT)
-    counted = [_borders(unit, cast(one, Type.TIME) if unit in _MICROS else one) for one in (end, start)]
+    counted = [_unit_number(unit, cast(one, Type.TIME) if unit in _MICROS else one) for one in (end, start)]
     return Piece(f"{counted[0]} - {counted[1]}", Type.BIGINT if unit in _MICROS else Type.INT, Precedence.ADDED)
 
 
-def _borders(unit: str, value: Piece) -> str:
+def _unit_number(unit: str, value: Piece) -> str:
     if unit == "YEAR":
         return f"year({value.text})"
     if unit in ("QUARTER", "MONTH"):
         return f"(year({value.text}) * {4 if unit == 'QUARTER' else 12} + {unit.lower()}({value.text}))"
-    size, since = _MICROS[unit], micros(value.text)
+    size, since = _MICROS[unit], to_micros(value.text)
     return since if size == 1 else once(since, lambda x: f"({x} - pmod({x}, {size}L)) DIV {size}L")
 
 
 _LONGER: Final = "".join(chr(one) for one in range(0x10000) if len(chr(one).upper()) > 1)
-"""Letters for whose capitals Java writes several characters; DuckDB writes one, or leaves the letter as it is."""
+"""Letters whose upper case has several characters in Java; DuckDB writes one, or leaves the letter unchanged."""
 
 _CAPITALS: Final = "".join("ẞ" if one == "ß" else one.title() if len(one.title()) == 1 else one for one in _LONGER)
 _ASIDE: Final = "".join(chr(0xF0000 + index) for index in range(len(_LONGER)))
-"""Characters for private use that stand for them meanwhile, and that no text has."""
+"""Private-use characters that stand for them while the rest is changed."""
 
 
 def lower(value: str) -> str:
-    """Return a text in small letters; Java makes two characters of one letter, and has another sigma at ends of words.
+    """Return a text in lower case; Java would make two characters of İ, and another sigma at the end of a word.
 
-    Letters that came with the last versions of Unicode may not be known to both engines.
+    Letters of the latest versions of Unicode may not be known to both engines.
     """
     return f"lower(translate({value}, 'İΣ', 'iσ'))"
 
 
 def upper(value: str) -> str:
-    """Return a text in capitals, one for each letter."""
+    """Return a text in upper case, one character for each letter."""
     return f"translate(upper(translate({value}, '{_LONGER}', '{_ASIDE}')), '{_ASIDE}', '{_CAPITALS}')"
 
 
@@ -102,64 +100,64 @@ def _substring(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"substring({', '.join(write(one).text for one in parts)})", Type.TEXT)
 
 
-def _matching(value: str, pattern: str) -> str:
-    """Return whether a text fits a pattern of LIKE, in one pass.
+def _like_sql(value: str, pattern: str) -> str:
+    """Return whether a text matches a pattern of LIKE, in one pass.
 
-    Spark's own LIKE tries every way to place the parts between %, which takes minutes for four of them. The leftmost
-    place of each part is as good as any other, so that it is taken and never given up (`(?>...)`).
+    Spark's own LIKE backtracks over every position of the parts between %, which takes minutes for four of them. The
+    leftmost position of each part is as good as any other, so it is taken without backtracking (`(?>...)`).
     """
     check_pattern(pattern)
     first, *others = pattern.split("%")
     if "_" not in pattern and (simple := _SIMPLE.get(tuple(bool(part) for part in (first, *others)))) is not None:
         return f"{simple}({value}, {literal(pattern.replace('%', ''))})"
     if not others:
-        regex = _of_part(first)
+        regex = _part_regex(first)
     else:
         *inner, last = others
-        middle = "".join(f"(?>.*?{_of_part(part)})" for part in inner if part)
-        regex = f"{_of_part(first)}{middle}.*{_of_part(last)}" if last else f"{_of_part(first)}{middle}.*+"
+        middle = "".join(f"(?>.*?{_part_regex(part)})" for part in inner if part)
+        regex = f"{_part_regex(first)}{middle}.*{_part_regex(last)}" if last else f"{_part_regex(first)}{middle}.*+"
     anchored = r"(?s)\A" + regex + r"\z"
     return f"{value} RLIKE {literal(anchored)}"
 
 
 _SIMPLE: Final = {(True, False): "startswith", (False, True): "endswith", (False, True, False): "contains"}
-"""What Spark does without a regular expression, by which parts around % are there."""
+"""Functions of Spark that need no regular expression, by which parts around % are not empty."""
 
 
-def _of_part(part: str) -> str:
-    """Return a part of a pattern without % as a regular expression, in which _ is any character."""
+def _part_regex(part: str) -> str:
+    """Return a part of a pattern without % as a regular expression; _ is any character."""
     return "".join("." if one == "_" else rf"\x{{{ord(one):x}}}" if not one.isalnum() else one for one in part)
 
 
 def _like(node: exp.Expr, write: Write) -> Piece:
-    return Piece(_matching(write(node.this).at(Precedence.ADDED), _pattern(node)), Type.BOOLEAN, Precedence.COMPARED)
+    return Piece(_like_sql(write(node.this).at(Precedence.ADDED), _pattern(node)), Type.BOOLEAN, Precedence.COMPARED)
 
 
 def _ilike(node: exp.Expr, write: Write) -> Piece:
     pattern = "".join(map(_lower, _pattern(node)))
-    return Piece(_matching(lower(write(node.this).text), pattern), Type.BOOLEAN, Precedence.COMPARED)
+    return Piece(_like_sql(lower(write(node.this).text), pattern), Type.BOOLEAN, Precedence.COMPARED)
 
 
 def _pattern(node: exp.Expr) -> str:
     if not isinstance(node.expression, exp.Literal):
-        raise EngineFailed("Spark is asked for LIKE with a pattern that is written in the question only")
+        raise EngineFailed("the pattern of LIKE must be a constant on Spark")
     return str(node.expression.this)
 
 
 def _lower(one: str) -> str:
-    """Return a character in small letters, as `lower` does it."""
+    """Return a character in lower case, as `lower` computes it."""
     other = {"İ": "i", "Σ": "σ"}.get(one, one.lower())
     return other if len(other) == 1 else one
 
 
-def _of_two(name: str) -> Handler:
+def _text_predicate(name: str) -> Handler:
     return lambda node, write: Piece(f"{name}({write(node.this).text}, {write(node.expression).text})", Type.BOOLEAN)
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
-    exp.Extract: part,
-    exp.TimestampTrunc: beginning,
-    exp.DateDiff: difference,
+    exp.Extract: extract,
+    exp.TimestampTrunc: date_trunc,
+    exp.DateDiff: date_diff,
     exp.LastDay: lambda node, write: Piece(f"last_day({cast(write(node.this), Type.DATE).text})", Type.DATE),
     exp.Upper: lambda node, write: Piece(upper(write(node.this).text), Type.TEXT),
     exp.Lower: lambda node, write: Piece(lower(write(node.this).text), Type.TEXT),
@@ -172,7 +170,7 @@ HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     ),
     exp.Like: _like,
     exp.ILike: _ilike,
-    exp.StartsWith: _of_two("startswith"),
-    exp.EndsWith: _of_two("endswith"),
-    exp.Contains: _of_two("contains"),
+    exp.StartsWith: _text_predicate("startswith"),
+    exp.EndsWith: _text_predicate("endswith"),
+    exp.Contains: _text_predicate("contains"),
 }

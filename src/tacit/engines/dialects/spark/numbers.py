@@ -1,4 +1,4 @@
-"""Numbers as DuckDB computes them: operators, rounding, roots and powers.
+"""Arithmetic with DuckDB's results: operators, rounding, roots and powers.
 
 Promise: the four operations, rounding and roots give the same double to the last bit. EXP, LN, LOG and POWER are those
 of Java, whose last bit may differ from that of the C library; at whole powers of the base they are exact in both.
@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.engines.dialects.spark.casts import cast, fitting, from_micros, micros
+from tacit.engines.dialects.spark.casts import cast, from_micros, if_fits_bigint, to_micros
 from tacit.engines.dialects.spark.typed_sql import WHOLE, Piece, Precedence, Type, once, wider
 
 Write = Callable[[exp.Expr], Piece]
@@ -25,7 +25,7 @@ _LEVELS: Final = {"+": Precedence.ADDED, "-": Precedence.ADDED}
 
 
 def literal_number(text: str, *, huge: bool = False) -> Piece:
-    """Return a number that is written in a tree: a double if it has a point or an exponent."""
+    """Return a numeric constant; a double if it has a point or an exponent."""
     if not text.isdecimal():
         return cast(Piece(f"{text}D", Type.DOUBLE), Type.HUGE) if huge else Piece(f"{text}D", Type.DOUBLE)
     size = int(text)
@@ -38,10 +38,10 @@ def literal_number(text: str, *, huge: bool = False) -> Piece:
     )
 
 
-def operation(node: exp.Expr, write: Write) -> Piece:
-    """a + b and its kin; narrow whole numbers are widened first, so that nothing overflows that DuckDB could hold."""
+def arithmetic(node: exp.Expr, write: Write) -> Piece:
+    """The five operators; narrow whole numbers are widened, so that nothing overflows that fits in DuckDB."""
     if isinstance(node.expression, exp.Interval):
-        return _shifted(node, write(node.this), node.expression)
+        return _add_interval(node, write(node.this), node.expression)
     left, right = write(node.this), write(node.expression)
     if left.type is Type.DATE and right.type in WHOLE:
         return Piece(f"date_{'add' if isinstance(node, exp.Add) else 'sub'}({left.text}, {right.text})", Type.DATE)
@@ -52,7 +52,7 @@ def operation(node: exp.Expr, write: Write) -> Piece:
         type_ = Type.HUGE  # a count or a sum may be as large as the table, and BIGINT would wrap around
     if type_ is Type.HUGE and not isinstance(node, exp.Mod):
         return _huge(sign, left, right)
-    if type_ is Type.INT and None not in (left.type, right.type):  # what is not known may be a double
+    if type_ is Type.INT and None not in (left.type, right.type):  # an unknown type may be a double
         left, type_ = Piece(f"CAST({left.text} AS BIGINT)"), Type.BIGINT
     level = _LEVELS.get(sign, Precedence.MULTIPLIED)
     whole = f"{left.at(level)} {sign} {right.at(Precedence(level + 1))}"
@@ -60,7 +60,7 @@ def operation(node: exp.Expr, write: Write) -> Piece:
 
 
 def _huge(sign: str, left: Piece, right: Piece) -> Piece:
-    """Return a + b and its kin of large whole numbers; beyond 38 digits, where Spark has NULL, the nearest number."""
+    """Return a sum, difference or product of HUGE numbers; beyond 38 digits, where Spark has NULL, it saturates."""
     left, right = cast(left, Type.HUGE), cast(right, Type.HUGE)
 
     def build(a: str, b: str) -> str:
@@ -72,25 +72,25 @@ def _huge(sign: str, left: Piece, right: Piece) -> Piece:
 
 
 def huge_sum(value: str, over: str = "") -> str:
-    """Return the sum of large whole numbers, by their upper and lower digits: neither sum can pass 38 digits."""
+    """Return the sum of HUGE numbers, by their upper and lower digits: neither sum can exceed 38 digits."""
     upper = f"sum(CAST({value} DIV {_LIMB} AS {Type.HUGE})){over}"
     lower = f"sum(CAST({value} % {_LIMB} AS {Type.HUGE})){over}"
     raised = _huge("*", Piece(upper, Type.HUGE), Piece(f"CAST({_LIMB} AS {Type.HUGE})", Type.HUGE))
     return _huge("+", raised, Piece(lower, Type.HUGE)).text
 
 
-def whole_division(node: exp.Expr, write: Write) -> Piece:
-    """a // b, cut off towards zero."""
+def integer_division(node: exp.Expr, write: Write) -> Piece:
+    """a // b, truncated towards zero."""
     left, right = write(node.this), write(node.expression)
     if Type.HUGE not in (left.type, right.type):
         quotient = f"{left.at(Precedence.MULTIPLIED)} DIV {right.at(Precedence.NEGATED)}"
         return Piece(quotient, Type.BIGINT, Precedence.MULTIPLIED)
 
-    def exact(a: str, b: str) -> str:  # a quotient of decimals is rounded, so that it is taken where it is whole
+    def exact(a: str, b: str) -> str:  # a quotient of decimals is rounded, so only whole ones are taken
         return f"CAST(({a} - {a} % {b}) / {b} AS {Type.HUGE})"
 
     def build(a: str, b: str) -> str:
-        half = f"CAST({_HALF} AS {Type.HUGE})"  # and has 32 digits at most, so that long ones are divided in two steps
+        half = f"CAST({_HALF} AS {Type.HUGE})"  # it has 32 digits at most, so long ones are divided in two steps
         upper, lower = exact(a, half), f"{a} % {half}"
         rest = f"(CAST(({upper}) % {b} AS {Type.HUGE}) * {_HALF} + {lower})"
         longer = f"CAST({exact(f'({upper})', b)} * {_HALF} + {exact(rest, b)} AS {Type.HUGE})"
@@ -100,40 +100,40 @@ def whole_division(node: exp.Expr, write: Write) -> Piece:
     return Piece(once(left.closed, lambda a: once(right.closed, lambda b: build(a, b))), Type.HUGE)
 
 
-def _shifted(node: exp.Expr, moment: Piece, interval: exp.Interval) -> Piece:
+def _add_interval(node: exp.Expr, moment: Piece, interval: exp.Interval) -> Piece:
     amount = int(interval.this.name) * (1 if isinstance(node, exp.Add) else -1)
     unit = interval.args["unit"].name.upper()
     shown = cast(moment, Type.TIME).closed
     if unit == "MONTH":
         return Piece(f"{shown} + make_ym_interval(0, {amount})", Type.TIME, Precedence.ADDED)
     seconds = amount * {"DAY": 86_400, "SECOND": 1}[unit]
-    return Piece(from_micros(f"{micros(shown)} + {seconds}000000L"), Type.TIME)
+    return Piece(from_micros(f"{to_micros(shown)} + {seconds}000000L"), Type.TIME)
 
 
-def negative(node: exp.Expr, write: Write) -> Piece:
+def negate(node: exp.Expr, write: Write) -> Piece:
     """-a."""
     value = write(node.this)
     if value.type is Type.HUGE:
-        return Piece(f"CAST(0 - {value.closed} AS {Type.HUGE})", Type.HUGE)  # Spark's own rounds it to 34 digits
+        return Piece(f"CAST(0 - {value.closed} AS {Type.HUGE})", Type.HUGE)  # Spark's own would round it to 34 digits
     return Piece(f"-{value.closed}", value.type, Precedence.NEGATED)
 
 
 def floor(x: str) -> str:
-    """Return a double rounded down; Spark's own makes a BIGINT of it, which not every double fits into."""
+    """Return a double rounded down; Spark's own returns a BIGINT, which not every double fits into."""
     return once(x, lambda x: f"CASE WHEN rint({x}) > {x} THEN rint({x}) - 1D ELSE rint({x}) END")
 
 
-def ceiling(x: str) -> str:
+def ceil(x: str) -> str:
     """Return a double rounded up."""
-    return once(x, lambda x: f"CASE WHEN rint({x}) < {x} THEN -(-1D - rint({x})) ELSE rint({x}) END")  # -0.0 stays so
+    return once(x, lambda x: f"CASE WHEN rint({x}) < {x} THEN -(-1D - rint({x})) ELSE rint({x}) END")  # keeps -0.0
 
 
-def truncated(x: str) -> str:
+def truncate(x: str) -> str:
     """Return a double rounded towards zero."""
-    return once(x, lambda x: f"CASE WHEN {x} < 0D THEN {ceiling(x)} ELSE {floor(x)} END")
+    return once(x, lambda x: f"CASE WHEN {x} < 0D THEN {ceil(x)} ELSE {floor(x)} END")
 
 
-def half_away(x: str) -> str:
+def round_half_away(x: str) -> str:
     """Return a double rounded to the nearest whole one, halves away from zero."""
 
     def build(x: str) -> str:
@@ -143,13 +143,13 @@ def half_away(x: str) -> str:
     return once(x, build)
 
 
-def _rounded_to(x: str, digits: int) -> str:
-    """Return a double rounded to digits after the point, as DuckDB does: scaled, rounded, and scaled back."""
+def _round_to_digits(x: str, digits: int) -> str:
+    """Return a double rounded to digits after the point, as in DuckDB: scaled, rounded, and scaled back."""
     power = f"{10.0 ** abs(digits)!r}D"
 
     def build(x: str) -> str:
         there, back = ("/", "*") if digits < 0 else ("*", "/")
-        result = f"{half_away(f'({x} {there} {power})')} {back} {power}"
+        result = f"{round_half_away(f'({x} {there} {power})')} {back} {power}"
         return once(result, lambda r: f"CASE WHEN abs({r}) < double('Infinity') THEN {r} ELSE {x} END")
 
     return once(x, build)
@@ -161,7 +161,7 @@ def _rounding(build: Callable[[str], str]) -> Handler:
         decimals = node.args.get("decimals")
         digits = 0 if decimals is None else _signed(decimals)
         if digits and isinstance(node, exp.Round):
-            return Piece(_rounded_to(cast(value, Type.DOUBLE).closed, digits), Type.DOUBLE)
+            return Piece(_round_to_digits(cast(value, Type.DOUBLE).closed, digits), Type.DOUBLE)
         return value if value.type in WHOLE else Piece(build(value.closed), Type.DOUBLE)
 
     return handler
@@ -178,7 +178,7 @@ def _real(name: str) -> Handler:
 def absolute(node: exp.Expr, write: Write) -> Piece:
     """ABS(x)."""
     value = write(node.this)
-    if value.type is Type.HUGE:  # Spark's own rounds it to 34 digits
+    if value.type is Type.HUGE:  # Spark's own would round it to 34 digits
         return Piece(once(value.closed, lambda x: f"greatest({x}, CAST(0 - {x} AS {Type.HUGE}))"), Type.HUGE)
     return Piece(f"abs({value.text})", value.type)
 
@@ -201,7 +201,7 @@ def log2(x: str) -> str:
 
 
 def power(node: exp.Expr, write: Write) -> Piece:
-    """POWER(x, y); 1 to any power is 1, also to an infinite one."""
+    """POWER(x, y); 1 to any power is 1, also to NaN or infinity."""
     x, y = (cast(write(one), Type.DOUBLE).closed for one in (node.this, node.expression))
     if isinstance(node.expression, exp.Literal | exp.Neg):
         return Piece(f"power({x}, {y})", Type.DOUBLE)
@@ -218,30 +218,30 @@ def sign(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"sign({cast(write(node.this), Type.DOUBLE).text})", Type.DOUBLE)
 
 
-def whole(node: exp.Expr, write: Write) -> Piece | None:
-    """Return CAST(FLOOR(x) AS BIGINT) and its kin, None for any other cast; only TRY_CAST has to look at the range."""
-    build = _BUILDS.get(type(node.this))
+def cast_rounded(node: exp.Expr, write: Write) -> Piece | None:
+    """Return the cast of FLOOR, CEIL, TRUNC or ROUND to BIGINT, None for any other; only TRY_CAST checks the range."""
+    build = _ROUNDINGS.get(type(node.this))
     value = None if build is None or node.this.args.get("decimals") is not None else write(node.this.this)
     if build is None or value is None or value.type is not Type.DOUBLE:
         return None
     if not isinstance(node, exp.TryCast):
         return Piece(f"CAST({build(value.closed)} AS BIGINT)", Type.BIGINT)
-    return Piece(once(value.closed, lambda x: fitting(x, f"CAST({build(x)} AS BIGINT)")), Type.BIGINT)
+    return Piece(once(value.closed, lambda x: if_fits_bigint(x, f"CAST({build(x)} AS BIGINT)")), Type.BIGINT)
 
 
-_BUILDS: Final[Mapping[type[exp.Expr], Callable[[str], str]]] = {
+_ROUNDINGS: Final[Mapping[type[exp.Expr], Callable[[str], str]]] = {
     exp.Floor: floor,
-    exp.Ceil: ceiling,
-    exp.Trunc: truncated,
-    exp.Round: half_away,
+    exp.Ceil: ceil,
+    exp.Trunc: truncate,
+    exp.Round: round_half_away,
 }
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
-    **dict.fromkeys(_SIGNS, operation),
-    exp.IntDiv: whole_division,
-    exp.Neg: negative,
+    **dict.fromkeys(_SIGNS, arithmetic),
+    exp.IntDiv: integer_division,
+    exp.Neg: negate,
     exp.Abs: absolute,
     exp.Sign: sign,
-    **{kind: _rounding(build) for kind, build in _BUILDS.items()},
+    **{kind: _rounding(build) for kind, build in _ROUNDINGS.items()},
     exp.IsNan: lambda node, write: Piece(f"isnan({write(node.this).text})", Type.BOOLEAN),
     exp.Sqrt: _real("sqrt"),
     exp.Exp: _real("exp"),

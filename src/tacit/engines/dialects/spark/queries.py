@@ -1,8 +1,11 @@
-"""Whole statements: SELECT, joins, groups and windows, with the types of all columns on the way.
+"""Whole statements for Spark: SELECT, joins, groups and windows; every column with its type.
 
 Promise: a tree is written node by node, each by a rule of this package, and a node without one is refused: nothing
-reaches Spark whose reading was not compared with DuckDB's. A relation `tacit_data."NAME"` is the temporary view
+reaches Spark whose meaning there was not compared with DuckDB's. A relation `tacit_data."NAME"` is the temporary view
 `tacit_data_NAME`, a parameter `$name` is `:name`.
+
+Clauses are written here and not by sqlglot's generator: every expression has to be visited anyway, for its type decides
+how it is written, so that the generator would only join clauses with their keywords, in no fewer lines.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from sqlglot import exp
 from tacit.engines.dialects.spark import functions, numbers
 from tacit.engines.dialects.spark.casts import cast
 from tacit.engines.dialects.spark.numbers import Handler, Write, literal_number
-from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Precedence, Type, literal, quoted, wider
-from tacit.engines.dialects.text_search import limited
+from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Precedence, Type, backquoted, literal, wider
+from tacit.engines.dialects.text_search import limit_searches
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Kind
@@ -58,25 +61,25 @@ _WHOLE_MAX: Final = 2**63 - 1
 _REAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
-def spark(tree: exp.Query, kinds: Kinds | None = None) -> str:
-    """Return a statement as Spark reads it; `kinds` are those of the relations' columns."""
-    return _Query(kinds or {}).query(limited(tree))[0]
+def write_spark(tree: exp.Query, kinds: Kinds | None = None) -> str:
+    """Return a statement in Spark's SQL; `kinds` are those of the relations' columns."""
+    return _Query(kinds or {}).query(limit_searches(tree))[0]
 
 
-def view_of(name: str, schema: str = SCHEMA) -> str:
+def view_name(name: str, schema: str = SCHEMA) -> str:
     """Return the name of the view that stands for a relation, without quotes."""
     return f"{schema}_{name}"
 
 
 class _Query:
-    """Writes one query: its own sources, and below it queries of their own."""
+    """Writes one SELECT; subqueries are written by instances of their own."""
 
     def __init__(self, kinds: Kinds, outer: Mapping[str, Fields] | None = None) -> None:
         self.kinds, self.outer = kinds, outer or {}
         self.sources: dict[str, Fields] = {}
 
     def query(self, tree: exp.Expr, outer: Mapping[str, Fields] | None = None) -> tuple[str, dict[str, Type | None]]:
-        """Return a query and the types of its columns; `outer` are sources around it that it may name."""
+        """Return a query and the types of its columns; `outer` are the sources of the queries around it."""
         if isinstance(tree, exp.Subquery):
             return self.query(tree.this, outer)
         if isinstance(tree, exp.Union):
@@ -122,21 +125,21 @@ class _Query:
         inner = item.this if isinstance(item, exp.Alias) else item
         value, name = self.value(inner), item.alias_or_name
         types[name.lower()] = value.type
-        yield f"{value.text} AS {quoted(name)}" if name else value.text
+        yield f"{value.text} AS {backquoted(name)}" if name else value.text
 
     def _source(self, source: exp.Expr) -> str:
-        """Return an item of FROM, noting the types of its columns."""
+        """Return an item of FROM, and keep the types of its columns."""
         alias = source.alias
         if isinstance(source, exp.Subquery):
             text, types = self.query(source.this)
             self.sources[alias.lower()] = types
-            return f"({text}) AS {quoted(alias)}"
+            return f"({text}) AS {backquoted(alias)}"
         if not isinstance(source, exp.Table) or source.db.lower() not in _SCHEMAS or source.catalog:
             raise _refused(source)
-        view = view_of(source.name, source.db.lower())
+        view = view_name(source.name, source.db.lower())
         known = self.kinds.get(view.lower(), {})
         self.sources[(alias or source.name).lower()] = {name.lower(): TYPES[kind] for name, kind in known.items()}
-        return f"{quoted(view)} AS {quoted(alias or source.name)}"
+        return f"{backquoted(view)} AS {backquoted(alias or source.name)}"
 
     def _join(self, join: exp.Join) -> str:
         self._only(join, "this", "side", "kind", "on")
@@ -146,7 +149,7 @@ class _Query:
         return f"{word} {source}" if on is None else f"{word} {source} ON {self.value(on).text}"
 
     def value(self, node: exp.Expr) -> Piece:
-        """Return a value."""
+        """Return the SQL of an expression."""
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(node, self.value)
@@ -161,10 +164,10 @@ class _Query:
         known = {**self.outer, **self.sources}
         sources: Sequence[Fields] = [known.get(table, {})] if table else list(self.sources.values())
         type_ = next((fields[name] for fields in sources if name in fields), None)
-        own = quoted(node.name)
-        return Piece(f"{quoted(node.table)}.{own}" if node.table else own, type_)
+        own = backquoted(node.name)
+        return Piece(f"{backquoted(node.table)}.{own}" if node.table else own, type_)
 
-    def _member(self, node: exp.Expr) -> Piece:
+    def _in(self, node: exp.Expr) -> Piece:
         value, query = self.value(node.this).at(Precedence.ADDED), node.args.get("query")
         inside = (
             self._inner(query) if query is not None else ", ".join(self.value(one).text for one in node.expressions)
@@ -175,7 +178,7 @@ class _Query:
         return Piece(f"EXISTS ({self._inner(node.this)})", Type.BOOLEAN)
 
     def _inner(self, query: exp.Expr) -> str:
-        """Return a query that stands in a condition, and may name what is around it."""
+        """Return a query in a condition, which may name the sources around it."""
         return self.query(query, {**self.outer, **self.sources})[0]
 
     def _window(self, node: exp.Expr) -> Piece:
@@ -188,13 +191,13 @@ class _Query:
         over = f"OVER ({' '.join(parts)})"
         function = node.this
         if isinstance(function, exp.Filter):
-            function = _filtered(function)
+            function = _filter_to_case(function)
         is_distinct = isinstance(function, exp.Count) and isinstance(function.this, exp.Distinct)
         if order is not None and (is_distinct or isinstance(function, exp.Median)):
             raise EngineFailed(f"Spark has no running {function.key} over rows in order; leave ORDER BY out of OVER")
         if is_distinct:
-            (counted,) = function.this.expressions  # Spark counts no different values in windows
-            return Piece(_distinct(_one_zero(self.value(counted)), parts), Type.BIGINT)
+            (counted,) = function.this.expressions  # Spark has no COUNT(DISTINCT) over a window
+            return Piece(_distinct(_with_one_zero(self.value(counted)), parts), Type.BIGINT)
         if isinstance(function, exp.Sum) and (summed := self.value(function.this)).type is Type.HUGE:
             return Piece(numbers.huge_sum(summed.closed, f" {over}"), Type.HUGE)
         value = self.value(function)
@@ -210,7 +213,7 @@ class _Query:
 
     def _aggregate(self, node: exp.Expr) -> Piece:
         if isinstance(node, exp.Filter):
-            node = _filtered(node)
+            node = _filter_to_case(node)
         if isinstance(node, exp.Count):
             return Piece(f"count({self._counted(node.this)})", Type.BIGINT)
         value = self.value(node.this)
@@ -231,16 +234,16 @@ class _Query:
             return f"DISTINCT {', '.join(self.value(one).text for one in node.expressions)}"
         return self.value(node).text
 
-    def _neighbour(self, node: exp.Expr) -> Piece:
+    def _lag_or_lead(self, node: exp.Expr) -> Piece:
         value, offset = self.value(node.this), node.args.get("offset")
         distance = "" if offset is None else f", {int(offset.name)}"
         return Piece(f"{'lag' if isinstance(node, exp.Lag) else 'lead'}({value.text}{distance})", value.type)
 
-    def _named(self, node: exp.Expr) -> Piece:
-        """Return a call of a function that sqlglot has no node for, or that was built by name."""
+    def _call(self, node: exp.Expr) -> Piece:
+        """Return a function call that sqlglot has no node for, or that was built by name."""
         name = str(node.this).upper()
         values = [self.value(one) for one in node.expressions]
-        if name == "HASH":  # the salt first, so that all that follows is keyed with it
+        if name == "HASH":  # the salt first, so that all that follows is keyed by it
             return Piece(f"xxhash64({', '.join(one.text for one in (values[-1], *values[:-1]))})", Type.BIGINT)
         if name in ("LEAST", "GREATEST"):
             return _extreme(name.lower(), values, node)
@@ -257,10 +260,10 @@ class _Query:
 
 
 def _refused(node: exp.Expr) -> EngineFailed:
-    return EngineFailed(f"the statement cannot be written for Spark: it has no rule for {node.key.upper()} there")
+    return EngineFailed(f"{node.key.upper()} is not supported on Spark; leave it out")
 
 
-def _filtered(node: exp.Expr) -> exp.Expr:
+def _filter_to_case(node: exp.Expr) -> exp.Expr:
     """Return an aggregate with its FILTER as a CASE inside; Spark has no FILTER in windows."""
     function: exp.Expr = node.this.copy()
     condition = node.expression.this
@@ -281,7 +284,7 @@ def _extreme(name: str, values: Sequence[Piece], node: exp.Expr) -> Piece:
 
 
 def _is_clamped(node: exp.Expr) -> bool:
-    """Whether a tree is LEAST(GREATEST(x, low), high) with ends that BIGINT can hold."""
+    """Return whether a tree is LEAST(GREATEST(x, low), high) with ends that fit into BIGINT."""
     if not isinstance(node, exp.Anonymous) or str(node.this).upper() != "LEAST":
         return False
     inner, high = node.expressions
@@ -291,12 +294,12 @@ def _is_clamped(node: exp.Expr) -> bool:
     return all(isinstance(one, exp.Literal) and one.is_int and int(one.name) <= _WHOLE_MAX for one in ends)
 
 
-def _one_zero(value: Piece) -> str:
+def _with_one_zero(value: Piece) -> str:
     return f"{value.closed} + 0D" if value.type is Type.DOUBLE else value.text
 
 
 def _distinct(value: str, within: Sequence[str]) -> str:
-    """Return how many different values a partition has, in time that grows with its rows and not with their square."""
+    """Return the number of distinct values in a partition, in linear and not quadratic time."""
     partition = " ".join(within)
     up, down = (f"dense_rank() OVER ({partition} ORDER BY {value} {way})" for way in ("NULLS LAST", "DESC NULLS FIRST"))
     missing = f"CASE WHEN count(*) OVER ({partition}) > count({value}) OVER ({partition}) THEN 1 ELSE 0 END"
@@ -320,7 +323,7 @@ def _cast(node: exp.Expr, write: Write) -> Piece:
         return _constant(inner.name, target) or cast(write(inner), target)
     if target is Type.HUGE and isinstance(inner, exp.Literal):
         return literal_number(inner.name, huge=True)
-    if target is Type.BIGINT and (whole := numbers.whole(node, write)) is not None:
+    if target is Type.BIGINT and (whole := numbers.cast_rounded(node, write)) is not None:
         return whole
     return cast(write(inner), target)
 
@@ -348,7 +351,7 @@ def _case(node: exp.Expr, write: Write) -> Piece:
 
 
 def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Precedence) -> Handler:
-    """Return what writes a long chain of one operator, without recursion."""
+    """Return the rule for chains of one operator, which can be long, and are written without recursion."""
 
     def handler(node: exp.Expr, write: Write) -> Piece:
         terms, here = [], node
@@ -361,12 +364,12 @@ def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Precedence) -> H
     return handler
 
 
-def _compared(node: exp.Expr, write: Write) -> Piece:
+def _comparison(node: exp.Expr, write: Write) -> Piece:
     left, right = (write(one).at(Precedence.ADDED) for one in (node.this, node.expression))
     return Piece(f"{left} {_COMPARISONS[type(node)]} {right}", Type.BOOLEAN, Precedence.COMPARED)
 
 
-def _different(node: exp.Expr, write: Write) -> Piece:
+def _is_distinct(node: exp.Expr, write: Write) -> Piece:
     left, right = (write(one).at(Precedence.ADDED) for one in (node.this, node.expression))
     return Piece(f"NOT {left} <=> {right}", Type.BOOLEAN, Precedence.NOT)
 
@@ -377,7 +380,7 @@ def _is(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"{write(node.this).at(Precedence.ADDED)} IS {word}", Type.BOOLEAN, Precedence.COMPARED)
 
 
-def _listed(name: str) -> Handler:
+def _variadic(name: str) -> Handler:
     def handler(node: exp.Expr, write: Write) -> Piece:
         values = [write(one) for one in (node.this, *node.expressions)]
         return Piece(f"{name}({', '.join(one.text for one in values)})", wider(*(one.type for one in values)))
@@ -404,18 +407,18 @@ _AGGREGATES: Final[Mapping[type[exp.Expr], str]] = {
 _METHODS: Final = {
     exp.Column: _Query._column,
     exp.Exists: _Query._exists,
-    exp.In: _Query._member,
+    exp.In: _Query._in,
     exp.Window: _Query._window,
-    exp.Lag: _Query._neighbour,
-    exp.Lead: _Query._neighbour,
-    exp.Anonymous: _Query._named,
+    exp.Lag: _Query._lag_or_lead,
+    exp.Lead: _Query._lag_or_lead,
+    exp.Anonymous: _Query._call,
     **dict.fromkeys((exp.Count, exp.Sum, exp.Median, exp.Filter, *_AGGREGATES), _Query._aggregate),
 }
 
 _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     **numbers.HANDLERS,
     **functions.HANDLERS,
-    **dict.fromkeys(_COMPARISONS, _compared),
+    **dict.fromkeys(_COMPARISONS, _comparison),
     exp.Literal: _literal,
     exp.Null: lambda node, write: Piece("NULL"),
     exp.Boolean: lambda node, write: Piece(str(bool(node.this)).upper(), Type.BOOLEAN),
@@ -427,11 +430,11 @@ _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Or: _chain("OR", exp.Or, Type.BOOLEAN, Precedence.OR),
     exp.DPipe: _chain("||", exp.DPipe, Type.TEXT, Precedence.ADDED),
     exp.Not: lambda node, write: Piece(f"NOT {write(node.this).at(Precedence.COMPARED)}", Type.BOOLEAN, Precedence.NOT),
-    exp.NullSafeNEQ: _different,
+    exp.NullSafeNEQ: _is_distinct,
     exp.Is: _is,
-    exp.Coalesce: _listed("coalesce"),
-    exp.Least: _listed("least"),
-    exp.Greatest: _listed("greatest"),
+    exp.Coalesce: _variadic("coalesce"),
+    exp.Least: _variadic("least"),
+    exp.Greatest: _variadic("greatest"),
     exp.Nullif: _nullif,
     exp.Parameter: lambda node, write: Piece(f":{node.name}"),
     exp.Placeholder: lambda node, write: Piece(f":{node.name}"),

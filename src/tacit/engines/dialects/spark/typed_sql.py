@@ -1,4 +1,4 @@
-"""Pieces of Spark's SQL: a text and the type that it is known to have; names, texts and numbers as Spark reads them."""
+"""Pieces of Spark's SQL with their types; names, texts, and values that are used several times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tacit.privacy.tables import Kind
 
 
 class Type(StrEnum):
-    """What a value is held in; HUGE is a whole number of up to 38 digits, as a sum of BIGINTs is."""
+    """The type of a value; HUGE holds whole numbers of up to 38 digits, such as sums of BIGINTs."""
 
     BOOLEAN = "BOOLEAN"
     INT = "INT"
@@ -38,7 +38,7 @@ WHOLE: Final = (Type.INT, Type.BIGINT, Type.HUGE)
 NUMBERS: Final = (*WHOLE, Type.DOUBLE)
 
 REPEATED_MAX: Final = 120
-"""How long a text is at most that is written several times; a longer one is given a name, or texts would explode."""
+"""Longer SQL is bound to a name and not repeated: nested repetitions grow exponentially."""
 
 _ESCAPES: Final = {
     "\\": "\\\\",
@@ -47,12 +47,12 @@ _ESCAPES: Final = {
     "\n": "\\n",
     "\r": "\\r",
     "\x1a": "\\u001a",
-    "$": "\\u0024",  # a text may look like a variable of Spark, ${...}
+    "$": "\\u0024",  # ${...} would be a variable of Spark
 }
 
 
 class Precedence(IntEnum):
-    """How tightly a text holds together; Spark's parser takes long over parentheses, so none is written in vain."""
+    """Operator precedence; Spark's parser is slow on parentheses, so only the needed ones are written."""
 
     OR = 1
     AND = 2
@@ -73,27 +73,27 @@ class Piece:
     level: Precedence = Precedence.CLOSED
 
     def at(self, level: Precedence) -> str:
-        """Return the text as it stands where only what holds together as tightly may stand."""
+        """Return the text, in parentheses if its precedence is lower than `level`."""
         return self.text if self.level >= level else f"({self.text})"
 
     @property
     def closed(self) -> str:
-        """The text as it can stand anywhere."""
+        """The text, in parentheses unless it is a single term."""
         return self.at(Precedence.CLOSED)
 
 
-def quoted(name: str) -> str:
-    """Return an identifier in quotes."""
+def backquoted(name: str) -> str:
+    """Return an identifier in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(value: str) -> str:
-    """Return a text in quotes; whatever it holds, it stays one text."""
+    """Return a text constant, with whatever it holds escaped."""
     return "'" + "".join(_ESCAPES.get(one, one) for one in value) + "'"
 
 
 def wider(*types: Type | None) -> Type | None:
-    """Return the type that values of several types become together; NULL has none."""
+    """Return the common type of values; NULL has none."""
     known = [one for one in types if one is not None]
     if any(one not in NUMBERS for one in known):
         return known[0]
@@ -101,8 +101,8 @@ def wider(*types: Type | None) -> Type | None:
 
 
 def once(value: str, build: Callable[[str], str]) -> str:
-    """Return what `build` makes of a value, which it may repeat: a long one is computed once, under a name."""
+    """Return `build(value)`, which may repeat its argument; a long value is bound to a name and computed once."""
     if len(value) <= REPEATED_MAX:
         return build(value)
-    name = f"x{digest(value)[:12]}"  # the same statement has the same text every time
+    name = f"x{digest(value)[:12]}"  # deterministic, so that equal statements have equal texts
     return f"element_at(transform(array({value}), {name} -> {build(name)}), 1)"
