@@ -1,4 +1,4 @@
-"""The facade: opens a folder and binds what lies in it; surfaces talk to it and to nothing below.
+"""The curator of a folder: binds its catalog, ledger and engines for the command line, the server and Python.
 
 curator = Curator("clinic")                                   # created if missing
 curator.set_budget("visits", epsilon=3.0, delta=1e-7)

@@ -1,4 +1,4 @@
-"""Registered tables as `tacit.stats` asks about them: bound to the version and the record of this moment."""
+"""Registered tables as inputs of `tacit.stats`, bound to their present catalog entry and data version."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from tacit.stats.table_sums import EngineRows, work_of
 
 
 class CuratedTable(RegisteredTable):
-    """A private table of a curator, as it is registered now; once it is registered anew, statistics are refused."""
+    """A private table of a curator; statistics raise CatalogChanged once it is registered again."""
 
     def __init__(self, table: Table, ledger: Ledger, engines: EngineRegistry, salt: int) -> None:
         if not table.is_private:
-            raise InvalidInput(
-                f"{table.name} is public: its statistics need no privacy, and are computed directly", name="table"
-            )
-        self.table = self._record = table  # facts of columns may be stated anew for one statistic, the record not
+            raise InvalidInput(f"{table.name} is public; compute its statistics without privacy", name="table")
+        self.table = self._record = table  # one statistic may state other facts of columns in `table`; the record stays
         self._ledger, self._engines, self._salt = ledger, engines, salt
 
     @property
@@ -31,11 +29,11 @@ class CuratedTable(RegisteredTable):
         return self._ledger.budget(self.table.dataset)
 
     def payer(self, analyst: str | None) -> LedgerBudget:
-        """Return whose cap is charged: the analyst's within the data set's, or that of the data set alone."""
+        """Return the budget to charge: the analyst's cap within the data set's, or that of the data set alone."""
         return self._ledger.account(self._record.dataset, analyst)
 
     def bind(self) -> BoundTable:
-        """Return its rows in their present version; refused if it was registered anew."""
+        """Return the rows in their present version; raise CatalogChanged if the table was registered again."""
         return BoundTable(self._engines.bind((self._record,)), self._record, self._salt)
 
     def __repr__(self) -> str:

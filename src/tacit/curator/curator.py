@@ -1,8 +1,7 @@
-"""The curator of one folder: whose data, which budgets, which analysts, which questions.
+"""`Curator`, the entry point to a folder: registers tables, sets budgets, answers queries.
 
-Promise: everything that is charged goes through the one ledger of the folder, and everything that is released through
-the one pipeline (`tacit.pipeline`). What a budget promises is said when it is set, and a delta that promises too little
-is warned of.
+Promise: every charge goes through the ledger of the folder, and every release through the one pipeline
+(`tacit.pipeline`). A budget whose delta promises too little is warned of when it is set.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from tacit.curator.catalog_file import make_private, warning_if_open
+from tacit.curator.locked_file import make_private_folder, open_folder_warning
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Request, Store
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping, require_warn
@@ -31,41 +29,41 @@ if TYPE_CHECKING:
     from tacit.curator.catalog import Catalog
     from tacit.curator.curated_tables import CuratedTable
     from tacit.curator.engine_registry import EngineRegistry
-    from tacit.curator.query_service import Plans, QueryService
+    from tacit.curator.query_service import PlanCache, QueryService
     from tacit.engines.protocol import Source
     from tacit.query import PlanOptions, Preview, QueryOptions, Release
     from tacit.query.explain import Line
 
 
-_SEEN: Final[set[str]] = set()
-"""Folders that were found open to others, each of which is warned of once."""
+_WARNED: Final[set[str]] = set()
+"""Folders that others can open and that were warned of."""
 
 
 class PrivacyWarning(UserWarning):
-    """A setting is allowed, and promises less than people will expect of it."""
+    """A setting is allowed but promises less privacy than expected."""
 
 
 class Curator:
-    """A folder with its catalog, its ledger and its released answers; the ledger may lie in a database (`store`)."""
+    """A folder with its catalog, ledger and released answers; `store` is the database of a ledger that is elsewhere."""
 
     def __init__(self, folder: Path | str, *, store: Store | None = None) -> None:
-        """Open the folder, and make it if it is missing."""
+        """Open the folder, and create it if it is missing."""
         self.folder: Final = texts.path("folder", folder)
         if store is not None:
-            make_private(self.folder)
+            make_private_folder(self.folder)
         self.ledger: Final = Ledger.open(self.folder if store is None else store, anchor=self.folder / HEAD_FILE)
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._registry: EngineRegistry | None = None
-        self._plans: Plans | None = None
-        place = os.path.abspath(self.folder)
-        if place not in _SEEN and (sentence := warning_if_open(self.folder)):
-            _SEEN.add(place)
+        self._plans: PlanCache | None = None
+        path = os.path.abspath(self.folder)
+        if path not in _WARNED and (sentence := open_folder_warning(self.folder)):
+            _WARNED.add(path)
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @property
     def catalog(self) -> Catalog:
-        """What is public about the tables, as the catalog's file says it now."""
+        """The public facts about the tables, as the catalog's file is now."""
         from tacit.curator.catalog import Catalog
 
         with self._lock:
@@ -77,7 +75,7 @@ class Curator:
 
     @property
     def engines(self) -> EngineRegistry:
-        """The engines that hold the tables."""
+        """The engines of the tables."""
         from tacit.curator.engine_registry import EngineRegistry
 
         with self._lock:
@@ -92,6 +90,7 @@ class Curator:
         *,
         unit: str | Unit | None = None,
         public: bool = False,
+        each_row: bool = False,
         columns: Mapping[str, Bounds | Categories | Column] | None = None,
         limits: Limits | None = None,
         identified_by: str | Iterable[str] = (),
@@ -105,11 +104,13 @@ class Curator:
 
         Or one that stays in its database: "postgresql://host/db#schema.table", "sc://host:15002#catalog.db.table".
 
-        It is private with a `unit` (a column, or a Unit with the foreign keys that lead to it) or it is `public`.
-        What is known of its columns is stated here and never read off the data. `warn` is given what would be warned of
-        otherwise: rows that another data set has, or had, too.
+        Exactly one of these states who is protected: `unit` (a column, or a Unit with the foreign keys to it),
+        `each_row` (every row is a unit of its own; the rows of a file or frame are copied into the folder with a column
+        that numbers them), or `public`. Facts about columns are stated here and never derived from the data. `warn` is
+        called instead of warnings.warn, for rows that another data set has, or had, too.
         """
         from tacit.curator.registration import table_of
+        from tacit.curator.row_numbering import numbered_copy
         from tacit.curator.table_sources import source_of
         from tacit.engines.frames import frame_source, is_frame, is_same_frame, remove_unused
 
@@ -124,7 +125,7 @@ class Curator:
                     source = frame_source(data, self.folder, name)
                     places.append(source.place)
                     if known is not None and is_same_frame(known, source, self.folder):
-                        source = known  # rows that have not changed keep their version
+                        source = known  # unchanged rows keep their version
                 else:
                     source = self.engines.with_csv_formats(source_of(data, folder=self.folder, format=format))
                 table = table_of(
@@ -132,15 +133,17 @@ class Curator:
                     self.engines.describe(source),
                     unit=unit,
                     public=public,
+                    each_row=each_row,
                     columns=columns,
                     limits=limits,
                     identified_by=identified_by,
                     dataset=dataset,
                     kinds=kinds,
                 )
-                return self.register(table, source, replace=may_replace, warn=warn)
+                with numbered_copy(self.folder, table, source) if each_row else nullcontext(source) as rows:
+                    return self.register(table, rows, replace=may_replace, warn=warn)
             finally:
-                with suppress(TacitError):  # of a catalog that cannot be read, nothing is known to be unused
+                with suppress(TacitError):  # an unreadable catalog does not tell which files are unused
                     used = [self.catalog.source(one).place for one in self.catalog.tables]
                     remove_unused(self.folder, name, places, used)
 
@@ -153,10 +156,10 @@ class Curator:
         with_linked: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> Table:
-        """Put a table into the catalog and look at its rows; if they are refused, the catalog is as it was.
+        """Add a table to the catalog and read its rows; if they are refused, the catalog is restored.
 
-        `with_linked` moves the tables that foreign keys link to it into its data set, if that is another one now.
-        `warn` is as for `add_table`.
+        `with_linked` moves the tables that foreign keys link to it along if its data set changes. `warn` is as for
+        `add_table`.
         """
         from tacit.engines.protocol import Source
 
@@ -170,15 +173,15 @@ class Curator:
             try:
                 self.catalog.add(table, source, **options)
                 self.engines.refresh((table.name,))
-                self._count_public((table.name,))
-                self.note_sources((table.name,), before, warn=warn)
+                self._state_public_rows((table.name,))
+                self.record_sources((table.name,), before, warn=warn)
             except BaseException:
                 self._restore(before.get(table.name.lower()), table.name, text)
                 raise
             return self.catalog.schema.table(table.name)
 
     def _restore(self, known: Table | None, name: str, text: str) -> None:
-        """Make the catalog say of a table what it said before it was to be replaced by one that was refused."""
+        """Restore the catalog entry of a table whose replacement was refused."""
         from tacit.curator.catalog import Catalog
 
         catalog = self.catalog
@@ -191,17 +194,17 @@ class Curator:
         with suppress(TacitError):
             try:
                 self.engines.bind((known,))
-            except CatalogChanged:  # its rows were looked at as those of the other, so they have no version now
+            except CatalogChanged:  # its rows were read by the other entry, so their version is gone
                 self.engines.refresh((name,))
 
-    def note_sources(
+    def record_sources(
         self, names: Iterable[str], before: Mapping[str, Table], *, warn: Callable[[str], None] | None = None
     ) -> None:
-        """Keep which files tables have now, and warn of budgets that do not know of one another.
+        """Add the present files of tables to the source history, and warn of budgets that cover the same rows.
 
-        This is about the named tables, and all that are in another data set than `before`.
+        The tables are the named ones and all whose data set is another than in `before`.
         """
-        from tacit.curator.source_history import SourceHistory, sentences, shared_budgets
+        from tacit.curator.source_history import SourceHistory, shared_budgets, shared_rows_warnings
 
         keys = {name.lower() for name in instances("names", names, str, "a list of names of tables")}
         for one in mapping("before", before, "the tables by their names").values():
@@ -215,14 +218,14 @@ class Curator:
             found = [one for table in tables for one in shared_budgets(catalog, known, table, before)]
             for table in tables:
                 history.add(table, catalog.source(table.name), [one.dataset for one in found if one.table == table])
-            for sentence in sentences(self.ledger, found):
+            for sentence in shared_rows_warnings(self.ledger, found):
                 if warn is None:
                     warnings.warn(sentence, PrivacyWarning, stacklevel=4)
                 else:
                     warn(sentence)
 
-    def _keep_forms(self, names: Iterable[str]) -> None:
-        """State how CSV files are written where the catalog does not say it, so that all later versions are read so."""
+    def _state_csv_formats(self, names: Iterable[str]) -> None:
+        """Add detected CSV formats to the catalog, so that later versions of the files are read in the same way."""
         with self._lock:
             catalog = self.catalog
             for table in [catalog.schema.table(name) for name in names]:
@@ -230,54 +233,54 @@ class Curator:
                 if source != (formed := self.engines.with_csv_formats(source)):
                     catalog.add(table, formed, replace=True)
 
-    def _count_public(self, names: Iterable[str]) -> None:
-        """State how many rows public tables have: joins with them multiply the rows of a unit by so many."""
+    def _state_public_rows(self, names: Iterable[str]) -> None:
+        """Write the row counts of public tables to the catalog; joins with them multiply the rows of a unit."""
         with self._lock:
             catalog = self.catalog
             for table in [catalog.schema.table(name) for name in names]:
-                if not table.is_private and (rows := self.engines.rows(table)) != table.rows:
+                if not table.is_private and (rows := self.engines.count_rows(table)) != table.rows:
                     catalog.add(dataclasses.replace(table, rows=rows), catalog.source(table.name), replace=True)
 
     def remove_table(self, name: str) -> None:
-        """Take a table out of the catalog; its file, its budget and what was released stay."""
+        """Remove a table from the catalog; its file, its budget and its releases stay."""
         from tacit.curator.source_history import SourceHistory
 
         with self._lock:
             table, source = self.catalog.schema.table(name), self.catalog.source(name)
-            SourceHistory(self.folder).add(table, source)  # of a folder that had no history yet
+            SourceHistory(self.folder).add(table, source)  # the folder may have no history yet
             self.catalog.remove(name)
             self.engines.forget(name)
 
     def refresh(self, *names: str) -> list[str]:
-        """Look at the rows of tables again, or of all, and return the tables whose rows have changed.
+        """Read the rows of the named tables, or of all, again; return the tables whose rows have changed.
 
-        Questions are about the rows of the last refresh; the tables that the named ones lead to, and those that lead
-        to their units through them, are looked at as well. Where rows are refused, nothing changes.
+        Queries see the rows of the last refresh. Tables that foreign keys to the unit link with the named ones are
+        refreshed as well. If rows are refused, nothing changes.
         """
         catalog = self.catalog
         named = {catalog.schema.table(name).name for name in names} if names else {*catalog.tables}
-        self._require_own_rows(named)
-        self._keep_forms(named)
+        self._require_unshared_rows(named)
+        self._state_csv_formats(named)
         changed = self.engines.refresh(named)
-        self._count_public(changed)
-        self._note_refreshed(changed)
+        self._state_public_rows(changed)
+        self._record_refreshed(changed)
         return changed
 
-    def _require_own_rows(self, names: Iterable[str]) -> None:
-        """Refuse rows that have become those of another data set, by another link or name, since their registration."""
+    def _require_unshared_rows(self, names: Iterable[str]) -> None:
+        """Raise InvalidInput for rows that a changed link or path has made those of another data set."""
         from tacit.curator.source_history import SourceHistory, newly_shared
 
         catalog, known = self.catalog, SourceHistory(self.folder).all()
         for table in [catalog.schema.table(name) for name in names]:
             if others := newly_shared(catalog, known, table):
                 raise InvalidInput(
-                    f"the rows of {table.name} are now those of {others[0]} too; if that is meant, register it anew",
+                    f"the rows of {table.name} are now also those of {others[0]}; register it again to confirm",
                     name="table",
                     value=table.name,
                 )
 
-    def _note_refreshed(self, names: Iterable[str]) -> None:
-        """Keep which files tables have now; of those that were stated by hand, this is the first that is known."""
+    def _record_refreshed(self, names: Iterable[str]) -> None:
+        """Add the present files of tables to the source history, with warnings for tables that are new in it."""
         from tacit.curator.source_history import SourceHistory
 
         history, catalog = SourceHistory(self.folder), self.catalog
@@ -286,7 +289,7 @@ class Curator:
             if history.has(table):
                 history.add(table, catalog.source(table.name))
             else:
-                self.note_sources((table.name,), {})
+                self.record_sources((table.name,), {})
 
     def set_budget(
         self,
@@ -301,10 +304,10 @@ class Curator:
         epsilon_min: object = None,
         units: int | None = None,
     ) -> LedgerBudget:
-        """Give a data set its budget, or another one as long as nothing is charged to it.
+        """Set the budget of a data set; it can be replaced until something is charged.
 
-        `epsilon_min` is the least epsilon that a release costs, a ten-thousandth of the budget's unless it is said.
-        `units` is how many units the data hold, if that is public; delta is then held against it.
+        `epsilon_min` is the least epsilon of a release, by default a ten-thousandth of the budget's. `units` is the
+        number of units in the data, if that is public; a delta that is too large for it is warned of.
         """
         for sentence in Budget(epsilon, delta, filter=filter, order=order, relation=relation).warnings(units):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -318,37 +321,33 @@ class Curator:
         )
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
-        """Let an analyst, or a group, spend up to a cap on each of some data sets."""
-        if not mapping("budgets", budgets, "a Budget for each data set"):
-            raise EmptyInput("an analyst is added with a budget on at least one data set", name="budgets")
-        for dataset, budget in budgets.items():
-            if not isinstance(budget, Budget):
-                raise WrongType(f"what {name} may spend on {dataset} is a Budget", name="budgets", value=budget)
-        self.ledger.create_caps(name, {dataset: budget.cap for dataset, budget in budgets.items()})
+        """Set the caps of an analyst or a group on data sets."""
+        stated = check_analyst_budgets(name, budgets)
+        self.ledger.create_caps(name, {dataset: budget.cap for dataset, budget in stated.items()})
 
     def budget(self, dataset: str, analyst: str | None = None, *, epoch: str | None = None) -> LedgerBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         return self.ledger.budget(dataset, analyst=analyst, epoch=epoch)
 
     def budgets(self, dataset: str | None = None) -> list[LedgerBudget]:
-        """Return every budget, or those of one data set: first the whole, then those of its analysts and epochs."""
+        """Return all budgets, or those of one data set: that of the data set, then those of its analysts and epochs."""
         scopes = self.ledger.scopes(dataset)
         scopes.sort(key=lambda scope: (scope.dataset, scope.kind != "dataset", scope.name))
         return [LedgerBudget(self.ledger, scope) for scope in scopes]
 
     def requests(self, *, only_open: bool = False) -> list[Request]:
-        """Return requests of analysts for more budget, the oldest first."""
+        """Return requests of analysts for more budget, oldest first."""
         return self.ledger.requests(only_open=only_open)
 
     def decide(self, request: str, granted: bool, by: str, note: str = "") -> Request:
-        """Grant or decline a request; granting raises the analyst's cap, never above the data set's."""
+        """Grant or decline a request; granting raises the analyst's cap, at most to that of the data set."""
         return self.ledger.decide(request, granted, by, note)
 
     def sql(self, sql: str, epsilon: object = None, **options: Unpack[QueryOptions]) -> Release:
-        """Answer a question privately, or raise and charge nothing.
+        """Answer a query privately, or raise and charge nothing.
 
-        `epsilon` is what the whole answer costs; or `rho`, or `error` (the wanted half-width of the interval of its
-        first count or sum). The other arguments are those of `tacit.query.QueryOptions`: `delta`, `limits`, `keys`,
+        `epsilon` is the cost of the whole answer; or `rho`, or `error`, the wanted half-width of the interval of its
+        first count or sum. The other arguments are those of `tacit.query.QueryOptions`: `delta`, `limits`, `keys`,
         `other`, `analyst`, `purpose`, `key`, `timeout_s` and `progress`.
         """
         from tacit.query import QuerySpec
@@ -365,7 +364,7 @@ class Curator:
     def preview(
         self, sql: str, epsilon: object = None, *, analyst: str | None = None, **options: Unpack[PlanOptions]
     ) -> Preview:
-        """Return what `sql` would charge, exactly, and how wide its intervals would be; spends nothing.
+        """Return the exact charge of `sql` and the widths of its intervals; spends nothing.
 
         It takes the arguments of `sql` that decide the price (`tacit.query.PlanOptions`), and `analyst`.
         """
@@ -374,7 +373,7 @@ class Curator:
         return self.queries().preview(QuerySpec.of_plan(sql, epsilon, options, analyst))
 
     def explain(self, sql: str, epsilon: object = None, **options: Unpack[PlanOptions]) -> list[Line]:
-        """Return, pass by pass, what `sql` would do: bounds, sensitivities, noise, and the SQL that the engine runs.
+        """Return the plan of `sql`, pass by pass: bounds, sensitivities, noise, and the SQL that the engine runs.
 
         It takes the arguments of `sql` that decide the price (`tacit.query.PlanOptions`).
         """
@@ -384,26 +383,26 @@ class Curator:
         bound = self.queries().bind(QuerySpec.of_plan(sql, epsilon, options))
         return explain(bound.plan, bound.engine.write)
 
-    def queries(self, among: Collection[str] | None = None) -> QueryService:
-        """Return what answers SQL; with `among`, for a caller who sees only these tables."""
-        from tacit.curator.query_service import Plans, QueryService
+    def queries(self, visible: Collection[str] | None = None) -> QueryService:
+        """Return the query service, for a caller to whom only the `visible` tables exist; None for all."""
+        from tacit.curator.query_service import PlanCache, QueryService
         from tacit.curator.salt import salt_of
 
         schema = self.catalog.schema
-        visible = None
-        if among is not None:
-            visible = Schema(map(schema.table, instances("among", among, str, "a list of names of tables")))
+        seen = None
+        if visible is not None:
+            seen = Schema(map(schema.table, instances("visible", visible, str, "a list of names of tables")))
         if self._plans is None:
-            self._plans = Plans()
-        return QueryService(schema, self.ledger, self.engines, salt_of(self.folder), self._plans, visible)
+            self._plans = PlanCache()
+        return QueryService(schema, self.ledger, self.engines, salt_of(self.folder), self._plans, seen)
 
     def cancel(self, thread: int | None = None) -> None:
-        """Stop the question that a thread runs, or all, from another thread; what was charged stays charged."""
+        """Cancel the query that a thread runs, or all, from another thread; what was charged stays charged."""
         if self._registry is not None:
             self._registry.cancel(thread)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the ledger and the engines."""
         with ExitStack() as closing:
             closing.callback(self.ledger.close)
             if self._registry is not None:
@@ -412,10 +411,18 @@ class Curator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"Curator({str(self.folder)!r})"
+
+
+def check_analyst_budgets(name: str, budgets: Mapping[str, Budget]) -> Mapping[str, Budget]:
+    """Return the budgets of an analyst, or raise unless there is a Budget for at least one data set."""
+    if not mapping("budgets", budgets, "a Budget for each data set"):
+        raise EmptyInput("an analyst needs a budget on at least one data set", name="budgets")
+    for dataset, budget in budgets.items():
+        if not isinstance(budget, Budget):
+            raise WrongType(f"the budget of {name} on {dataset} must be a Budget", name="budgets", value=budget)
+    return budgets

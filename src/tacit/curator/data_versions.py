@@ -1,10 +1,9 @@
-"""Which rows of each table questions are about: the data versions of a folder, in `versions.json`.
+"""The data versions of the tables of a folder, in `versions.json`.
 
-Promise: a version changes only by an act of the owner (`Curator.add_table`, `Curator.refresh`, or the schedule that the
-owner gave a server) that finds other rows or another statement than the last one did, and never comes back: rows that
-are put back as they were, after others were seen, get a version of their own. Previews and
-questions read versions and look at no source, so what they answer, cost or take in time tells nothing of what became
-of the rows since.
+Promise: a version changes only by an act of the owner (`Curator.add_table`, `Curator.refresh`, or the refresh interval
+of a server) that finds other rows or another catalog entry than the last one, and no version ever recurs: rows that are
+restored after others were seen get a new one. Previews and queries read versions and no source, so neither their
+answers nor their cost or duration reveal whether the rows have changed since.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.curator.catalog_file import CatalogFile
+from tacit.curator.locked_file import LockedFile
 from tacit.engines.protocol import Source
 from tacit.privacy import strict_json
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
@@ -29,36 +28,36 @@ FILE_NAME: Final = "versions.json"
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
-    """A version of a table's rows: its name, what the catalog stated of the table, and what the engine saw then."""
+    """A version of a table's rows: its id, a digest of the catalog entry, and the fingerprint of the source."""
 
     id: str
     stated: str
     fingerprint: str
 
     def is_of(self, table: Table, source: Source) -> bool:
-        """Return whether the rows were looked at as what the catalog states."""
+        """Return whether the version was made for this catalog entry."""
         return self.stated == _digest(table, source)
 
 
 class DataVersions:
-    """The versions of the tables of one folder, by their names in lower case."""
+    """The versions of the tables of one folder, by name in lower case."""
 
     def __init__(self, folder: Path) -> None:
-        self._file: Final = CatalogFile(folder, FILE_NAME)
+        self._file: Final = LockedFile(folder, FILE_NAME)
         self._snapshot = self._file.read()
         self._known = self._read(self._snapshot.text)
 
-    def known(self) -> Mapping[str, DataVersion]:
-        """Return the versions as the file has them now."""
+    def current(self) -> Mapping[str, DataVersion]:
+        """Return the present versions."""
         if self._file.version() != self._snapshot.version:
             self._snapshot = self._file.read()
             self._known = self._read(self._snapshot.text)
         return self._known
 
     def advance(self, seen: Iterable[tuple[Table, Source, str]]) -> list[str]:
-        """Give a new version to each table whose rows or statement were seen to have changed; return their names.
+        """Give a new version to each table whose rows or catalog entry have changed, and return their names.
 
-        `seen` are tables with their sources and fingerprints.
+        `seen` holds tables with their sources and present fingerprints.
         """
         with self._file.locked():
             before = self._file.read()
@@ -69,28 +68,28 @@ class DataVersions:
                 last = known.get(name)
                 is_same = last is not None and last.fingerprint == fingerprint and last.is_of(table, source)
                 if not is_same:
-                    changed[name] = _next(last, table, source, fingerprint)
+                    changed[name] = _next_version(last, table, source, fingerprint)
             if changed:
                 self._file.replace(_text({**known, **changed}), before)
-        self.known()
+        self.current()
         return list(changed)
 
     def _read(self, text: str) -> dict[str, DataVersion]:
         try:
             found: Any = strict_json.loads(text) if text else {}
             return {
-                str(name): DataVersion(_checked(one["id"]), str(one["stated"]), str(one["fingerprint"]))
+                str(name): DataVersion(_checked_id(one["id"]), str(one["stated"]), str(one["fingerprint"]))
                 for name, one in found.items()
             }
         except (AttributeError, InvalidInput, KeyError, TypeError):
             raise CatalogInvalid(
-                f"{self._file.path} is not what tacit wrote; remove it and refresh every table (tacit table refresh)"
+                f"{self._file.path} is damaged; remove it and refresh every table (tacit table refresh)"
             ) from None
 
 
-def _checked(version: str) -> str:
+def _checked_id(version: str) -> str:
     if not re.fullmatch(r"[0-9]{1,15}-[0-9a-f]{16}", version):
-        raise InvalidInput("this is no data version")
+        raise InvalidInput("this is not a data version")
     return version
 
 
@@ -98,8 +97,8 @@ def _digest(table: Table, source: Source) -> str:
     return hashlib.sha256(repr((replace(table, rows=None), source)).encode()).hexdigest()
 
 
-def _next(before: DataVersion | None, table: Table, source: Source, fingerprint: str) -> DataVersion:
-    """Return a version that was never there: numbered for people, unique also among copies of a folder."""
+def _next_version(before: DataVersion | None, table: Table, source: Source, fingerprint: str) -> DataVersion:
+    """Return a version that never existed: numbered for people, with a part that is unique in copies of a folder."""
     number = 1 if before is None else int(before.id.partition("-")[0]) + 1
     return DataVersion(f"{number}-{secrets.token_hex(8)}", _digest(table, source), fingerprint)
 

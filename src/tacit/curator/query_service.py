@@ -1,12 +1,11 @@
-"""Private SQL over the tables of a catalog: plans and their cache, previews and releases, all through the pipeline.
+"""Private SQL over the tables of a catalog: plans and their cache, previews, releases.
 
-A plan depends on nothing but the query, the catalog and what budgets allow, so it is cached: a repeated or previewed
-query is not planned again. No data are in a plan, so entries are evicted only to bound memory.
+A plan depends only on the query, the catalog and the caps of budgets, and holds no data, so plans are cached and
+evicted only to bound memory.
 
-Promise: nothing that depends on data happens before the ledger has charged the plan's event (`pipeline`); what a
-preview says is what is charged; a question whose answer was released before on the same version of the data is
-answered with it, at no cost. Versions move by the owner's refreshes alone, so neither previews nor questions look at
-rows for that.
+Promise: nothing that depends on data happens before the ledger has charged the plan's event (`pipeline`); a preview
+states exactly the charge; a query that was answered on the same data version is answered again at no cost. Data
+versions change only by refreshes of the owner, so neither previews nor queries read rows to find them.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from typing import Final
 from cachetools import LRUCache
 
 from tacit import pipeline
-from tacit.curator.catalog_reader import linked
 from tacit.curator.engine_registry import EngineRegistry
+from tacit.curator.table_links import linked_tables
 from tacit.ledger import Ledger, LedgerBudget, Scope
 from tacit.ledger.accounts import SumAccount
 from tacit.ledger.refusals import way_to_delta
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.pipeline import ZERO_COST, STALE_PLAN
+from tacit.pipeline import STALE_PLAN, ZERO_COST
 from tacit.privacy.errors import CatalogChanged, NotAllowed
 from tacit.privacy.tables import Schema, Table
 from tacit.query import (
@@ -48,101 +47,101 @@ from tacit.query.parse import named_tables
 
 PLANS_MAX: Final = 256
 PLAN_BYTES_MAX: Final = 64 * 2**20
-"""How much memory all of them take, by the estimate of `_bytes`."""
+"""Memory of all cached plans, by the estimate of `_plan_bytes`."""
 NODE_BYTES: Final = 1_000
-"""What a plan holds for each node of its statements: 670 to 2,000 bytes, measured over long CASE expressions, lists of
+"""Memory of a plan for each node of its statements: 670 to 2,000 bytes, measured over long CASE expressions, lists of
 values and many aggregates."""
 CHARACTER_BYTES: Final = 10
-"""What a plan holds for each character of its text and its keys, which are there as text and as values."""
+"""Memory of a plan for each character of its text and keys, which it holds as text and as values."""
 
 Key = tuple[str, Target, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A plan, and what it was made for."""
+class CachedPlan:
+    """A plan, and the schema and tariff that it was made for."""
 
     schema: Schema
     tariff: Tariff
     plan: Plan
 
 
-class Plans:
-    """The plans that were used last; threads may share them."""
+class PlanCache:
+    """The most recently used plans; threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: LRUCache[Key, tuple[Made, int]] = LRUCache(PLAN_BYTES_MAX, getsizeof=itemgetter(1))
+        self._made: LRUCache[Key, tuple[CachedPlan, int]] = LRUCache(PLAN_BYTES_MAX, getsizeof=itemgetter(1))
 
-    def known(self, key: Key | None, schema: Schema) -> Made | None:
-        """Return the plan of a question under the catalog as it is."""
+    def get(self, key: Key | None, schema: Schema) -> CachedPlan | None:
+        """Return the cached plan of a query for this schema, or None."""
         with self._lock:
             made, _ = (key and self._made.get(key)) or (None, 0)
         return made if made is not None and made.schema is schema else None
 
-    def keep(self, key: Key | None, made: Made) -> Plan:
-        """Remember a plan, unless it is larger than the room for all of them, and return it."""
+    def put(self, key: Key | None, made: CachedPlan) -> Plan:
+        """Cache a plan, unless it is larger than the whole cache, and return it."""
         if key is not None:
-            size = _bytes(key, made.plan)
+            size = _plan_bytes(key, made.plan)
             with self._lock, suppress(ValueError):  # too large
                 self._made[key] = made, size
         return made.plan
 
 
-def _bytes(key: Key, plan: Plan) -> int:
-    """Return about how much memory a plan takes, from the size of its statements, text and keys.
+def _plan_bytes(key: Key, plan: Plan) -> int:
+    """Return an estimate of the memory of a plan, from the size of its statements, text and keys.
 
-    It counts as a share of 1 / PLANS_MAX at least, so that there are never more than PLANS_MAX.
+    It is at least 1 / PLANS_MAX of the cache, so that there are never more than PLANS_MAX plans.
     """
     nodes = sum(1 for statement in (*plan.learning, *plan.statements) for _ in statement.tree.walk())
     return max(PLAN_BYTES_MAX // PLANS_MAX, NODE_BYTES * nodes + CHARACTER_BYTES * (len(key[0]) + len(key[2])))
 
 
-def key_of(sql: str, target: Target, settings: PlanSettings) -> Key | None:
-    """Return what identifies a question as it was written; None where its text does not tell it from others."""
+def cache_key(sql: str, target: Target, settings: PlanSettings) -> Key | None:
+    """Return the cache key of a query as written; None if the text of its arguments does not identify them."""
     keys = settings.keys
     if keys is not None and not (type(keys) is dict and all(type(one) in (list, tuple) for one in keys.values())):
-        return None  # an array, for one, is written with dots in its middle
+        return None  # the text of an array, for example, is abbreviated
     return sql, target, repr((settings.limits, keys, settings.other))
 
 
 @dataclass(frozen=True, slots=True)
 class QueryService:
-    """Answers questions in SQL; `schema` is what its plans are made for and run against."""
+    """Answers queries in SQL; its plans are made for and run against `schema`."""
 
     schema: Schema
     ledger: Ledger
     engines: EngineRegistry
     salt: int
-    plans: Plans = field(default_factory=Plans)
-    among: Schema | None = None
-    """The tables that whoever asks may ask about, if not all; no others exist for that caller."""
+    plans: PlanCache = field(default_factory=PlanCache)
+    visible: Schema | None = None
+    """The tables that exist for the caller; None for all."""
 
     def plan(self, spec: QuerySpec) -> Plan:
-        """Return the priced plan of a question, without touching data."""
-        key = key_of(spec.sql, spec.target, spec.settings)
-        made = self.plans.known(key, self.schema)
+        """Return the priced plan of a query, without reading data."""
+        key = cache_key(spec.sql, spec.target, spec.settings)
+        made = self.plans.get(key, self.schema)
         if made is not None and not self._sees(made.plan.question):
-            made = None  # it was made for somebody else: the refusal is that of a table that does not exist
+            made = None  # cached for another caller: refuse its tables as absent
         if made is None:
-            for name in named_tables(spec.sql) if self.among is not None else ():
-                self._resolved_among.table(name)
-        question = made.plan.question if made is not None else ask(spec.sql, self._resolved_among)
+            for name in named_tables(spec.sql) if self.visible is not None else ():
+                self._resolution_schema.table(name)
+        question = made.plan.question if made is not None else ask(spec.sql, self._resolution_schema)
         tariff = self._tariff(question)
         if made is not None and made.tariff == tariff:
             return made.plan
         plan = plan_of(question, self.schema, spec.target, tariff, spec.settings)
-        return self.plans.keep(key, Made(self.schema, tariff, plan))
+        return self.plans.put(key, CachedPlan(self.schema, tariff, plan))
 
     def preview(self, spec: QuerySpec, plan: Plan | None = None) -> Preview:
-        """Return exactly what asking would be charged now, and whether that is left; looks at no row."""
+        """Return the exact charge of a query and whether it fits the budget; reads no row."""
         bound = self.bind(spec, plan)
         return Preview.of(bound.plan, pipeline.preview(bound, self._payer(spec, bound.plan)), bound.engine.write)
 
     def bind(self, spec: QuerySpec, plan: Plan | None = None) -> QueryRelease:
-        """Return the release plan of a question: its plan, bound to the tables in the versions of this moment.
+        """Return the release plan of a query: its plan, bound to the present versions of its tables.
 
-        Raise CatalogChanged for a plan that was made for other records of its tables: its noise is for their bounds.
+        Raise CatalogChanged for a plan that was made for other records of its tables, whose bounds decide its noise.
         """
         plan = plan or self.plan(spec)
         tables = plan.question.records
@@ -152,14 +151,14 @@ class QueryService:
         return QueryRelease(plan, spec.sql, bound.engine, self.salt, bound, tables)
 
     def find_released(self, spec: QuerySpec, bound: QueryRelease) -> Callable[[], Release] | None:
-        """Return what reads the answer that was released before, None if there is none; nothing is charged or run."""
+        """Return a function that reads the answer if it was released before, else None; charges and runs nothing."""
         read = pipeline.find_released(bound, self._payer(spec, bound.plan))
         return None if read is None else lambda: Release(bound.plan, read(), ZERO_COST, ())
 
     def release(self, spec: QuerySpec, plan: Plan | None = None, *, source: Source = SYSTEM) -> Release:
-        """Answer a question, or raise and charge nothing; `plan` is its plan if it was made before.
+        """Answer a query, or raise and charge nothing; `plan` is its plan if it was made before.
 
-        `source` is for simulations.
+        `source` replaces the randomness of the noise in simulations.
         """
         options = replace(spec.release_options, source=source)
         bound = self.bind(spec, plan)
@@ -170,58 +169,58 @@ class QueryService:
         return self.ledger.account(self._dataset(plan.question), spec.analyst)
 
     def _sees(self, question: Question) -> bool:
-        """Return whether whoever asks may ask about all tables of a question."""
-        return self.among is None or all(table.name.lower() in self.among.tables for table in question.records)
+        """Return whether all tables of a query are visible."""
+        return self.visible is None or all(table.name.lower() in self.visible.tables for table in question.records)
 
     @property
-    def _resolved_among(self) -> Schema:
-        """The schema that a question is resolved in: names find only the tables that whoever asks may ask about."""
-        return self.schema if self.among is None else _Named(self.schema, self.among)
+    def _resolution_schema(self) -> Schema:
+        """The schema in which names of a query are resolved: only visible tables are found."""
+        return self.schema if self.visible is None else _VisibleSchema(self.schema, self.visible)
 
     def _dataset(self, question: Question) -> str:
-        """Return the data set that a question is about; tables of several are not asked about together.
+        """Return the data set of a query, or raise NotAllowed for tables of several.
 
-        A unit is removed from all tables of a data set at once, and the noise is for that. If it could leave one of
-        two joined tables alone, an outer join, NOT IN or UNION ALL would move its rows from one group to another.
+        The noise covers the removal of a unit from all tables of a data set at once. If a unit could be removed from
+        only one of two joined tables, an outer join, NOT IN or UNION ALL would move its rows between groups.
         """
         first, *others = sorted(question.datasets)
         if others:
             private = sorted(table.name for table in question.records if table.is_private)
             shown = " and ".join(f"{name} (data set {self.schema.table(name).dataset})" for name in private)
             raise NotAllowed(
-                f"a question is about the tables of one data set, and here are {shown}",
-                accepted=f"put them into one: {' && '.join(self._moves(private, first))}",
+                f"a query may use tables of one data set only, and here are {shown}",
+                accepted=f"move them into one: {' && '.join(self._move_commands(private, first))}",
             )
         return first
 
-    def _moves(self, private: Iterable[str], dataset: str) -> list[str]:
-        """Return the commands that move tables into a data set; each moves all that are linked to the named one."""
+    def _move_commands(self, private: Iterable[str], dataset: str) -> list[str]:
+        """Return the commands that move tables into a data set, one for each group of linked tables."""
         commands: dict[str, str] = {}
         for name in private:
             table = self.schema.table(name)
             if table.dataset != dataset:
-                family = linked(table, self.schema.tables)[0].name
-                commands.setdefault(family, f"tacit table edit {quote(table.name)} --dataset {quote(dataset)}")
+                group = linked_tables(table, self.schema.tables)[0].name
+                commands.setdefault(group, f"tacit table edit {quote(table.name)} --dataset {quote(dataset)}")
         return list(commands.values())
 
     def _tariff(self, question: Question) -> Tariff:
-        """Return what the budget of a question allows."""
+        """Return the relation and delta that the budget of a query allows."""
         row = self.ledger.row_of(Scope(self._dataset(question)))
         return Tariff(
             row.cap.relation, SumAccount.of(row.cap).slice, "" if row.cap.delta else f"; or {way_to_delta(row)}"
         )
 
 
-class _Named(Schema):
-    """All tables of a schema, of which only some are found by their names.
+class _VisibleSchema(Schema):
+    """A schema in which only the visible tables are found by name.
 
-    The others still say which columns identify rows, so that plans are the same for everybody.
+    The others still provide the columns that identify rows, so that plans are the same for all callers.
     """
 
-    def __init__(self, schema: Schema, among: Schema) -> None:
+    def __init__(self, schema: Schema, visible: Schema) -> None:
         super().__init__(schema.tables.values())
-        self._among = among
+        self._visible = visible
 
     def table(self, name: str) -> Table:
-        """Return a table that may be asked about."""
-        return self._among.table(name)
+        """Return a visible table."""
+        return self._visible.table(name)

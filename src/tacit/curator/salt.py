@@ -1,8 +1,7 @@
-"""The secret number by which a unit's rows and groups are chosen where it has more than are counted.
+"""The secret salt of a folder, which selects the rows and groups of a unit that has more than are counted.
 
-It is made once for a folder, from the operating system's randomness, and readable by its owner alone. It is not noise:
-answers would be private without it. It keeps the choice from depending on the order of the data, or on anything that
-an analyst could arrange.
+It is created once from the operating system's randomness and readable by its owner only. It is not noise: answers are
+private without it. It makes the selection independent of the order of the rows and of anything an analyst can arrange.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tacit.curator.catalog_file import unavailable
+from tacit.curator.locked_file import storage_error
 from tacit.mechanisms.randomness import SYSTEM, bits
 from tacit.privacy.errors import CatalogInvalid, LedgerReadOnly
 
@@ -21,22 +20,20 @@ BITS: Final = 62
 
 
 def salt_of(folder: Path) -> int:
-    """Return the salt of a folder, making it if there is none; of two processes at once, one makes it for both."""
+    """Return the salt of a folder, created if it is missing; concurrent processes get the same one."""
     path = folder / FILE
     try:
         if not path.exists():
-            _make(path)
+            _create(path)
         return _read(path)
     except PermissionError:
-        raise LedgerReadOnly(
-            f"{path} is for one account alone, which makes and reads it; ask as the account that owns {folder}"
-        ) from None
+        raise LedgerReadOnly(f"{path} can be read by one account only; run as the account that owns {folder}") from None
     except OSError as error:
-        raise unavailable(path, error) from None
+        raise storage_error(path, error) from None
 
 
-def _make(path: Path) -> None:
-    """Write a salt aside and link it into place, whole or not at all; a salt that is there already stays."""
+def _create(path: Path) -> None:
+    """Create the file atomically; an existing one stays."""
     aside = path.with_name(f"{FILE}.{os.getpid()}.{bits(SYSTEM, 32)}")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -53,5 +50,5 @@ def _make(path: Path) -> None:
 def _read(path: Path) -> int:
     text = path.read_text(encoding="ascii", errors="replace").strip()
     if not text.isdigit() or int(text) >= 2**BITS:
-        raise CatalogInvalid(f"{path} should hold one whole number and does not; restore it from a copy", name="salt")
+        raise CatalogInvalid(f"{path} does not hold a whole number; restore it from a backup", name="salt")
     return int(text)

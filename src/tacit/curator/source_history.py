@@ -1,11 +1,11 @@
-"""Which files tables are and were registered with, and whose budgets know of the same rows.
+"""The history of registered sources, and budgets that cover the same rows.
 
-Files are compared as files, not as texts: globs are expanded, symbolic links resolved, and two names of one file are
-found by its device and inode. A table of a DuckDB file, of PostgreSQL or of Spark is compared by its place and name.
+Files are compared by identity: globs are expanded, symbolic links resolved, and hard links found by device and inode. A
+table of a DuckDB file, of PostgreSQL or of Spark is compared by its address and name.
 
-`sources.json` keeps every registration of a folder, also of tables that were removed since: under which name and data
-set, by which paths, and by which inode, size and time of change, so that a file that was moved is known again. A copy
-of a file, and the same frame written down a second time, are other files and are not noticed.
+`sources.json` keeps every registration of a folder, also of tables that were removed: table, data set, paths, and
+inode, size and modification time, so that a moved file is recognized. A copy of a file, and the same frame written a
+second time, are different files and are not recognized.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tacit.curator.catalog import Catalog
-from tacit.curator.catalog_file import CatalogFile
+from tacit.curator.locked_file import LockedFile
 from tacit.engines.frames import FOLDER as FRAMES
 from tacit.engines.protocol import Source
 from tacit.ledger import HEAD_FILE, Ledger, LedgerBudget
@@ -35,29 +35,29 @@ OWN_FILES: Final = (
     *("ledger.sqlite*", HEAD_FILE, "server.sqlite*", "server.toml"),
     *("catalog.toml", "versions.json", FILE_NAME, "salt*", ".*"),
 )
-"""What a folder holds for itself; rows that somebody put there have other names."""
+"""Files of a folder that tacit writes itself; files of rows have other names."""
 
 MARKS_MAX: Final = 10_000
-"""How many marks of the files of one table are kept at most."""
+"""Marks of the files of one table that are kept."""
 _STAMP: Final = "file "
 _SPARK_FILES: Final = "parquet:"
 _POSTGRES_PORT: Final = 5432
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """A registration: a table, the data set that paid (none for a public table), and marks of its files."""
+class RegistrationRecord:
+    """A registration: a table, its data set (empty for a public table), and marks of its files."""
 
     table: str
     dataset: str
     inner: str
     marks: tuple[str, ...]
     shared_with: tuple[str, ...] = ()
-    """The data sets that had the same rows, or the same table, when it was made."""
+    """The data sets that had the same rows, or the same table, at the time."""
 
 
 def files_of(source: Source) -> list[str]:
-    """Return the files that a source stands for now; none for a table of a server."""
+    """Return the present files of a source; none for a table of a server."""
     if _is_at_server(source):
         return []
     place = source.table.removeprefix(_SPARK_FILES) if source.form == "spark" else source.place
@@ -68,7 +68,7 @@ def files_of(source: Source) -> list[str]:
 
 
 def _below(path: str) -> list[str]:
-    """Return a file, or all files below a folder, which Spark reads as one table; a folder without any stays itself."""
+    """Return a file itself, or all files below a folder, which Spark reads as one table; an empty folder itself."""
     if not os.path.isdir(path):
         return [path]
     return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in sorted(names)] or [path]
@@ -83,7 +83,7 @@ def share_rows(one: Source, other: Source) -> bool:
 
 
 def is_own_file(path: str, folder: Path) -> bool:
-    """Return whether a file is one of those that a curator's folder holds for itself, under any name."""
+    """Return whether a path is, under any name, a file that tacit writes in a curator's folder."""
     resolved, home = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     if any(resolved.is_relative_to(home / name) for name in OWN_FOLDERS):
         return True
@@ -93,22 +93,24 @@ def is_own_file(path: str, folder: Path) -> bool:
 
 
 class SourceHistory:
-    """The registrations of one folder."""
+    """The registrations of one folder, in `sources.json`."""
 
     def __init__(self, folder: Path) -> None:
-        self._file: Final = CatalogFile(folder, FILE_NAME)
+        self._file: Final = LockedFile(folder, FILE_NAME)
 
-    def all(self) -> list[Registered]:
+    def all(self) -> list[RegistrationRecord]:
         """Return every registration, oldest first."""
         return self._read(self._file.read().text)
 
     def has(self, table: Table) -> bool:
-        """Return whether a table was registered before in its data set."""
-        return any((one.table, one.dataset) == (table.name.lower(), _payer(table)) for one in self.all())
+        """Return whether a table was registered in its data set before."""
+        return any((one.table, one.dataset) == (table.name.lower(), _charged_dataset(table)) for one in self.all())
 
     def add(self, table: Table, source: Source, shared_with: Iterable[str] = ()) -> None:
-        """Keep a registration; files that the same table of the same data set has anew are added to its own."""
-        made = Registered(table.name.lower(), _payer(table), _inner(source), _marks(source), tuple(shared_with))
+        """Add a registration, or the new files of one that is known."""
+        made = RegistrationRecord(
+            table.name.lower(), _charged_dataset(table), _inner(source), _marks(source), tuple(shared_with)
+        )
         with self._file.locked():
             before = self._file.read()
             known = {(one.table, one.dataset, one.inner): one for one in self._read(before.text)}
@@ -116,18 +118,18 @@ class SourceHistory:
             if (last := known.get(key)) is not None:
                 made = replace(
                     last,
-                    marks=_together(last.marks, made.marks),
+                    marks=_merge_marks(last.marks, made.marks),
                     shared_with=tuple(dict.fromkeys((*last.shared_with, *made.shared_with))),
                 )
             if made != last:
                 kept = [asdict(one) for one in {**known, key: made}.values()]
                 self._file.replace(json.dumps(kept, indent=1) + "\n", before)
 
-    def _read(self, text: str) -> list[Registered]:
+    def _read(self, text: str) -> list[RegistrationRecord]:
         try:
             found: Any = strict_json.loads(text) if text else []
             return [
-                Registered(
+                RegistrationRecord(
                     *(str(one["table"]), str(one["dataset"]), str(one["inner"])),
                     tuple(map(str, one["marks"])),
                     tuple(map(str, one["shared_with"])),
@@ -136,96 +138,96 @@ class SourceHistory:
             ]
         except (AttributeError, InvalidInput, KeyError, TypeError):
             raise CatalogInvalid(
-                f"{self._file.path} is not what tacit wrote; restore it from a copy, or remove it and with it the "
-                "memory of which files were registered before"
+                f"{self._file.path} is damaged; restore it from a backup, or remove it and with it the history of "
+                "registered files"
             ) from None
 
 
-def registered_with(source: Source, history: Iterable[Registered]) -> list[Registered]:
+def registrations_of(source: Source, history: Iterable[RegistrationRecord]) -> list[RegistrationRecord]:
     """Return the registrations that had a file, or a table of a database, in common with a source."""
     inner, marks = _inner(source), frozenset(_marks(source))
     return [one for one in history if not (_are_other_tables(inner, one.inner) or marks.isdisjoint(one.marks))]
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """A data set that has, or had, the rows of a table of another one; without a name, public tables."""
+class SharedRows:
+    """A data set that has, or had, the rows of a table of another one; an empty name stands for public tables."""
 
     table: Table
     dataset: str
     names: tuple[str, ...]
-    """The tables by which it has them."""
+    """The tables of that data set with these rows."""
     is_now: bool
-    """Whether questions can still be asked about one of these."""
+    """Whether one of these tables is still in the catalog."""
 
 
 def shared_budgets(
-    catalog: Catalog, history: Iterable[Registered], table: Table, before: Mapping[str, Table]
-) -> list[Shared]:
-    """Return the data sets other than its own that have, or had, the rows of a table.
+    catalog: Catalog, history: Iterable[RegistrationRecord], table: Table, before: Mapping[str, Table]
+) -> list[SharedRows]:
+    """Return the other data sets that have, or had, the rows of a table.
 
-    `before` are the tables of the catalog as it was: a table that has left a data set takes its people along, whatever
-    its files are.
+    `before` holds the previous tables of the catalog: a table that is moved to another data set takes its rows along,
+    whatever its files are.
     """
-    source, payer = catalog.source(table.name), _payer(table)
+    source, payer = catalog.source(table.name), _charged_dataset(table)
     now: dict[str, list[str]] = {}
     for other in catalog.tables.values():
-        if _payer(other) != payer and share_rows(source, catalog.source(other.name)):
-            now.setdefault(_payer(other), []).append(other.name)
+        if _charged_dataset(other) != payer and share_rows(source, catalog.source(other.name)):
+            now.setdefault(_charged_dataset(other), []).append(other.name)
     found = {dataset: list(names) for dataset, names in now.items()}
-    for one in registered_with(source, history):
+    for one in registrations_of(source, history):
         if one.dataset != payer:
             found.setdefault(one.dataset, []).append(one.table)
     old = before.get(table.name.lower(), table)
     if old.is_private and table.is_private and old.dataset != payer:
         found.setdefault(old.dataset, []).append(old.name)
-    return [Shared(table, dataset, tuple(names), dataset in now) for dataset, names in found.items()]
+    return [SharedRows(table, dataset, tuple(names), dataset in now) for dataset, names in found.items()]
 
 
-def newly_shared(catalog: Catalog, history: Sequence[Registered], table: Table) -> list[str]:
-    """Return the data sets, or public tables, that share rows with a table and of which no registration of either knew.
+def newly_shared(catalog: Catalog, history: Sequence[RegistrationRecord], table: Table) -> list[str]:
+    """Return the data sets, or public tables, that share rows with a table and did not when either was registered.
 
-    A table that was never registered here has no such rows: it was stated by hand, and is warned of.
+    A table that was added to the file by hand has no registration; it is warned of instead.
     """
-    payer = _payer(table)
+    payer = _charged_dataset(table)
     own = [one for one in history if (one.table, one.dataset) == (table.name.lower(), payer)]
-    told = {name for one in own for name in one.shared_with}
-    told |= {one.dataset for one in history if payer in one.shared_with}
+    warned = {name for one in own for name in one.shared_with}
+    warned |= {one.dataset for one in history if payer in one.shared_with}
     found = shared_budgets(catalog, history, table, {}) if own else []
-    return [one.dataset or ", ".join(one.names) for one in found if one.dataset not in told]
+    return [one.dataset or ", ".join(one.names) for one in found if one.dataset not in warned]
 
 
-def sentences(ledger: Ledger, found: Iterable[Shared]) -> list[str]:
-    """Return what their owner should know of budgets that do not know of one another, a sentence for each pair."""
-    together: dict[tuple[str, str], list[str]] = {}
-    said = []
+def shared_rows_warnings(ledger: Ledger, found: Iterable[SharedRows]) -> list[str]:
+    """Return a warning for each pair of budgets that cover the same rows."""
+    by_pair: dict[tuple[str, str], list[str]] = {}
+    warnings = []
     for one in found:
         if not one.table.is_private:
-            said.append(
+            warnings.append(
                 f"{one.table.name} is public, and its rows are or were those of {', '.join(dict.fromkeys(one.names))} "
                 f"in the data set {one.dataset}: no budget protects people who are in both"
             )
         elif not one.dataset:
-            said.append(
+            warnings.append(
                 f"{one.table.name} is private, and its rows are or were public as {', '.join(dict.fromkeys(one.names))}"
                 ": no budget protects people who are in both"
             )
         elif one.is_now or _spent(ledger, one.dataset):
-            together.setdefault((one.dataset, one.table.dataset), []).append(one.table.name)
-    for (other, dataset), names in together.items():
+            by_pair.setdefault((one.dataset, one.table.dataset), []).append(one.table.name)
+    for (other, dataset), names in by_pair.items():
         spent = _spent(ledger, other)
         what = f"was spent from the budget of {other} ({spent})" if spent else f"is spent from the budget of {other}"
-        said.append(
+        warnings.append(
             f"{', '.join(names)}: what {what} does not count against the budget of {dataset}; people in these tables "
             "may lose both"
         )
-    return said
+    return warnings
 
 
 def _spent(ledger: Ledger, dataset: str) -> str:
-    """Return what was spent from the budget of a data set, for people; an empty text where nothing was."""
+    """Return the cost spent from the budget of a data set as text; empty if nothing was spent."""
     spent = [LedgerBudget(ledger, scope).spent() for scope in ledger.scopes(dataset)]
-    most = max(spent, key=lambda cost: (cost.epsilon, cost.delta), default=None)  # that of the whole, or an epoch
+    most = max(spent, key=lambda cost: (cost.epsilon, cost.delta), default=None)  # of the data set or of an epoch
     if most is None or not (most.epsilon or most.delta):
         return ""
     return f"epsilon {at_most(most.epsilon)}, delta {at_most(most.delta)}"
@@ -235,12 +237,12 @@ def _is_at_server(source: Source) -> bool:
     return source.form == "postgres" or (source.form == "spark" and not source.table.startswith(_SPARK_FILES))
 
 
-def _payer(table: Table) -> str:
+def _charged_dataset(table: Table) -> str:
     return table.dataset if table.is_private else ""
 
 
 def _inner(source: Source) -> str:
-    """Return the name of a table in its database, in one spelling; empty for files."""
+    """Return the normalized name of a table in its database; empty for files."""
     if source.form == "spark" and not _is_at_server(source):
         return ""
     name = source.table.replace('"', "").lower()
@@ -265,14 +267,14 @@ def _stats(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _names(source: Source) -> set[str]:
-    """Return by which names a source is found: resolved paths, or the address of a database."""
+    """Return the resolved paths of a source, or the address of its database."""
     if _is_at_server(source):
         return {f"{source.form} {_server(source.place)}"}
     return {f"path {os.path.realpath(one)}" for one in files_of(source)}
 
 
 def _server(place: str) -> str:
-    """Return the address of a server without the user, and with the port that is meant if none is written."""
+    """Return the normalized address of a server: without the user, with the default port."""
     if "://" not in place:
         return place
     parts = urlsplit(place)
@@ -280,14 +282,14 @@ def _server(place: str) -> str:
     return f"{(parts.hostname or '').lower()}{port}{parts.path}"
 
 
-def _together(known: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
-    """Return marks of a table's files, the newest of each file, and no more than MARKS_MAX."""
+def _merge_marks(known: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
+    """Return the newest mark of each file, at most MARKS_MAX."""
     kept = {one.rsplit(" ", 2)[0] if one.startswith(_STAMP) else one: one for one in (*known, *new)}
     return tuple(kept.values())[-MARKS_MAX:]
 
 
 def _marks(source: Source) -> tuple[str, ...]:
-    """Return by what the files of a source are known later: names, and what a file keeps when it is moved."""
+    """Return what identifies the files of a source later: names, and stamps that a moved file keeps."""
     stamps = {
         f"{_STAMP}{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
         for _, facts in _stats(files_of(source))

@@ -1,7 +1,7 @@
-"""Where a table's rows are: which format a path or an address stands for, and how the place is written in the catalog.
+"""Sources of tables: their formats by path or address, and their text in the catalog.
 
-In the catalog a path is relative to its folder where it lies inside it, and absolute otherwise; for a DuckDB file, a
-PostgreSQL server and a Spark session the table follows after a #. Everywhere else paths are absolute.
+In the catalog a path inside its folder is relative to it; everywhere else paths are absolute. The table of a DuckDB
+file, a PostgreSQL server or a Spark session follows after a #.
 
     visits.parquet                               a file, or a glob of files
     clinic.duckdb#main.visits                    a table of a DuckDB file
@@ -11,9 +11,9 @@ PostgreSQL server and a Spark session the table follows after a #. Everywhere el
     sc://spark.clinic:15002#care.visits          a table that Spark knows, through Spark Connect (or spark://host:7077)
     spark:env:CLINIC_SPARK#care.visits           the same, the address with its token being in the environment
     spark:local#parquet:/data/visits/*.parquet   files read by a Spark of this process
-An address is made of parts that are known to be harmless (`engines.addresses`); what may hold a secret is refused, and
-no error repeats it.
-Not here: reading any of it (engines).
+
+An address consists of parts that are known to hold no secret (`engines.addresses`); others are refused, and no error
+quotes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tacit.engines import addresses
-from tacit.engines.protocol import SourceColumn, Source
+from tacit.engines.protocol import Source, SourceColumn
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance
 from tacit.privacy.errors import EmptyInput, InvalidInput, SourceMissing, WrongType
@@ -40,7 +40,7 @@ ADDRESSES: Final = {
     "spark://": "spark",
     "spark:": "spark",
 }
-"""How an address begins, and what answers there."""
+"""Prefixes of addresses, and the engine of each."""
 
 _LOCAL: Final = "spark:"
 _FILES: Final = "parquet:"
@@ -56,17 +56,17 @@ SUFFIXES: Final = {
     ".duckdb": "duckdb",
     ".db": "duckdb",
 }
-"""How the name of a file ends, and the format that is then assumed."""
+"""Suffixes of file names, and the format of each."""
 
 
 def source_of(data: object, *, folder: Path | str, format: str | None = None, table: str = "") -> Source:
-    """Return the source that a path, a glob or an address stands for; files are looked for here, then in the folder.
+    """Return the source of a path, a glob or an address; files are searched here, then in the folder.
 
     A table of a DuckDB file or of a database is named by `table`, or after a #: "clinic.duckdb#main.visits".
     """
     if not isinstance(data, str | os.PathLike):
         raise WrongType(
-            f"rows come from a CSV, Parquet or DuckDB file, not from a {type(data).__name__}; "
+            f"a source is a CSV, Parquet or DuckDB file or an address, not a {type(data).__name__}; "
             'write it to a file first, for example with .to_parquet("visits.parquet"), and name that',
             name="source",
         )
@@ -79,20 +79,19 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
         if format not in (None, address.form):
             raise InvalidInput(f"this is an address of {address.form}, not a {format} file", name="format")
         return address
-    place, inner = (text, table) if table else _parted(text, format)
+    place, inner = (text, table) if table else _split_inner_table(text, format)
     texts.path("source", place)
-    found = _found(os.path.expanduser(place), Path(folder))  # first: a mistyped name says no format, either
+    found = _resolve_path(
+        os.path.expanduser(place), Path(folder)
+    )  # before the format: a mistyped name has none, either
     form = format_of(place, format)
     source = Source(form, found, _inner_table(place, form, inner))
-    written(source, Path(folder))  # a place that the catalog could not hold is refused here
+    source_text(source, Path(folder))  # raises if the catalog cannot hold it
     return source
 
 
 def describe(source: Source) -> list[SourceColumn]:
-    """Return the columns of a source: their names, and the kinds that fit them.
-
-    The engine works in a folder of its own for that, so it never waits for one that answers questions.
-    """
+    """Return the columns of a source, read by a separate engine that never waits for one that runs queries."""
     from tacit.curator.engine_registry import engine_key, open_engine
 
     engine = open_engine(engine_key(source), None, salt=0)
@@ -103,7 +102,7 @@ def describe(source: Source) -> list[SourceColumn]:
 
 
 def format_of(place: str, stated: str | None) -> str:
-    """Return the format of a file: the stated one, or what its name suggests."""
+    """Return the format of a file: the stated one, or that of its suffix."""
     if stated is not None:
         if stated not in FORMS:
             raise InvalidInput(f"a format is one of {', '.join(FORMS)}, not {stated!r}", name="format", value=stated)
@@ -119,10 +118,10 @@ def format_of(place: str, stated: str | None) -> str:
     )
 
 
-def written(source: Source, folder: Path) -> str:
-    """Return a place as the catalog writes it."""
+def source_text(source: Source, folder: Path) -> str:
+    """Return a source as its text in the catalog."""
     if "#" in source.table:
-        raise InvalidInput(f"a table with # in its name cannot be named: {source.table}", name="source")
+        raise InvalidInput(f"the name of a source table must not contain #: {source.table}", name="source")
     if source.form == "spark":
         return f"{source.place if '://' in source.place else _LOCAL + source.place}#{source.table}"
     if source.form == "postgres":
@@ -133,28 +132,28 @@ def written(source: Source, folder: Path) -> str:
     try:
         place.encode()
     except UnicodeEncodeError:
-        raise InvalidInput("the path of the rows must be text in UTF-8; rename the file", name="source") from None
+        raise InvalidInput("the path of a file must be valid UTF-8; rename the file", name="source") from None
     return f"{place}#{source.table}" if source.form == "duckdb" else place
 
 
-def read(text: str, format: str | None, folder: Path) -> Source:
-    """Return the source that the catalog's file names; whether it is there is not looked at."""
+def parse_source(text: str, format: str | None, folder: Path) -> Source:
+    """Return the source of a text in the catalog, whether it exists or not."""
     if (address := _address(text)) is not None:
         return address
-    place, inner = _parted(text, format)
+    place, inner = _split_inner_table(text, format)
     texts.path("source", place)
     form = format_of(place, format)
     return Source(form, os.path.join(os.path.abspath(folder), place), _inner_table(place, form, inner))
 
 
 def _address(text: str) -> Source | None:
-    """Return the source that an address names, None for what is none; one that may hold a secret is refused."""
+    """Return the source of an address, or None for a path; raise for an address that may hold a secret."""
     start = next((start for start in ADDRESSES if text.startswith(start)), None)
     if start is None:
         if "://" in text:
             known = ", ".join(sorted(start for start in ADDRESSES if start.endswith("://")))
             raise InvalidInput(
-                f"rows are read from files, or from an address that begins with {known}; copy others here first",
+                f"a source is a file or an address that begins with {known}; copy the rows to a file first",
                 name="source",
             )
         return None
@@ -174,8 +173,8 @@ def _address(text: str) -> Source | None:
     return Source(form, place, inner)
 
 
-def _parted(text: str, format: str | None) -> tuple[str, str]:
-    """Part a DuckDB file from the table in it."""
+def _split_inner_table(text: str, format: str | None) -> tuple[str, str]:
+    """Split the path of a DuckDB file from the table in it."""
     place, mark, inner = text.rpartition("#")
     is_database = format == "duckdb" or (format is None and SUFFIXES.get(Path(place).suffix.lower()) == "duckdb")
     return (place, inner) if mark and is_database else (text, "")
@@ -194,8 +193,8 @@ def _inner_table(place: str, form: str, inner: str) -> str:
     return inner
 
 
-def _found(place: str, folder: Path) -> str:
-    """Return the absolute path or glob, from here if something is there, otherwise from the catalog's folder."""
+def _resolve_path(place: str, folder: Path) -> str:
+    """Return the absolute path or glob, relative to the working directory or else to the catalog's folder."""
     candidates = [os.path.abspath(place), os.path.join(os.path.abspath(folder), place)]
     shown = addresses.redact(place)
     for candidate in dict.fromkeys(candidates):

@@ -80,7 +80,7 @@ def _states(curator: Curator) -> dict[str, _TableState]:
     except CatalogInvalid:  # it is being repaired
         return {}
     return {
-        key: _TableState(Resource(table.dataset, table.name), catalog.statement(table.name), versions.get(key, NONE))
+        key: _TableState(Resource(table.dataset, table.name), catalog.table_text(table.name), versions.get(key, NONE))
         for key, table in catalog.tables.items()
     }
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Header, Response
 
 from tacit.accounting.conversions import Cost
-from tacit.curator.query_service import QueryService, key_of
+from tacit.curator.query_service import QueryService, cache_key
 from tacit.pipeline import Work
 from tacit.privacy.errors import NotInCatalog, TacitError
 from tacit.privacy.tables import Limits
@@ -73,7 +73,7 @@ class PlannedQuery:
         """Plan a query over the tables that the caller sees, or record the refusal and raise."""
         caller.require(Action.SERVER_READ)
         visible = {table.name for table in caller.tables(Action.CATALOG_READ)}
-        service = caller.server.curator.queries(among=visible)
+        service = caller.server.curator.queries(visible=visible)
         spec = QuerySpec.of(
             request.sql,
             request.epsilon,
@@ -106,7 +106,7 @@ class PlannedQuery:
         if release is None:
             return None
         server = self.caller.server
-        key = (key_of(self.spec.sql, self.spec.target, self.spec.settings), bound.data.version, level)
+        key = (cache_key(self.spec.sql, self.spec.target, self.spec.settings), bound.data.version, level)
         answer = server.release_cache.get(key)
         if answer is None:
             answer = release_response(release(), level, {}, server.settings.limits.rows)

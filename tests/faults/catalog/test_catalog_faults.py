@@ -10,15 +10,16 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tacit.curator import catalog_file
-from tacit.curator.catalog import Catalog
-from tacit.curator.catalog_file import ASIDE_NAME, CatalogFile
+from tacit.curator import locked_file
+from tacit.curator.catalog import FILE_NAME, Catalog
+from tacit.curator.locked_file import LockedFile
 from tacit.engines.protocol import Source
 from tacit.privacy.errors import LedgerBusy, LedgerFull, LedgerReadOnly, LedgerUnavailable, TacitError
 from tacit.privacy.tables import Column, Kind, Table
 from tests.style.rules import ROOT
 
 ROWS = Source("csv", "/rows.csv")
+ASIDE_NAME = f".{FILE_NAME}.new"
 
 
 def table(name: str) -> Table:
@@ -61,7 +62,7 @@ def test_one_who_dies_before_the_rename_leaves_the_old_file(
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalog_file.os, call, die)
+        patch.setattr(locked_file.os, call, die)
         with pytest.raises(Died):
             catalog.add(table("second"), ROWS)
     assert catalog.path.read_bytes() == before
@@ -91,28 +92,28 @@ def test_a_disk_that_fails_leaves_the_old_file_and_is_named(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalog_file.os, call, fail)
+        patch.setattr(locked_file.os, call, fail)
         with pytest.raises(error, match=str(catalog.folder)):
             catalog.add(table("second"), ROWS)
     assert catalog.path.read_bytes() == before
 
 
 def test_whoever_waits_too_long_for_the_others_is_told(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CatalogFile.locked.__wrapped__, "__defaults__", (0.05,))  # type: ignore[attr-defined]
-    with CatalogFile(catalog.folder).locked(), pytest.raises(LedgerBusy, match="try again"):
+    monkeypatch.setattr(LockedFile.locked.__wrapped__, "__defaults__", (0.05,))  # type: ignore[attr-defined]
+    with LockedFile(catalog.folder, FILE_NAME).locked(), pytest.raises(LedgerBusy, match="try again"):
         catalog.add(table("second"), ROWS)
     catalog.add(table("second"), ROWS)
 
 
 def test_an_editor_that_saves_in_between_is_noticed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = catalog_file._write
+    real = locked_file._write
 
     def write_while_an_editor_saves(*arguments: Any, **settings: Any) -> None:
         real(*arguments, **settings)
         catalog.path.write_text(catalog.text + "# by hand\n")
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalog_file, "_write", write_while_an_editor_saves)
+        patch.setattr(locked_file, "_write", write_while_an_editor_saves)
         with pytest.raises(LedgerBusy, match="changed by another program"):
             catalog.add(table("second"), ROWS)
     assert catalog.path.read_text().endswith("# by hand\n")

@@ -11,9 +11,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.curator.catalog import Catalog
-from tacit.curator.catalog_file import FILE_NAME
-from tacit.curator.catalog_reader import sections
+from tacit.curator.catalog import FILE_NAME, Catalog
+from tacit.curator.toml_sections import sections
 from tacit.engines.csv_format import CsvFormat
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
@@ -137,7 +136,7 @@ def test_a_replaced_table_is_the_new_one_and_others_are_left_alone(old: Table, n
         catalog.add(old, source)
         catalog.add(neighbour, source)
         catalog.add(way, source)
-        statement = catalog.statement("lines")
+        statement = catalog.table_text("lines")
         renamed = Table(old.name, new.columns, new.unit, new.limits, new.identified_by, new.dataset)
         catalog.add(renamed, source, replace=True)
         found = Catalog.open(place).tables[old.name.lower()]

@@ -13,7 +13,7 @@ import pytest
 
 import tacit
 from tacit import stats
-from tacit.ledger import ledger, answer_storage
+from tacit.ledger import answer_storage, ledger
 from tacit.privacy.errors import TooWide
 from tacit.query.answer_size import CELL_BYTES, key_bytes
 from tacit.query.run import Noisy

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.curator.catalog import Catalog
-from tacit.curator.catalog_file import FILE_NAME
+from tacit.curator.catalog import FILE_NAME, Catalog
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import CatalogInvalid, InvalidInput, LedgerReadOnly, NameTaken, NotInCatalog
@@ -231,7 +230,7 @@ def test_tables_can_be_had_after_those_that_they_lead_through(tmp_path: Path, ca
     catalog.path.write_text("\n\n[tables.".join([statements[0], *statements[3:], *statements[1:3]]) + "\n")
     assert catalog.reload()
     assert [table.name for table in catalog.tables.values()] == ["lines", "zzz"]
-    assert [table.name for table in catalog.ordered()] == ["zzz", "lines"]
+    assert [table.name for table in catalog.parents_first()] == ["zzz", "lines"]
 
 
 def test_a_circle_of_ways_is_refused(tmp_path: Path, catalog: Catalog) -> None:
@@ -259,7 +258,7 @@ def test_a_change_of_the_file_is_noticed_and_an_invalid_one_changes_nothing_here
     assert catalog.reload()
     assert catalog.schema.table("visits").column("age").facts == Bounds(0, 110)
     edit(catalog, "bounds = [0, 110]", "bound = [0, 110]")
-    with pytest.raises(CatalogInvalid, match="is bounds meant"):
+    with pytest.raises(CatalogInvalid, match="did you mean bounds"):
         catalog.reload()
     assert catalog.schema.table("visits").column("age").facts == Bounds(0, 110)
     catalog.path.unlink()
@@ -281,7 +280,7 @@ def test_a_text_takes_the_files_place_only_if_it_is_valid_and_nobody_came_betwee
     Catalog.rewrite(catalog.folder, since.replace("bounds = [0, 120] }\n", "bounds = [0, 99] }\n"), "broken")
     assert catalog.reload()
     assert catalog.schema.table("visits").column("age").facts == Bounds(0, 99)
-    with pytest.raises(NameTaken, match="somebody else"):
+    with pytest.raises(NameTaken, match="changed meanwhile"):
         Catalog.rewrite(catalog.folder, since, since)
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.curator.catalog import Catalog
-from tacit.curator.catalog_file import FILE_BYTES_MAX, FILE_NAME
-from tacit.curator.catalog_reader import line_of, sections
+from tacit.curator.catalog import FILE_NAME, Catalog
+from tacit.curator.locked_file import FILE_BYTES_MAX
+from tacit.curator.toml_sections import line_of, sections
 from tacit.privacy.errors import CatalogInvalid, LedgerUnavailable
 
 START = '[tables.visits]\nsource = "visits.parquet"\nunit = "id"\n'
@@ -32,15 +32,18 @@ def test_what_the_bad_ones_start_from_is_good(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[tables.visits", ": this is not TOML"),
-        ("[tables.visits]\nunit = patient_id\n", ", line 2: this is not TOML: invalid value; a text stands in quot"),
-        ("[tables.visits]\nmy column = 1\n", ", line 2: this is not TOML"),
-        ("[tables.visits]\nunit = 1\nunit = 2\n", ", line 3: this is not TOML: cannot overwrite a value"),
+        ("[tables.visits", ": this is not valid TOML"),
+        (
+            "[tables.visits]\nunit = patient_id\n",
+            ", line 2: this is not valid TOML: invalid value; write texts in quot",
+        ),
+        ("[tables.visits]\nmy column = 1\n", ", line 2: this is not valid TOML"),
+        ("[tables.visits]\nunit = 1\nunit = 2\n", ", line 3: this is not valid TOML: cannot overwrite a value"),
         ("a = " + "[" * 100_000, ": this cannot be read: a value is too large, or brackets"),
         ("a = " + "9" * 5000, ": this cannot be read: a value is too large"),
-        ("table = 1\n", ", line 1: nothing is called 'table' here; is tables meant?"),
-        ("tables = 1\n", ", line 1: tables holds statements of its own; write [tables] above them"),
-        ("[tables]\nvisits = 1\n", ", line 2: visits holds statements of its own; write [tables.visits] above"),
+        ("table = 1\n", ", line 1: unknown key 'table'; did you mean tables?"),
+        ("tables = 1\n", ", line 1: tables must be a table; write [tables] above its keys"),
+        ("[tables]\nvisits = 1\n", ", line 2: visits must be a table; write [tables.visits] above"),
         ('[tables."  "]\nx = 1\n', ", line 1: the name of a table must not begin or end with a space"),
         ('[tables.""]\nx = 1\n', ", line 1: the name of a table must not be empty"),
         (GOOD + GOOD.replace("visits", "Visits"), ", line 6: two tables are called Visits; case does not tell"),
@@ -53,24 +56,24 @@ def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path, text: str, sentenc
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('untt = "id"', ", line 4: nothing is called 'untt' here; is unit meant?"),
-        ("zzz = 1", ", line 4: nothing is called 'zzz' here; what can stand here is source, format, csv, unit, public"),
+        ('untt = "id"', ", line 4: unknown key 'untt'; did you mean unit?"),
+        ("zzz = 1", ", line 4: unknown key 'zzz'; the keys are source, format, csv, unit, public"),
         (
             "public = true",
             ', line 4: write unit = "COLUMN" for the column whose values visits protects, or public = true',
         ),
-        ("public = 1", ", line 4: public is true or false"),
+        ("public = 1", ", line 4: public must be true or false"),
         ("rows_per_unit = 0", ", line 1: rows_per_unit must be at least 1, and is 0"),
         ("rows_per_unit = 10000000", ", line 1: rows_per_unit is at most 1,000,000"),
-        ("rows_per_unit = true", ", line 4: rows_per_unit is a whole number"),
-        ("rows_per_unit = 2.5", ", line 4: rows_per_unit is a whole number"),
-        ("dataset = 1", ", line 4: dataset is a text in quotation marks"),
+        ("rows_per_unit = true", ", line 4: rows_per_unit must be a whole number"),
+        ("rows_per_unit = 2.5", ", line 4: rows_per_unit must be a whole number"),
+        ("dataset = 1", ", line 4: dataset must be a text in quotation marks"),
         ('dataset = " x"', ", line 4: the name of a dataset must not begin or end with a space"),
-        ('identified_by = "id"', ', line 4: identified_by is a list: names, such as ["id"]'),
+        ('identified_by = "id"', ', line 4: identified_by must be a list: names, such as ["id"]'),
         ("identified_by = [1]", ", line 4: identified_by is a list of column names"),
         ('identified_by = ["ix"]', ", line 1: visits has no column ix; it has id"),
         ('format = "xlsx"', ", line 4: a format is one of csv, parquet, duckdb, postgres, spark, not 'xlsx'"),
-        ("format = 1", ", line 4: format is a text in quotation marks"),
+        ("format = 1", ", line 4: format must be a text in quotation marks"),
     ],
 )
 def test_a_statement_about_a_table_that_means_nothing_is_refused(tmp_path: Path, line: str, sentence: str) -> None:
@@ -82,14 +85,14 @@ def test_a_statement_about_a_table_that_means_nothing_is_refused(tmp_path: Path,
     [
         ('unit = "id"', "", ', line 1: write unit = "COLUMN" for the column whose values visits protects'),
         ('unit = "id"', "public = false", ', line 1: write unit = "COLUMN" for the column whose values visits'),
-        ('unit = "id"', "public = true\nrows_per_unit = 1", ", line 4: visits is public: no unit in it can be limited"),
+        ('unit = "id"', "public = true\nrows_per_unit = 1", ", line 4: visits is public and has no units to limit"),
         ('unit = "id"', 'unit = ""', ", line 3: the column that identifies whom"),
         ('unit = "id"', "unit = 1", ', line 3: unit is a column, such as "patient_id"'),
         ('unit = "id"', 'unit = "ix"', ", line 1: visits has no column ix"),
-        ('unit = "id"', "unit = { colum = 1 }", ", line 3: nothing is called 'colum' here; is column meant?"),
-        ('unit = "id"', 'unit = { column = "p", through = 1 }', ", line 3: through is a list: the keys on the way"),
+        ('unit = "id"', "unit = { colum = 1 }", ", line 3: unknown key 'colum'; did you mean column?"),
+        ('unit = "id"', 'unit = { column = "p", through = 1 }', ", line 3: through must be a list: the foreign keys"),
         ('unit = "id"', 'unit = { column = "p", through = [1] }', ", line 3: a step of through is { column ="),
-        ('unit = "id"', 'unit = { column = "p", through = [{ tabel = "v" }] }', ", line 3: nothing is called 'tabel'"),
+        ('unit = "id"', 'unit = { column = "p", through = [{ tabel = "v" }] }', ", line 3: unknown key 'tabel'"),
         (
             'unit = "id"',
             'unit = { column = "p", through = [{ table = "v" }] }',
@@ -100,14 +103,14 @@ def test_a_statement_about_a_table_that_means_nothing_is_refused(tmp_path: Path,
             'unit = { column = "p", through = [{ column = "id", table = "v", target = "x" }] }',
             ", line 3: visits leads to its unit through v, which is not in the catalog; add it first",
         ),
-        ('source = "visits.parquet"', "", ', line 1: visits has no rows; write source = "FILE"'),
-        ('source = "visits.parquet"', "source = 1", ", line 2: source is a text in quotation marks"),
+        ('source = "visits.parquet"', "", ', line 1: visits has no source; write source = "FILE"'),
+        ('source = "visits.parquet"', "source = 1", ", line 2: source must be a text in quotation marks"),
         ('source = "visits.parquet"', 'source = "visits.xlsx"', ", line 2: the name visits.xlsx does not say what"),
         ('source = "visits.parquet"', 'source = "a.duckdb"', ", line 2: a.duckdb may hold several tables; name one"),
-        (COLUMNS, "", ", line 1: visits states no columns; write them below [tables.visits.columns]"),
-        (COLUMNS, "columns = 1\n", ", line 4: visits states no columns"),
-        ('id = { kind = "integer" }', "", ", line 4: visits states no columns"),
-        ('id = { kind = "integer" }', 'id = "integer"', ", line 5: id holds statements of its own"),
+        (COLUMNS, "", ", line 1: visits has no columns; write them below [tables.visits.columns]"),
+        (COLUMNS, "columns = 1\n", ", line 4: visits has no columns"),
+        ('id = { kind = "integer" }', "", ", line 4: visits has no columns"),
+        ('id = { kind = "integer" }', 'id = "integer"', ", line 5: id must be a table"),
     ],
 )
 def test_what_is_missing_or_of_another_form_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:
@@ -120,8 +123,8 @@ def test_what_is_missing_or_of_another_form_is_refused(tmp_path: Path, old: str,
         ("", "the kind of a column is one of boolean, integer, real, text, date, time: x = {"),
         ('kind = "int"', "the kind of a column is one of"),
         ("kind = [1]", "the kind of a column is one of"),
-        ('kind = "text", boundz = 1', "nothing is called 'boundz' here; is bounds meant?"),
-        ('kind = "text", nullable = 0', "nullable is true or false"),
+        ('kind = "text", boundz = 1', "unknown key 'boundz'; did you mean bounds?"),
+        ('kind = "text", nullable = 0', "nullable must be true or false"),
         ('kind = "text", bounds = ["a", "b"]', "a bound is a number, a date or a time, not the text 'a'"),
         ('kind = "text", bounds = [0, 1]', "x is text and cannot have bounds; state its categories, or give it"),
         ('kind = "boolean", bounds = [0, 1]', "x is boolean and cannot have bounds"),
@@ -144,7 +147,7 @@ def test_what_is_missing_or_of_another_form_is_refused(tmp_path: Path, old: str,
         ('kind = "date", bounds = [2020-01-01T00:00:00, 2020-01-01T00:00:00]', "x is date: its bounds are dates"),
         ('kind = "time", bounds = [2020-01-01T00:00:00, 2020-01-01T00:00:00Z]', "both bounds must be of one kind"),
         ('kind = "time", bounds = [12:00:00, 13:00:00]', "bounds of x are two numbers, dates or times"),
-        ('kind = "text", categories = "F"', 'categories is a list: texts, such as "F" and "M", in [ ]'),
+        ('kind = "text", categories = "F"', 'categories must be a list: texts, such as "F" and "M", in [ ]'),
         ('kind = "text", categories = []', "categories must list at least one value"),
         ('kind = "text", categories = ["F", "F"]', "categories must differ, and 'F' stands twice"),
         ('kind = "text", categories = [1]', 'x is text: its categories are texts, such as "F" and "M", not 1; or give'),

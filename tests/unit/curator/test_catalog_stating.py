@@ -7,7 +7,7 @@ import pytest
 
 from tacit.curator.registration import left_out, table_of
 from tacit.curator.table_sources import source_of
-from tacit.engines.protocol import SourceColumn, Source
+from tacit.engines.protocol import Source, SourceColumn
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotInCatalog, SourceMissing, TacitError, WrongType
 from tacit.privacy.tables import Column, Kind, Limits
@@ -62,24 +62,28 @@ def test_a_unit_can_lie_in_another_table() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "sentence"),
     [
-        ({"unit": None}, InvalidInput, "who is protected in visits\\? state the unit"),
+        ({"unit": None}, InvalidInput, "who is protected in visits\\? state unit="),
         ({"unit": "age", "public": True}, InvalidInput, "not both"),
         ({"unit": "patient"}, NotInCatalog, "visits has no column patient; did you mean Patient_ID"),
-        ({"unit": "scan"}, InvalidInput, "scan is of the type BLOB, which cannot be used as it is; give it a kind"),
+        ({"unit": "scan"}, InvalidInput, "scan has the unsupported type BLOB; give it a kind"),
         ({"unit": 5}, WrongType, "a unit is the name of a column or a Unit, not 5"),
         ({"unit": "age", "columns": {"agee": Bounds(0, 1)}}, NotInCatalog, "no column agee; did you mean age"),
         ({"unit": "age", "columns": {"zzz": Bounds(0, 1)}}, NotInCatalog, "it has Patient_ID, age, sex, day, scan"),
         ({"unit": "age", "columns": {1: Bounds(0, 1)}}, WrongType, "a name in columns must be a text"),
         ({"unit": "age", "columns": {"scan": Categories(["a"])}}, InvalidInput, "BLOB"),
-        ({"unit": "age", "columns": {"age": (0, 120)}}, WrongType, "what is known of age is Bounds or Categories"),
+        ({"unit": "age", "columns": {"age": (0, 120)}}, WrongType, "the facts of age must be Bounds or Categories"),
         ({"unit": "age", "columns": {"age": Bounds(0, 1.5)}}, WrongType, "age is integer: its bounds are whole"),
         ({"unit": "age", "columns": {"sex": Bounds(0, 1)}}, WrongType, "sex is text and cannot have bounds"),
         ({"unit": "age", "columns": {"day": Bounds(0, 1)}}, WrongType, "day is date: its bounds are dates"),
-        ({"unit": "age", "columns": {"age": Column("sex", Kind.TEXT)}}, InvalidInput, "stated of age is about sex"),
+        (
+            {"unit": "age", "columns": {"age": Column("sex", Kind.TEXT)}},
+            InvalidInput,
+            "the Column for age is named sex",
+        ),
         ({"unit": "age", "kinds": {"age": "number"}}, InvalidInput, "the kind of a column is one of"),
         ({"unit": "age", "kinds": {"ag": Kind.REAL}}, NotInCatalog, "did you mean age"),
         ({"unit": "age", "identified_by": "di"}, NotInCatalog, "no column di"),
-        ({"unit": None, "public": True, "limits": Limits(5)}, InvalidInput, "public: no unit in it can be limited"),
+        ({"unit": None, "public": True, "limits": Limits(5)}, InvalidInput, "public and has no units to limit"),
     ],
 )
 def test_what_does_not_fit_is_refused(settings: dict[str, object], error: type[TacitError], sentence: str) -> None:
@@ -88,7 +92,7 @@ def test_what_does_not_fit_is_refused(settings: dict[str, object], error: type[T
 
 
 def test_a_source_without_a_usable_column_is_refused() -> None:
-    with pytest.raises(EmptyInput, match="no column of a type"):
+    with pytest.raises(EmptyInput, match="no column of a supported type"):
         table_of("visits", FOUND[4:], unit=None, public=True)
 
 
@@ -127,14 +131,14 @@ def test_a_format_and_a_table_may_be_stated(here: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "settings", "error", "sentence"),
     [
-        ({"a": [1]}, {}, WrongType, "not from a dict; write it to a file first"),
+        ({"a": [1]}, {}, WrongType, "not a dict; write it to a file first"),
         ("", {}, EmptyInput, "a source is the path of a file"),
-        ("s3://bucket/a.csv", {}, InvalidInput, "copy others here first"),
+        ("s3://bucket/a.csv", {}, InvalidInput, "copy the rows to a file first"),
         ("notes.txt", {}, InvalidInput, "does not say what the file holds; say its format: csv, parquet or duckdb"),
         ("a.csv", {"format": "xlsx"}, InvalidInput, "a format is one of csv, parquet, duckdb"),
         ("a.csv", {"table": "visits"}, InvalidInput, "only a DuckDB file has tables in it"),
         ("b.db", {}, EmptyInput, "b.db may hold several tables; name one of them: b.db#visits"),
-        ("b.db", {"table": "a#b"}, InvalidInput, "with # in its name"),
+        ("b.db", {"table": "a#b"}, InvalidInput, "must not contain #"),
         ("missing.csv", {}, SourceMissing, "there is no file missing.csv here or in clinic"),
         ("missing.csvv", {}, SourceMissing, "there is no file missing.csvv here or in clinic"),
         ("*.pq", {}, SourceMissing, r"there is no file \*.pq here"),

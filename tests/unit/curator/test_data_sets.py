@@ -45,7 +45,7 @@ def test_linked_tables_move_into_a_data_set_together(
 ) -> None:
     assert run(["table", "edit", name, "--dataset", "hospital", "--folder", str(curator.folder)]) == 0
     shown = capsys.readouterr()
-    assert shown.out.endswith("; now in the data set hospital: visits, lines, tests\n")
+    assert shown.out.endswith("; moved to the data set hospital: visits, lines, tests\n")
     assert not shown.err
     assert set(data_sets(curator).values()) == {"hospital"}
     curator.preview(TOGETHER, epsilon=1.0)
@@ -57,7 +57,7 @@ def test_a_question_about_several_data_sets_names_the_commands_that_put_them_int
     with pytest.raises(NotAllowed) as refused:
         curator.preview(TOGETHER, epsilon=1.0)
     command = "tacit table edit lines --dataset hospital"
-    assert refused.value.accepted == f"put them into one: {command}"
+    assert refused.value.accepted == f"move them into one: {command}"
     assert run([*shlex.split(command)[1:], "--folder", str(curator.folder)]) == 0
     curator.preview(TOGETHER, epsilon=1.0)
 

@@ -66,4 +66,8 @@ def test_every_option_is_documented_where_it_is_spelt() -> None:
 def test_a_question_from_its_arguments_has_the_defaults_of_those_that_are_left_out() -> None:
     spec = QuerySpec.of(SQL, 0.5, {"purpose": "report", "key": "monday"})
     assert (spec.target.epsilon, spec.settings.other, spec.analyst) == (0.5, False, None)
-    assert (spec.release_options.purpose, spec.release_options.key, spec.release_options.timeout_s) == ("report", "monday", None)
+    assert (spec.release_options.purpose, spec.release_options.key, spec.release_options.timeout_s) == (
+        "report",
+        "monday",
+        None,
+    )

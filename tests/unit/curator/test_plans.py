@@ -58,7 +58,7 @@ def test_who_may_not_ask_about_a_table_does_not_find_it_though_its_plan_is_known
     curator.queries().plan(asked)
     for sql in (asked.sql, "SELECT COUNT(*) FROM secret WHERE nothing = 1", "SELECT COUNT(*) FROM elsewhere"):
         with pytest.raises(NotInCatalog) as caught:
-            curator.queries(among=["visits"]).plan(QuerySpec(sql, asked.target, asked.settings))
+            curator.queries(visible=["visits"]).plan(QuerySpec(sql, asked.target, asked.settings))
         assert caught.value.message == f"no table is called {sql.split()[3]}; there is visits"
 
 

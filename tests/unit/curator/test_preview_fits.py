@@ -56,10 +56,10 @@ def test_the_command_says_it_and_ends_well(curator: tacit.Curator, capsys: pytes
     words = ["preview", COUNT, "--epsilon", "1.5", "--folder", str(curator.folder)]
     assert run(words) == 0
     out = capsys.readouterr().out
-    assert 'does not fit,"asked for epsilon 1.5, 1 is left for t; --epsilon 1 would fit"' in out
-    assert "left,ε 1 on t" in out
+    assert 'over budget,"asked for epsilon 1.5, 1 is left for t; --epsilon 1 would fit"' in out
+    assert "remaining,ε 1 on t" in out
     assert run([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["fits"], document["remaining"]["t"]["epsilon"]) == (False, 1.0)
     assert run(["preview", COUNT, "--epsilon", "0.5", "--folder", str(curator.folder)]) == 0
-    assert "does not fit" not in capsys.readouterr().out
+    assert "over budget" not in capsys.readouterr().out

@@ -38,7 +38,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def rows(folder: Path) -> int:
     with Curator(folder) as again:
-        return again.engines.rows(again.catalog.schema.table("t"))
+        return again.engines.count_rows(again.catalog.schema.table("t"))
 
 
 REFUSED: list[dict[str, Any]] = [
@@ -58,7 +58,7 @@ def test_a_refused_frame_leaves_the_registered_one_as_it_was(curator: Curator, a
     with pytest.raises(TacitError):
         curator.add_table("t", NEW, **arguments)
     assert kept(curator.folder) == before
-    assert curator.engines.rows(curator.catalog.schema.table("t")) == rows(curator.folder) == len(OLD)
+    assert curator.engines.count_rows(curator.catalog.schema.table("t")) == rows(curator.folder) == len(OLD)
 
 
 STEPS = [
@@ -66,7 +66,7 @@ STEPS = [
     (EngineRegistry, "describe"),
     (Catalog, "add"),
     (EngineRegistry, "refresh"),
-    (Curator, "_count_public"),
+    (Curator, "_state_public_rows"),
 ]
 
 
@@ -90,7 +90,7 @@ def test_ctrl_c_at_any_step_leaves_the_registered_frame_as_it_was(
         curator.add_table("t", NEW, unit="person", replace=True)
     monkeypatch.undo()
     assert kept(curator.folder) == before
-    assert curator.engines.rows(curator.catalog.schema.table("t")) == rows(curator.folder) == len(OLD)
+    assert curator.engines.count_rows(curator.catalog.schema.table("t")) == rows(curator.folder) == len(OLD)
 
 
 def test_a_warning_that_is_an_error_leaves_the_registered_frame_as_it_was(curator: Curator) -> None:
@@ -101,7 +101,7 @@ def test_a_warning_that_is_an_error_leaves_the_registered_frame_as_it_was(curato
         with pytest.raises(UserWarning, match="budget of t"):
             curator.add_table("t", NEW, unit="person", dataset="fresh", replace=True)
     assert kept(curator.folder) == before
-    assert curator.engines.rows(curator.catalog.schema.table("t")) == rows(curator.folder) == len(OLD)
+    assert curator.engines.count_rows(curator.catalog.schema.table("t")) == rows(curator.folder) == len(OLD)
 
 
 def test_a_replaced_frame_is_gone_and_nothing_else_is(curator: Curator) -> None:

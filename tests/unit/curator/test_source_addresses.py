@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.curator.catalog import Catalog
-from tacit.curator.table_sources import read, source_of, written
+from tacit.curator.table_sources import parse_source, source_of, source_text
 from tacit.engines import PostgresEngine, Source, SparkEngine
 from tacit.privacy.errors import InvalidInput, NotPermitted, SourceMissing, TacitError
 
@@ -105,7 +105,7 @@ def test_a_secret_in_an_address_is_refused_and_not_repeated(text: str, tmp_path:
     assert SECRET not in everything(caught.value)
     if "://" in text or text.startswith("spark:"):  # others are names of files, once a catalog holds them
         with pytest.raises(TacitError) as caught:
-            read(text, None, tmp_path)
+            parse_source(text, None, tmp_path)
         assert SECRET not in everything(caught.value)
 
 
@@ -128,8 +128,8 @@ def test_an_engine_refuses_the_same_addresses(text: str) -> None:
 @pytest.mark.parametrize("text", PLAIN)
 def test_an_address_without_secrets_is_taken_and_written_as_it_is(text: str, tmp_path: Path) -> None:
     found = source_of(text, folder=tmp_path)
-    assert written(found, tmp_path) == text
-    assert read(text, None, tmp_path) == found
+    assert source_text(found, tmp_path) == text
+    assert parse_source(text, None, tmp_path) == found
 
 
 def test_a_catalog_that_holds_a_secret_is_refused_without_repeating_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tacit.cli.app import run
 from tacit.curator import Curator, PrivacyWarning
 from tacit.curator.source_history import SourceHistory, share_rows
-from tacit.curator.table_sources import read
+from tacit.curator.table_sources import parse_source
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
 
 ROWS = pd.DataFrame({"person": range(50), "age": 40})
@@ -117,7 +117,7 @@ def test_two_budgets_that_nothing_was_spent_from_yet_are_said_while_both_can_be(
 def test_a_table_that_was_written_into_the_file_by_hand_is_noticed_when_its_rows_are_looked_at(
     curator: Curator, tmp_path: Path
 ) -> None:
-    text = curator.catalog.statement("visits").replace("tables.visits", "tables.new").replace('"spent"', '"new"')
+    text = curator.catalog.table_text("visits").replace("tables.visits", "tables.new").replace('"spent"', '"new"')
     path = curator.folder / "catalog.toml"
     path.write_text(f"{path.read_text()}\n{text}")
     with pytest.warns(PrivacyWarning, match="new: what was spent from the budget of spent"):
@@ -166,7 +166,7 @@ def test_tables_of_servers_are_compared_by_where_they_are(
     one: str, other: str, is_shared: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "visits.csv").write_text("a\n1\n")
-    first, second = (read(text.format(here=tmp_path), None, tmp_path) for text in (one, other))
+    first, second = (parse_source(text.format(here=tmp_path), None, tmp_path) for text in (one, other))
     assert share_rows(first, second) == share_rows(second, first) == is_shared
 
 
@@ -177,9 +177,9 @@ def test_a_folder_of_files_is_known_by_the_files_in_it(tmp_path: Path) -> None:
         path.write_bytes(b"x" + name.encode())
     folder = tmp_path / "clinic"
     for place in (f"spark:local#parquet:{tmp_path}/whole", f"spark:local#parquet:{tmp_path}/whole/*"):
-        whole = read(place, None, folder)
+        whole = parse_source(place, None, folder)
         for name in ("part-0.parquet", ".hidden.parquet"):
-            part = read(str(tmp_path / "whole" / "month=1" / name), "parquet", folder)
+            part = parse_source(str(tmp_path / "whole" / "month=1" / name), "parquet", folder)
             assert share_rows(whole, part)
             assert share_rows(part, whole)
 
@@ -196,7 +196,7 @@ def test_a_link_that_leads_to_the_rows_of_another_data_set_is_refused_at_a_refre
         curator.refresh()
         (tmp_path / "mine.csv").unlink()
         (tmp_path / "mine.csv").symlink_to(tmp_path / "secret.csv")
-        with pytest.raises(InvalidInput, match="register it anew"):
+        with pytest.raises(InvalidInput, match="register it again to confirm"):
             curator.refresh(*names)
         with pytest.warns(PrivacyWarning):
             curator.add_table("mine", tmp_path / "mine.csv", unit="person", dataset="visits", replace=True)

@@ -11,9 +11,9 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from tacit.curator.catalog_reader import through
-from tacit.curator.engine_registry import family
-from tacit.curator.source_history import SourceHistory, files_of, is_own_file, registered_with, share_rows
+from tacit.curator.engine_registry import related_tables
+from tacit.curator.source_history import SourceHistory, files_of, is_own_file, registrations_of, share_rows
+from tacit.curator.table_links import unit_keys
 from tacit.curator.table_sources import format_of
 from tacit.engines.frames import FOLDER as FRAMES
 from tacit.engines.protocol import Source
@@ -89,11 +89,11 @@ def refresh_table(caller: CallerDep, name: str) -> RefreshResponse:
     """Refresh the rows of a table and of the tables linked to it by foreign keys."""
     table = caller.table(name, Action.CATALOG_WRITE)
     catalog = caller.server.curator.catalog
-    shared = family(catalog, {table.name.lower()})
-    _require_all(caller, table, shared)
-    for one in shared:
+    related = related_tables(catalog, {table.name.lower()})
+    _require_all(caller, table, related)
+    for one in related:
         _require_own_rows(caller, one, catalog.source(one.name))
-    with record_changes(caller.server.access, caller.server.curator, [one.name for one in shared], **caller.origin):
+    with record_changes(caller.server.access, caller.server.curator, [one.name for one in related], **caller.origin):
         return RefreshResponse(changed=caller.server.curator.refresh(table.name))
 
 
@@ -111,7 +111,7 @@ def _require_writable(caller: Caller, name: str) -> None:
     tables = caller.server.curator.catalog.tables
     if (known := tables.get(name.lower())) is not None:
         key = known.name.lower()
-        referring = [one for one in tables.values() if any(step.target_table.lower() == key for step in through(one))]
+        referring = [one for one in tables.values() if any(step.target_table.lower() == key for step in unit_keys(one))]
         _require_all(caller, known, [known, *referring])
 
 
@@ -169,7 +169,7 @@ def _require_unshared(caller: Caller, resource: Resource, source: Source, *, is_
     """
     catalog = caller.server.curator.catalog
     others = [one for one in catalog.tables.values() if not caller.may(Action.CATALOG_WRITE, table_resource(one))]
-    earlier = registered_with(source, SourceHistory(catalog.folder).all())
+    earlier = registrations_of(source, SourceHistory(catalog.folder).all())
     is_shared = any(share_rows(source, catalog.source(one.name)) for one in others) or any(
         one.dataset and not caller.may(Action.CATALOG_WRITE, Resource(one.dataset, one.table)) for one in earlier
     )
