@@ -18,7 +18,7 @@ Not here: what an event costs (`accounts`), who may do what (the curator), and w
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Final, Unpack
 
@@ -30,10 +30,9 @@ from tacit.ledger.answer_storage import ANSWER_BYTES_MAX, StorageQuota
 from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
-from tacit.ledger.journal import Head, Record
+from tacit.ledger.journal import Head
 from tacit.ledger.ledger_budget import LedgerBudget
 from tacit.ledger.permits import Permit, Reservation, Scope
-from tacit.ledger.refusals import no_budget
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stored_journal import JournalSettings, StoredJournal
 from tacit.ledger.stores import Store
@@ -41,15 +40,13 @@ from tacit.ledger.transactions import LedgerTransaction
 from tacit.privacy import texts
 from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import CompoundEvent, Event
-from tacit.privacy.numbers import exact, truth_value, whole
+from tacit.privacy.numbers import exact, truth_value
 from tacit.privacy.units import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
 CAPS_SEEN_MAX: Final = 10_000
 CHARGED_MAX: Final = 1_000
 """How many analysts and groups, or epochs, one release can be charged to."""
-NUMBER_MAX: Final = 2**62
-"""Beyond the number of any record, and within what databases count."""
 
 
 class Ledger(StoredJournal):
@@ -169,7 +166,7 @@ class Ledger(StoredJournal):
                 raise WrongType(f"rows are read for a Scope, not for {type(scope).__name__}", name="scope", value=scope)
 
         def read(transaction: LedgerTransaction) -> tuple[Head, tuple[ScopeRow, ...]]:
-            return transaction.rows.head(), tuple(_known(transaction, scope) for scope in scopes)
+            return transaction.rows.head(), tuple(map(transaction.scope, scopes))
 
         return self._view(read)
 
@@ -313,17 +310,6 @@ class Ledger(StoredJournal):
         who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
         request_id = texts.name("request", request.id if isinstance(request, Request) else request)
         return self._change(lambda transaction: administration.decide(transaction, request_id, yes, who, why))
-
-    def history(self, first: int = 1) -> Iterator[Record]:
-        """Yield the records from number `first` on, each checked."""
-        return super().history(min(whole("first", first), NUMBER_MAX))
-
-
-def _known(transaction: LedgerTransaction, scope: Scope) -> ScopeRow:
-    row = transaction.rows.scope(scope)
-    if row is None:
-        raise no_budget(scope)
-    return row
 
 
 def _prices(

@@ -1,7 +1,7 @@
 """Restoring a ledger from a backup: what lay in its place is moved aside, and lost records are declared in the journal.
 
 Promise: a crash at any moment leaves the old file in its place, no file (which is refused, because a head was noted),
-or the restored one; running it again works. No process goes on writing to the old file: it must be closed everywhere
+or the restored one; running it again works. No process writes to the old file any more: it must be closed everywhere
 first, its lock is held from before its end is read until the new file is in its place, and a store refuses to write to
 a file that is no longer in its place. A symbolic link is followed: its target is replaced.
 """
@@ -18,7 +18,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 from tacit.ledger.anchor import Anchor, NotedHead
 from tacit.ledger.clock import system_clock
@@ -47,6 +46,7 @@ from tacit.privacy.errors import (
 )
 from tacit.storage.connections import run_in
 from tacit.storage.files import sync, touch_private
+from tacit.storage.sqlite import file_uri, primary_code
 
 _SIDES: Final = ("", "-wal", "-shm")
 _BUSY_TIMEOUT_S: Final = 2.0
@@ -181,7 +181,7 @@ def _locked(path: Path) -> Iterator[sqlite3.Connection | None]:
                 for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):
                     connection.execute(statement).fetchall()
             except sqlite3.Error as error:
-                if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                if primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise LedgerBusy(
                         f"{path} is open in other processes; stop them and restore again: nothing was changed"
                     ) from None
@@ -213,7 +213,7 @@ def _copy(backup: Path, staged: Path) -> None:
             source.backup(copy, progress=watch)
     except sqlite3.Error as error:
         said = " ".join(str(error).split())[:200]
-        if _code(error) == sqlite3.SQLITE_CANTOPEN:
+        if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
             raise LedgerUnavailable(
                 f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this account can write"
             ) from error
@@ -221,11 +221,7 @@ def _copy(backup: Path, staged: Path) -> None:
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
-    address = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    address = file_uri(path, mode)
     if mode == "ro" and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK):
         address += "&immutable=1"  # SQLite would make a log there
     return sqlite3.connect(address, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
-
-
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF

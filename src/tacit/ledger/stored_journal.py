@@ -49,6 +49,8 @@ from tacit.storage.files import new_file
 Token: TypeAlias = Callable[[], str]
 """A function that returns an unguessable name."""
 Result = TypeVar("Result")
+NUMBER_MAX: Final = 2**62
+"""Beyond the number of any record, and within the integers of databases."""
 
 
 class JournalSettings(TypedDict, total=False):
@@ -225,7 +227,10 @@ class StoredJournal:
         return verified
 
     def history(self, first: int = 1) -> Iterator[Record]:
-        """Yield the records from number `first` on, each checked."""
+        """Return an iterator over the records from number `first` on, each checked."""
+        return self._checked_from(min(whole("first", first), NUMBER_MAX))
+
+    def _checked_from(self, first: int) -> Iterator[Record]:
         head: Head | None = None
         while records := self._records_from(first):
             for record in checked_records(iter(records), head or Head(first - 1, records[0].previous)):

@@ -48,9 +48,13 @@ class LedgerTransaction:
 
     def dataset(self, name: str) -> ScopeRow:
         """Return the row of a data set, or raise UnknownName."""
-        row = self.rows.scope(Scope(name))
+        return self.scope(Scope(name))
+
+    def scope(self, scope: Scope) -> ScopeRow:
+        """Return the row of a scope, or raise UnknownName."""
+        row = self.rows.scope(scope)
         if row is None:
-            raise no_budget(Scope(name))
+            raise no_budget(scope)
         return row
 
     def known(self, scopes: Sequence[Scope]) -> list[ScopeRow]:

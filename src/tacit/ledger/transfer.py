@@ -5,9 +5,9 @@ stands in the journal, then the released answers, and a last line that says how 
 it was cut off. An import goes into an empty ledger only, verifies every line, and keeps the chain; one more record says
 that it happened.
 
-A ledger goes on in one place. An import therefore closes the ledger that was exported, with a last record `moved`, and
-only then is its own on disk: a crash between the two leaves none that admits anything, and the import can be run again
-with a statement that it was interrupted.
+A ledger is in use in one place only. An import therefore closes the ledger that was exported, with a last record
+`moved`, and only then is its own on disk: a crash between the two leaves none that admits anything, and the import can
+be run again with a statement that it was interrupted.
 """
 
 from __future__ import annotations

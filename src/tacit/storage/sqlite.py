@@ -109,9 +109,12 @@ class SqliteFile(ConnectionPair):
         return slot.held(begin, end)
 
     def _new_connection(self) -> Any:
-        address = f"file:{quote(os.fsencode(self.path))}?mode=rw"
         connection = self._connect(
-            address, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+            file_uri(self.path, "rw"),
+            uri=True,
+            timeout=self._busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             self._check(connection)
@@ -188,7 +191,7 @@ class SqliteFile(ConnectionPair):
             return profile.unavailable(f"{place} cannot be used: {error.strerror}")
         if isinstance(error, UnicodeDecodeError):  # the message about a damaged definition may be no text
             return profile.corrupt(f"{place} is damaged; {profile.closed} until a backup is restored")
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = primary_code(error)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return self._busy()
         if code == sqlite3.SQLITE_FULL:
@@ -220,6 +223,16 @@ class SqliteFile(ConnectionPair):
             f"{self.description} was used by others for longer than {self._busy_timeout_s:g} s: "
             f"{self._profile.undone}; try again"
         )
+
+
+def file_uri(path: Path, mode: str) -> str:
+    """Return the URI that opens a file as "ro" or "rw", and does not create it."""
+    return f"file:{quote(os.fsencode(path))}?mode={mode}"
+
+
+def primary_code(error: Exception) -> int:
+    """Return the primary result code of an error of SQLite, 0 for any other."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _applied(connection: Any) -> dict[int, str]:

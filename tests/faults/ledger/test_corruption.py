@@ -300,5 +300,5 @@ def test_the_database_of_something_else_is_refused_and_left_alone(tmp_path: Path
     connection.commit()
     connection.close()
     before = (tmp_path / "ledger.sqlite").read_bytes()
-    assert "something else" in damage(tmp_path).message
+    assert "another program" in damage(tmp_path).message
     assert (tmp_path / "ledger.sqlite").read_bytes() == before

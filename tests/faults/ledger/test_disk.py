@@ -159,7 +159,7 @@ def test_another_account_is_told_what_it_may_not_use() -> None:
     for named, folder, (code, sentence), (salt_code, salt_sentence) in found:
         assert (code, salt_code) == ("T512", "T512")
         assert f"{named} cannot be" in sentence
-        assert salt_sentence.endswith(f"ask as the account that owns {folder}")
+        assert salt_sentence.endswith(f"run as the account that owns {folder}")
 
 
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_database_of_something_else_with_a_log_is_refused_and_left_as_it_is(tm
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE things (name TEXT)")
     before = path.read_bytes()
-    with pytest.raises(NotALedger, match="something else"):
+    with pytest.raises(NotALedger, match="another program"):
         Ledger.open(tmp_path)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["ledger.sqlite"]
