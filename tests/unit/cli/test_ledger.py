@@ -62,6 +62,34 @@ def test_a_changed_record_is_found_and_named(folder: Path, capsys: pytest.Captur
     assert "T500 the journal is damaged: record 3" in capsys.readouterr().err
 
 
+def test_tables_that_were_edited_are_rebuilt_from_the_journal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--folder", str(folder))
+    before = answer(capsys, "show", *where)["budgets"]
+    with Curator(folder) as curator:
+        permit = curator.ledger.reserve("visits", events.Laplace(0.5))
+        curator.ledger.commit(permit, b"17", plan="SELECT 1", data_version="1")
+    after = answer(capsys, "show", *where)["budgets"]
+    assert after != before
+    with closing(sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)) as connection:
+        connection.execute("UPDATE scopes SET totals = replace(totals, '1', '0')")
+        connection.execute("UPDATE contents SET bytes = x'00'")
+    assert run(["ledger", "verify", *where]) == 4
+    assert "tacit ledger rebuild" in capsys.readouterr().err
+    said = ("rebuild", *where, "--by", "carl", "--reason", "somebody edited the tables")
+    assert answer(capsys, *said)["dropped_answers"] == 1
+    shown = answer(capsys, "show", *where)
+    assert shown["budgets"] == after
+    assert shown["records"][-1]["kind"] == "caches-rebuilt"
+    assert answer(capsys, "verify", *where, "--full")["whole"] is True
+
+
+def test_a_damaged_journal_is_not_rebuilt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)) as connection:
+        connection.execute("UPDATE journal SET body = replace(body, '0.25', '0.05') WHERE number = 3")
+    assert run(["ledger", "rebuild", "--folder", str(folder), "--by", "carl", "--reason", "hope"]) == 4
+    assert "until a backup is restored" in capsys.readouterr().err
+
+
 def test_an_export_fills_an_empty_ledger_and_no_other(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

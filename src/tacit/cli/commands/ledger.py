@@ -1,4 +1,4 @@
-"""`tacit ledger`: look at a ledger, verify it, take copies of it, and go on from one."""
+"""`tacit ledger`: show, verify, export, import, back up and restore a ledger."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from tacit.cli.groups import Group
-from tacit.cli.output import Screen
+from tacit.cli.output import Screen, show_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,36 +25,31 @@ _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 @click.group("ledger", cls=Group)
 def command() -> None:
-    """Show, verify, export, back up and restore a ledger.
+    """Show, verify, export, back up, restore and rebuild a ledger.
 
-    A ledger lies in a folder, by default this one, or with --postgres in the database that the environment variable
-    TACIT_LEDGER_POSTGRES names.
+    The ledger is in a folder, by default the current one, or with --postgres in the database given by the environment
+    variable TACIT_LEDGER_POSTGRES.
     """
 
 
-def _on_ledger(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments that say where the ledger lies."""
-
-    @click.option("--postgres", is_flag=True, help="The ledger is in PostgreSQL (TACIT_LEDGER_POSTGRES).")
-    @click.option("--folder", default=".", type=click.Path(path_type=Path), help="The folder with the ledger.")
-    @wraps(function)
-    def wrapped(*arguments: Any, **settings: Any) -> None:
-        function(*arguments, **settings)
-
-    return wrapped
+def _ledger_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that locate the ledger to a command."""
+    folder = click.option("--folder", default=".", type=click.Path(path_type=Path), help="The folder with the ledger.")
+    postgres = click.option("--postgres", is_flag=True, help="The ledger is in PostgreSQL (TACIT_LEDGER_POSTGRES).")
+    return postgres(folder(function))
 
 
 @contextmanager
-def _opened(folder: Path, postgres: bool, *, create: bool = False) -> Iterator[Ledger]:
+def _open_ledger(folder: Path, postgres: bool, *, create: bool = False) -> Iterator[Ledger]:
     from tacit.ledger import Ledger
 
-    where, anchor = _place(folder, postgres)
+    where, anchor = _location(folder, postgres)
     with Ledger.open(where, create=create, anchor=anchor) as ledger:
         yield ledger
 
 
-def _place(folder: Path, postgres: bool) -> tuple[Path | PostgresStore, Path | None]:
-    """Return where the ledger lies, and for a database the head that a curator's folder has noted of it."""
+def _location(folder: Path, postgres: bool) -> tuple[Path | PostgresStore, Path | None]:
+    """Return the folder or database of the ledger, and for a database the head file of the curator's folder."""
     from tacit.ledger import HEAD_FILE, PostgresStore
 
     if not postgres:
@@ -65,29 +59,32 @@ def _place(folder: Path, postgres: bool) -> tuple[Path | PostgresStore, Path | N
 
 
 @command.command()
-@_on_ledger
-@click.option("--full", is_flag=True, help="Read the journal from its first record, not from the last checkpoint.")
-@click.option("--noted", metavar="NUMBER:HASH", help="A head that was noted earlier and must still be there.")
+@_ledger_options
+@click.option("--full", is_flag=True, help="Verify from the first record instead of the last checkpoint.")
+@click.option("--noted", metavar="NUMBER:HASH", help="A head shown by an earlier verify, which must be in the journal.")
 @click.pass_obj
 def verify(screen: Screen, folder: Path, postgres: bool, full: bool, noted: str | None) -> None:
-    """Check that the journal is whole and that the tables say what it says."""
-    with _opened(folder, postgres) as ledger:
+    """Verify the journal and its totals.
+
+    Checks the hash chain of the journal, and that the tables of budgets and permits agree with it.
+    """
+    with _open_ledger(folder, postgres) as ledger:
         verified = ledger.verify(full=full, noted=None if noted is None else _noted(noted))
     first, head = verified.first, verified.head
-    _show_result(
+    show_result(
         screen,
-        f"records {first} to {head.number} are whole; the head is {head.number}:{head.hash}",
+        f"records {first} to {head.number} are valid; the head is {head.number}:{head.hash}",
         {"first": first, "last": head.number, "hash": head.hash, "whole": True},
     )
 
 
 @command.command()
-@_on_ledger
-@click.option("--records", default=RECORDS_SHOWN, type=click.IntRange(0, 1000), help="How many records to show.")
+@_ledger_options
+@click.option("--records", default=RECORDS_SHOWN, type=click.IntRange(0, 1000), help="Number of records to show.")
 @click.pass_obj
 def show(screen: Screen, folder: Path, postgres: bool, records: int) -> None:
-    """Show every budget with what is left, open reservations and requests, and the last records."""
-    with _opened(folder, postgres) as ledger:
+    """Show budgets, open reservations and requests, and records."""
+    with _open_ledger(folder, postgres) as ledger:
         facts = _facts(ledger, records)
     if screen.as_json:
         screen.show_object(facts)
@@ -99,29 +96,32 @@ def show(screen: Screen, folder: Path, postgres: bool, records: int) -> None:
             screen.show_table(tuple(rows[0]), [tuple(str(value) for value in row.values()) for row in rows])
     if facts["records"]:
         screen.console.print("last records")
-        columns = ("number", "at", "kind", "what")
-        screen.show_table(columns, [tuple(str(row[column]) for column in columns) for row in facts["records"]])
+        rows = [tuple(str(row[name]) for name in ("number", "at", "kind", "what")) for row in facts["records"]]
+        screen.show_table(("number", "time", "kind", "subject"), rows)
 
 
 @command.command()
-@_on_ledger
+@_ledger_options
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.pass_obj
 def export(screen: Screen, folder: Path, postgres: bool, file: Path | None) -> None:
-    """Write the ledger as JSON lines to FILE, which must be new, or to standard output."""
-    with _opened(folder, postgres) as ledger:
+    """Export the ledger as JSON lines.
+
+    Writes to FILE, which must not exist, or to standard output.
+    """
+    with _open_ledger(folder, postgres) as ledger:
         ledger.export(sys.stdout if file is None else file)
         records = ledger.head().number
     if file is not None:
-        _show_result(screen, f"wrote {records} records to {file}", {"file": str(file), "records": records})
+        show_result(screen, f"wrote {records} records to {file}", {"file": str(file), "records": records})
 
 
 @command.command("import")
-@_on_ledger
+@_ledger_options
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--source", type=click.Path(path_type=Path), help="The folder of the ledger that was exported.")
-@click.option("--source-postgres", is_flag=True, help="The ledger that was exported lies in TACIT_LEDGER_POSTGRES.")
-@click.option("--source-lost", metavar="REASON", help="Why the ledger that was exported is used no more.")
+@click.option("--source", type=click.Path(path_type=Path), help="Folder of the exported ledger.")
+@click.option("--source-postgres", is_flag=True, help="The exported ledger is in TACIT_LEDGER_POSTGRES.")
+@click.option("--source-lost", metavar="REASON", help="Why the exported ledger cannot be found or used any more.")
 @click.pass_obj
 def import_(
     screen: Screen,
@@ -132,73 +132,93 @@ def import_(
     source_postgres: bool,
     source_lost: str | None,
 ) -> None:
-    """Fill an empty ledger with an export; the folder is made if it is missing.
+    """Import an exported ledger into an empty one.
 
-    The ledger that was exported is closed for changes: it goes on here. It is found by itself if it lies in a folder of
-    this machine; otherwise say where it is, or why it is gone.
+    The folder is created if it is missing. The exported ledger is closed, so that no budget is spent twice. It is found
+    automatically if it is in a folder of this machine; otherwise give its location, or the reason why it is gone.
     """
     from tacit.ledger import PostgresStore
 
     moved = PostgresStore.from_environment() if source_postgres else source
-    with _opened(folder, postgres, create=True) as ledger:
+    with _open_ledger(folder, postgres, create=True) as ledger:
         ledger.import_(file, source=moved, source_lost=source_lost)
         records = ledger.head().number
-    _show_result(screen, f"imported {records - 1} records", {"records": records - 1})
+    show_result(screen, f"imported {records - 1} records", {"records": records - 1})
 
 
 @command.command()
-@_on_ledger
+@_ledger_options
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.pass_obj
 def backup(screen: Screen, folder: Path, postgres: bool, file: Path) -> None:
-    """Write a copy of the store to FILE, which must be new, while others go on; it can be opened as a ledger."""
-    with _opened(folder, postgres) as ledger:
+    """Back up the ledger to FILE while it is in use.
+
+    FILE must not exist. The copy can be opened as a ledger.
+    """
+    with _open_ledger(folder, postgres) as ledger:
         ledger.backup(file)
-    _show_result(screen, f"wrote a copy to {file}", {"file": str(file)})
+    show_result(screen, f"wrote a copy to {file}", {"file": str(file)})
 
 
 @command.command()
-@_on_ledger
+@_ledger_options
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--by", required=True, metavar="NAME", help="Who restores it; kept in the journal.")
-@click.option("--reason", required=True, help="Why; kept in the journal.")
+@click.option("--by", required=True, metavar="NAME", help="Name of the person who restores it; kept in the journal.")
+@click.option("--reason", required=True, help="Reason; kept in the journal.")
 @click.option(
     "--lost-records",
     default=0,
     type=click.IntRange(0),
-    help="How many records that were noted are not in the backup: what they charged is forgotten for good.",
+    help="Number of records that the backup lacks; their charges are lost for good.",
 )
 @click.pass_obj
 def restore(
     screen: Screen, folder: Path, postgres: bool, file: Path | None, by: str, reason: str, lost_records: int
 ) -> None:
-    """Go on from the backup FILE; what lies in its place is moved aside.
+    """Restore the ledger from the backup FILE.
 
-    Refused if the backup ends before the head that was noted in the folder, unless --lost-records says by how many
-    records. With --postgres the database was put back by its own tools, and no FILE is named.
+    The current ledger is moved aside. If the backup ends before the last known record of the folder, --lost-records
+    must say by how many records. With --postgres, restore the database with its own tools first and give no FILE.
     """
     from tacit.ledger import HEAD_FILE, Ledger
 
-    where, anchor = _place(folder, postgres)
+    where, anchor = _location(folder, postgres)
     is_noted = (folder / HEAD_FILE).exists()
     with Ledger.restore(where, file, by=by, reason=reason, lost_records=lost_records, anchor=anchor) as ledger:
         head = ledger.head().number
-    lost = f"{lost_records} records are lost" if is_noted else "make sure that it goes on nowhere else"
-    _show_result(screen, f"the ledger goes on from record {head}; {lost}", {"last": head, "lost": lost_records})
+    lost = f"{lost_records} records are lost" if is_noted else "make sure that no other copy is in use"
+    show_result(screen, f"restored the ledger up to record {head}; {lost}", {"last": head, "lost": lost_records})
 
 
-def _show_result(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
-    if screen.as_json:
-        screen.show_object(facts)
-    else:
-        screen.console.print(sentence, soft_wrap=True)
+@command.command()
+@_ledger_options
+@click.option("--by", required=True, metavar="NAME", help="Name of the person who rebuilds it; kept in the journal.")
+@click.option("--reason", required=True, help="Reason; kept in the journal.")
+@click.pass_obj
+def rebuild(screen: Screen, folder: Path, postgres: bool, by: str, reason: str) -> None:
+    """Rebuild the tables of the ledger from its journal.
+
+    For tables that were changed outside the ledger, as `verify` reports. A damaged journal is refused: restore a backup
+    instead. Stored answers that were changed are dropped; asked again, they are charged again.
+    """
+    from tacit.ledger import Ledger
+
+    where, anchor = _location(folder, postgres)
+    with Ledger.rebuild(where, by=by, reason=reason, anchor=anchor) as ledger:
+        head = ledger.head().number
+        dropped = sum(len(record.contents["dropped_answers"]) for record in ledger.history(head))
+    show_result(
+        screen,
+        f"rebuilt the tables from the journal up to record {head}; {dropped} stored answers were dropped",
+        {"last": head, "dropped_answers": dropped},
+    )
 
 
 def _noted(text: str) -> tuple[int, str]:
     found = _HEAD.fullmatch(text)
     if found is None:
         raise click.BadParameter(
-            "a noted head is written NUMBER:HASH, as verify shows it, with all 64 digits of the hash",
+            "write the head as NUMBER:HASH, as verify shows it, with all 64 digits of the hash",
             param_hint="--noted",
         )
     return int(found[1]), found[2]
@@ -230,7 +250,7 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
                 "number": one.number,
                 "at": datetime.fromtimestamp(one.at_us / 1e6, UTC).isoformat(timespec="seconds"),
                 "kind": one.kind,
-                "what": _what(one),
+                "what": _subject(one),
             }
             for one in (ledger.history(max(1, last - records + 1)) if records else ())
         ],
@@ -256,7 +276,7 @@ def _budget_facts(ledger: Ledger, scope: Scope) -> dict[str, Any]:
 
 def _show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
     if not budgets:
-        screen.console.print("no budget was set yet")
+        screen.console.print("no budgets yet")
         return
     rows = [
         (
@@ -268,10 +288,10 @@ def _show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
         )
         for row in budgets
     ]
-    screen.show_table(("budget", "cap", "filter", "ε spent", "ε left"), rows)
+    screen.show_table(("budget", "total", "filter", "ε spent", "ε left"), rows)
 
 
-def _what(record: Any) -> str:
-    """Name what a record is about, without anything that was answered."""
+def _subject(record: Any) -> str:
+    """Return the scope, data set, permit or request of a record."""
     body = record.contents
     return str(body.get("scope") or body.get("dataset") or body.get("permit") or body.get("request") or "")
