@@ -1,5 +1,5 @@
 -- Q2: minimum cost supplier
--- customer: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
+-- customer: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
 -- supplier: refused: T207 the texts of one unit could have 165,120,000 characters together, and at most 67,108,864 are
 --     grouped or sorted; cut them with LEFT, or select fewer columns in a subquery; add up each table by unit in a
 --     subquery first, join on a foreign key, or state a smaller rows_per_unit

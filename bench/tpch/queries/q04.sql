@@ -1,7 +1,7 @@
 -- Q4: order priority checking
 -- customer: as written
--- supplier: refused: T205 EXISTS about private rows would let public rows tell of them; put the private table into
---     FROM, and use COUNT(DISTINCT ...)
+-- supplier: refused: T205 EXISTS over private rows would show them in public rows; put the private table into FROM, and
+--     use COUNT(DISTINCT ...)
 -- limits of a customer: 2 groups, 2 rows
 SELECT o_orderpriority, COUNT(*) AS order_count
 FROM orders

@@ -1,6 +1,6 @@
 -- Q10: returned item reporting
--- customer: refused: T203 what is made of the unit's own column tells single people apart; use a column that many
---     share
+-- customer: refused: T203 values computed from the unit's own column identify single units; use a column that many
+--     units share
 -- supplier: empty: a group is one customer, whom few suppliers have in common
 SELECT
     c_custkey,

@@ -1,6 +1,6 @@
 -- Q11: important stock identification
--- customer: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
--- supplier: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
+-- customer: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
+-- supplier: refused: T202 a subquery as a value is not supported; ask for it by itself and write the number here, or
 --     join it in FROM
 SELECT ps_partkey, SUM(ps_supplycost * ps_availqty) AS value
 FROM partsupp, supplier, nation

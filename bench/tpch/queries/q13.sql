@@ -1,6 +1,6 @@
 -- Q13: customer distribution
 -- customer: as written
--- supplier: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
+-- supplier: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
 -- keys: c_count: 0 to 49
 SELECT c_count, COUNT(*) AS custdist
 FROM (

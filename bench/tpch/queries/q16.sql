@@ -1,5 +1,5 @@
 -- Q16: parts/supplier relationship
--- customer: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
+-- customer: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
 -- supplier: as written
 -- limits of a supplier: 16 groups, 1 row
 -- keys: p_size: 3, 9, 14, 19, 23, 36, 45, 49

@@ -13,9 +13,9 @@ WHERE p_partkey = l_partkey
     AND l_quantity < 0.2 * 25.5;
 
 -- as in the specification:
--- customer: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
+-- customer: refused: T202 a subquery as a value is not supported; ask for it by itself and write the number here, or
 --     join it in FROM
--- supplier: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
+-- supplier: refused: T202 a subquery as a value is not supported; ask for it by itself and write the number here, or
 --     join it in FROM
 SELECT SUM(l_extendedprice) / 7.0 AS avg_yearly
 FROM lineitem, part

@@ -1,6 +1,6 @@
 -- Q18: large volume customer
--- customer: refused: T203 what is made of the unit's own column tells single people apart; use a column that many
---     share
+-- customer: refused: T203 values computed from the unit's own column identify single units; use a column that many
+--     units share
 -- supplier: refused: T205 this subquery aggregates over several units; group it by the unit's column, or aggregate
 --     at the top only
 SELECT c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, SUM(l_quantity)

@@ -1,7 +1,7 @@
 -- Q20: potential part promotion
--- customer: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
+-- customer: refused: T202 a subquery as a value is not supported; ask for it by itself and write the number here, or
 --     join it in FROM
--- supplier: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
+-- supplier: refused: T202 a subquery as a value is not supported; ask for it by itself and write the number here, or
 --     join it in FROM
 SELECT s_name, s_address
 FROM supplier, nation

@@ -1,7 +1,7 @@
 -- Q22: global sales opportunity
 -- customer: changed: the average balance is a question by itself, and stands here as a number: that of balances
 --     between 0 and 9999.99, which the specification states to be uniform
--- supplier: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
+-- supplier: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
 -- keys: cntrycode: '13', '31', '23', '29', '30', '18', '17'
 SELECT cntrycode, COUNT(*) AS numcust, SUM(c_acctbal) AS totacctbal
 FROM (
@@ -19,9 +19,9 @@ GROUP BY cntrycode
 ORDER BY cntrycode;
 
 -- as in the specification:
--- customer: refused: T202 a subquery as a value is not defined; ask for it by itself and write the number here, or
+-- customer: refused: T202 a subquery as a value is not supported; ask for it by itself and write the number here, or
 --     join it in FROM
--- supplier: refused: T202 this question is about public tables alone; ask the database itself, no privacy is needed
+-- supplier: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
 SELECT cntrycode, COUNT(*) AS numcust, SUM(c_acctbal) AS totacctbal
 FROM (
     SELECT SUBSTRING(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal
