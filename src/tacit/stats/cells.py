@@ -134,7 +134,7 @@ def edges_of(column: str, kind: Kind, stated: object) -> tuple[Any, ...]:
     if len(listed) < 2:
         raise EmptyInput("edges must be at least two: a bin lies between two of them", name="edges")
     if len(listed) > CELLS_MAX + 1:
-        raise TooLarge(f"there are at most {CELLS_MAX:,} bins", name="edges")
+        raise TooLarge(f"edges must leave at most {CELLS_MAX:,} bins", name="edges")
     found = tuple(edge_of(column, kind, Bounds(one, one).lower) for one in listed)
     if any(one >= other for one, other in pairwise(found)):  # type: ignore[operator]
         raise OutOfRange("edges must rise from each to the next", name="edges")

@@ -88,6 +88,7 @@ class Distribution(StatisticPlan):
     """The share of values up to each edge of a partition, in each of the groups."""
 
     tree: NoisyTree
+    picture = "steps"
 
     @property
     def event(self) -> Event:
@@ -96,10 +97,6 @@ class Distribution(StatisticPlan):
     @property
     def lines(self) -> tuple[str, ...]:
         return (self.tree.line, "shares rise to 1")
-
-    @property
-    def picture(self) -> str:
-        return "steps"
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:
@@ -232,7 +229,7 @@ def _cut(inputs: StatisticInputs, bins: int | None, edges: Any, bounds: Any, key
 def _bins(bins: object) -> int:
     count = whole("bins", bins)
     if count > CELLS_MAX:
-        raise TooLarge(f"a histogram has at most {CELLS_MAX:,} bins", name="bins", value=bins)
+        raise TooLarge(f"bins must be at most {CELLS_MAX:,}", name="bins", value=bins)
     return count
 
 

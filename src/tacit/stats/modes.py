@@ -51,6 +51,7 @@ class ListedMode(StatisticPlan):
 
     cut: Cut
     mechanism: PermuteAndFlip | Exponential
+    picture = "word"
 
     @property
     def event(self) -> Event:
@@ -60,10 +61,6 @@ class ListedMode(StatisticPlan):
     def lines(self) -> tuple[str, ...]:
         law = "permute-and-flip" if isinstance(self.mechanism, PermuteAndFlip) else "the exponential mechanism"
         return (f"one of {self.cut.cells:,} public values, chosen by {law}",)
-
-    @property
-    def picture(self) -> str:
-        return "word"
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         (counts,) = rows.sums([Term()], (self.cut,), () if None in self.cut.values else (self.cut.column,))
@@ -84,6 +81,7 @@ class LeadingMode(StatisticPlan):
     column: str
     kind: Kind
     mechanism: StableMode
+    picture = "word"
 
     @property
     def event(self) -> Event:
@@ -92,10 +90,6 @@ class LeadingMode(StatisticPlan):
     @property
     def lines(self) -> tuple[str, ...]:
         return ("the value that most units have, if it leads by enough; otherwise None",)
-
-    @property
-    def picture(self) -> str:
-        return "word"
 
     def rehearse(self, per_unit: int) -> Noisy:
         self.mechanism.release(["a"], source=SeededSource(0))
@@ -124,6 +118,7 @@ class ListedTop(StatisticPlan):
     k: int
     part: NoisySums
     chosen: tuple[int, ...] = ()
+    picture = "bars"
 
     @property
     def event(self) -> Event:
@@ -133,10 +128,6 @@ class ListedTop(StatisticPlan):
     def lines(self) -> tuple[str, ...]:
         (cut,) = self.part.by
         return (f"rows with each of {cut.cells:,} public values: {noise_in_words(self.part.noise)}",)
-
-    @property
-    def picture(self) -> str:
-        return "bars"
 
     @property
     def numbers(self) -> int:
@@ -176,6 +167,7 @@ class SelectedTop(StatisticPlan):
     noise: Noise
     chosen: tuple[int, ...] = ()
     values: tuple[Any, ...] = ()
+    picture = "bars"
 
     @property
     def event(self) -> Event:
@@ -188,10 +180,6 @@ class SelectedTop(StatisticPlan):
             f"values that {self.selection.threshold:,} units or so have, and no others",
             f"rows with each of them: {noise_in_words(self.noise)}",
         )
-
-    @property
-    def picture(self) -> str:
-        return "bars"
 
     @property
     def numbers(self) -> int:

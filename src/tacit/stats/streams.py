@@ -164,13 +164,10 @@ class RunningCount:
         """Return the running total of a state in a file; nothing is charged. `budget` is the one that paid."""
         file = StateFile(Path(path))
         try:
-            found = cls.__new__(cls)
-            found.permit = None
-            found._set(None, file, budget)
+            return cls._restore(None, file, budget)
         except BaseException:
             file.close()
             raise
-        return found
 
     @classmethod
     def from_bytes(cls, state: bytes, *, budget: Budget) -> Self:
@@ -178,9 +175,13 @@ class RunningCount:
 
         Only one copy of a state can continue: the one to which the next step is added first.
         """
+        return cls._restore(state, None, budget)
+
+    @classmethod
+    def _restore(cls, state: bytes | None, file: StateFile | None, budget: Budget) -> Self:
         found = cls.__new__(cls)
         found.permit = None
-        found._set(state, None, budget)
+        found._set(state, file, budget)
         return found
 
     def _set(self, state: bytes | None, file: StateFile | None, budget: Budget) -> None:

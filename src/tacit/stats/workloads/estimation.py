@@ -180,14 +180,13 @@ class ProductEstimates:
 
     def table(self) -> CountTable:
         """Return the counts of all cells."""
-        spreads = [
-            np.array([float(np.diag(strategy.tree.solve(np.eye(strategy.tree.cells), precisions)).max())])
+        one, other = (
+            float(np.diag(strategy.tree.solve(np.eye(strategy.tree.cells), precisions)).max())
             for strategy, precisions in zip(self.part.strategies, (self._first, self._second), strict=True)
-        ]
+        )
         labels = (labels_of(self.part.cuts[0]), labels_of(self.part.cuts[1]))
-        spread = float(spreads[0][0] * spreads[1][0])
         tail = LAPLACE_KURTOSIS if self._laplace else 0.0
-        return CountTable(self.part.names, labels, self.values, self.estimates, spread, tail)
+        return CountTable(self.part.names, labels, self.values, self.estimates, one * other, tail)
 
 
 class TableEstimates:
