@@ -63,6 +63,6 @@ def test_the_interval_of_a_standard_deviation_holds_whatever_the_values_are(shap
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1])
 def test_draws_of_the_variance_itself_are_noticed(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Moments, "_drawn", lambda plan, sums, _: iter([(plan.compute(*sums),) * 2]))
+    monkeypatch.setattr(Moments, "_draws", lambda plan, sums, _: iter([(plan.compute(*sums),) * 2]))
     with pytest.raises(Refuted):
         accept_coverage(stats.variance, "at both bounds", epsilon)
