@@ -2,7 +2,8 @@
 
 Promise: a row that comes out belongs to the one unit whose rows it was made from, and is a function of the set of those
 rows, not of their order: sums are of whole numbers (reals are put on a public grid first), and where an order has ties
-all columns break them.
+all columns break them. The range of a value holds what the engine computes, with the rounding of whole numbers to
+doubles.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tacit.query.resolve import Ctes, Resolver
 from tacit.query.row_limits import HELD_STEPS, held_characters
 from tacit.query.scalars import Bind, convert, grid_steps, scalar
 from tacit.query.scalars.trees import add_work, is_constant
+from tacit.query.scalars.value_ranges import outward, slack
 
 STEPS_IN_RANGE: Final = 2**30
 """How finely a real is put on a grid before a unit's own sum is taken."""
@@ -208,7 +210,8 @@ def _median(
     if not value.kind.is_number:
         raise WrongKind(f"MEDIAN of one unit's rows takes numbers, not {value.kind}", place=text.place(node))
     tree = _with_filter(exp.Median(this=exp.cast(value.tree.copy(), "DOUBLE")), condition)
-    return Expression(tree, Kind.REAL, value.range, unit=value.unit)
+    range_ = outward(value.range.lower, value.range.upper) if value.range else None
+    return Expression(tree, Kind.REAL, range_, unit=value.unit)
 
 
 def _sum(
@@ -218,14 +221,14 @@ def _sum(
     tree, step = _integer_sum(value, condition, node, text)
     range_ = None
     if rows is not None and value.range is not None:
-        slack = step / 2 if value.kind is Kind.REAL else Fraction(0)
+        rounding = step / 2 if value.kind is Kind.REAL else Fraction(0)
         nothing = Fraction(0)
-        low, high = min(value.range.lower, nothing) - slack, max(value.range.upper, nothing) + slack
+        low, high = min(value.range.lower, nothing) - rounding, max(value.range.upper, nothing) + rounding
         range_ = Range(rows * low, rows * high)
     if value.kind is Kind.INTEGER and range_ is not None and range_.size <= EXACT_MAX:
         makes_null = value.makes_null or condition is not None
         return Expression(exp.cast(tree, "BIGINT"), Kind.INTEGER, range_, makes_null=makes_null)
-    return Expression(_times_step(tree, step), Kind.REAL, range_)
+    return Expression(_times_step(tree, step), Kind.REAL, range_ and outward(range_.lower, range_.upper))
 
 
 def _avg(
@@ -234,7 +237,7 @@ def _avg(
     value = convert(value, Kind.INTEGER) if value.kind is Kind.BOOLEAN else value
     tree, step = _integer_sum(value, condition, node, text)
     count = exp.func("NULLIF", _with_filter(exp.Count(this=value.tree.copy()), condition), exp.Literal.number(0))
-    range_ = Range(value.range.lower - step, value.range.upper + step) if value.range else None
+    range_ = slack(value.range.lower - step, value.range.upper + step) if value.range else None
     return Expression(exp.Div(this=_times_step(tree, step), expression=exp.cast(count, "DOUBLE")), Kind.REAL, range_)
 
 
