@@ -13,11 +13,13 @@ in engines).
 from __future__ import annotations
 
 import array
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -177,17 +179,19 @@ def _from_pandas(name: str, values: Any) -> RawColumn:
         return _from_numpy(name, values.to_numpy())
     match type(dtype).__name__:
         case "StringDtype":
+            if dtype.storage == "pyarrow":
+                return _from_arrow(name, import_module("pyarrow").array(values.array))
             return _from_objects(values.to_numpy(dtype=object, na_value=None), Kind.TEXT)
         case "DatetimeTZDtype":
             return _from_numpy(name, values.to_numpy(dtype=f"datetime64[{dtype.unit}]"))
         case "CategoricalDtype":
-            return _from_objects(np.asarray(values, dtype=object))
+            column = getattr(values, "array", values)
+            categories = list(column.categories)  # as an array, one missing value would convert integers to doubles
+            return _from_objects([None if code < 0 else categories[code] for code in column.codes])
         case "SparseDtype":
             return _from_numpy(name, np.asarray(values))
         case "ArrowDtype":
-            import pyarrow
-
-            return _from_arrow(name, pyarrow.array(values.array))
+            return _from_arrow(name, import_module("pyarrow").array(values.array))
     if getattr(dtype, "kind", "") in ("b", "i", "u", "f"):
         missing = np.asarray(values.isna(), dtype=bool)
         filled = values.to_numpy(dtype=dtype.numpy_dtype, na_value=False if dtype.kind == "b" else 0)
@@ -230,7 +234,8 @@ def _from_arrow(name: str, values: Any) -> RawColumn:
     if types.is_floating(of) or types.is_timestamp(of) or types.is_date32(of):
         return _from_numpy(name, values.to_numpy(zero_copy_only=False))
     if types.is_date64(of):
-        return _from_arrow(name, values.cast(pyarrow.date32()))
+        days = values.cast(pyarrow.int64()).cast(pyarrow.timestamp("ms")).to_numpy(zero_copy_only=False)
+        return RawColumn(Kind.DATE, days, np.isnat(days))  # a cast to date32 fails for a moment within a day
     if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of):
         written = values.cast(pyarrow.large_binary()).to_pylist()  # Arrow does not check that texts are UTF-8
         return _from_objects([_decode(one) for one in written], Kind.TEXT)
@@ -257,7 +262,7 @@ def is_missing(value: Any) -> bool:
     if value is None or value is np.ma.masked:
         return True
     if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
+        return math.isnan(value)
     if isinstance(value, Decimal):
         return value.is_nan()
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -301,9 +306,9 @@ def _boolean(value: Any) -> bool | None:
 def _number(value: Any) -> int | float | Fraction | None:
     """Return a number of any type exactly."""
     if isinstance(value, bool | np.bool_ | int | np.integer):
-        return int(value)
+        return int.__int__(value) if isinstance(value, int) else int(value)
     if isinstance(value, float | np.floating):
-        return float(value)
+        return float.__float__(value) if isinstance(value, float) else float(value)
     if isinstance(value, Decimal):
         return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 400 else float(value)
     return value if isinstance(value, Fraction) else None
@@ -366,9 +371,9 @@ def _identity(value: Any) -> Any:
     if isinstance(value, bool | np.bool_):
         return "truth", bool(value)
     if isinstance(value, int | np.integer):
-        return "whole", int(value)
+        return "whole", _number(value)
     if isinstance(value, float):
-        return "real", float(value)
+        return "real", _number(value)
     if isinstance(value, np.floating | Decimal | Fraction):
         return type(value).__name__, value
     if isinstance(value, str):

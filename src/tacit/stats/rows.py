@@ -148,16 +148,20 @@ class Cut:
     def __post_init__(self) -> None:
         if len(self.edges) > EDGES_MAX and not self.is_even:
             raise TooWide(
-                f"more than {EDGES_MAX:,} edges must be numbers equally far apart", accepted="fewer edges, or even ones"
+                f"more than {EDGES_MAX:,} edges must be numbers equally far apart, over a range that a double holds",
+                accepted="fewer edges, or even ones",
             )
 
     @property
     def is_even(self) -> bool:
-        """Whether the edges are numbers equally far apart, so that a bin can be computed."""
+        """Whether the edges are numbers equally far apart, so that a bin is computed without overflow."""
         if any(isinstance(edge, date) for edge in self.edges[:1]):
             return False
-        gaps = np.diff(np.array(self.edges, dtype=np.float64))
-        return bool(len(gaps) and np.allclose(gaps, gaps[0], rtol=1e-9, atol=0))
+        edges = np.array(self.edges, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            gaps, span = np.diff(edges), edges[-1] - edges[0]
+            is_computable = len(gaps) > 0 and np.isfinite(span) and np.isfinite(len(gaps) / span)
+        return bool(is_computable and np.allclose(gaps, gaps[0], rtol=1e-9, atol=0))
 
     @property
     def cells(self) -> int:
