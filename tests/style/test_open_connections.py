@@ -13,7 +13,7 @@ from tacit.curator import Curator
 from tacit.ledger import Ledger, SqliteStore
 from tacit.privacy.errors import LedgerUnavailable, TacitError
 from tacit.server.database import FILE_NAME, open_database
-from tacit.server.process import opened_app
+from tacit.server.process import open_app
 from tacit.server.settings import Settings
 from tests.support.open_connections import left_open
 
@@ -81,7 +81,7 @@ def test_a_database_that_does_not_open_is_closed(damaged: Path) -> None:
 
 def test_a_server_whose_database_does_not_open_closes_its_ledger(damaged: Path) -> None:
     with pytest.raises(TacitError):
-        opened_app(Settings(folder=damaged))
+        open_app(Settings(folder=damaged))
     assert left_open() == []
 
 

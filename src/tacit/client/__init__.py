@@ -1,4 +1,4 @@
-"""A curator that is elsewhere: the same questions and the same objects, over REST.
+"""The client of a server: the queries and objects of `tacit.Curator`, over REST.
 
     client = tacit.connect("http://127.0.0.1:8321", token="file:token.txt")
     client.preview(sql, epsilon=0.5)                  # what it would charge; spends nothing
@@ -7,7 +7,7 @@
     client.budget("visits").remaining()
 
 Answers, budgets and errors have the surface of those of `tacit.Curator`. `tacit.client.dbapi` is the same as a cursor
-of DB-API 2. Not here: who may do what, and who pays (the server and its ledger).
+of DB-API 2.
 """
 
 from tacit.privacy.extras import import_extra

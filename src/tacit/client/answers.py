@@ -1,13 +1,13 @@
-"""Answers that came over the wire: `RemoteRelease` of SQL, `RemoteAnswer` of a statistic, and previews.
+"""Answers of a server: `RemoteRelease` of SQL, `RemoteAnswer` of a statistic, and previews.
 
-They have the surfaces of `tacit.query.Release` and `tacit.stats.Answer`. Intervals of SQL at another level than the one
-that came are asked of the server again, as a question that was released before, at no cost; if the data changed
-meanwhile, the same question would be a new one, and that is refused instead of paid.
+They have the interfaces of `tacit.query.Release` and `tacit.stats.Answer`. Intervals of SQL at another level are
+requested from the server at no cost; if the data have changed meanwhile, so that the query would be charged again, they
+are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import numpy as np
 
 from tacit.accounting.conversions import Cost
-from tacit.client.errors import understood
+from tacit.client.errors import require_readable
 from tacit.client.resources import RemoteColumn
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import InvalidInput, QueryRefused, Unavailable
-from tacit.privacy.extras import import_extra
-from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import level_of
 from tacit.privacy.tables import Kind
 from tacit.query.explain import Line
-from tacit.query.release import Preview, rows_html
+from tacit.query.release import Preview, RowConversions
 from tacit.stats.answer import Answer
 from tacit.stats.hypotheses import TestAnswer
 from tacit.stats.null_distributions import Outcome
@@ -38,20 +36,20 @@ from tacit.wire.values import MOMENTS, decode_cell, decode_interval
 if TYPE_CHECKING:
     from tacit.stats.plots import Plot
 
-Again = Callable[[float], ReleaseResponse]
-"""Asks the same question once more, for its intervals at another level; charges nothing."""
-Spans = list[dict[str, Interval | None]]
+AskAtLevel = Callable[[float], ReleaseResponse]
+"""Repeats the query for its intervals at another level; charges nothing."""
+Intervals = list[dict[str, Interval | None]]
 
-ABOUT: Final = "values"
-"""Under which name, besides its own, the column stands that a statistic is about."""
+VALUES: Final = "values"
+"""The argument that names the column of a statistic."""
 
-OF_THE_COLUMN: Final = ("bounds", "box_plot", "median", "mode", "quantile", "quantiles")
-"""The statistics whose values are of the kind of their column."""
+VALUES_OF_COLUMN: Final = ("bounds", "box_plot", "median", "mode", "quantile", "quantiles")
+"""The statistics whose values have the kind of their column."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemotePermit:
-    """The ledger's permit, of which its number is known here; all else about it is in the server's ledger."""
+    """The id of a permit in the server's ledger."""
 
     id: str
 
@@ -61,13 +59,13 @@ class RemotePermit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemotePreview(Preview):
-    """A preview, with how many more questions of this price are paid by what is left."""
+    """A preview, with the number of further queries of this price that fit the budget."""
 
     more_like_this: int | None = None
 
     @classmethod
-    def read(cls, response: PreviewResponse) -> RemotePreview:
-        """Return the preview that a server answered."""
+    def of_response(cls, response: PreviewResponse) -> RemotePreview:
+        """Return the preview of a response."""
         cost = response.cost.cost
         return cls(
             *(cost.epsilon, cost.delta, cost.rho),
@@ -85,11 +83,11 @@ def line_of(line: PlanLine) -> Line:
     return Line(line.label, line.text)
 
 
-class RemoteRelease:
+class RemoteRelease(RowConversions):
     """An answer: `rows`, `intervals(0.95)`, `cost`, `card` and `permit`."""
 
-    def __init__(self, response: ReleaseResponse, again: Again | None = None) -> None:
-        self._again: Final = again
+    def __init__(self, response: ReleaseResponse, ask_at_level: AskAtLevel | None = None) -> None:
+        self._ask_at_level: Final = ask_at_level
         self._lock: Final = Lock()
         self.kinds: Final = {one.name: one.kind for one in response.columns}
         """The kind of each column's values."""
@@ -98,21 +96,21 @@ class RemoteRelease:
         self.level: Final = response.level
         """The level of the intervals that came along."""
         self.cost: Final = response.cost.cost
-        """What was charged for it; nothing, if the same question had been answered before."""
+        """What was charged; nothing if the query had been answered before."""
         self.remaining: Final = costs_of(response.remaining)
-        """What was left of each data set after it, for whoever asked."""
+        """What was left of each budget afterwards."""
         self.permits: Final = tuple(map(RemotePermit, response.permits))
         self.datasets: Final = tuple(response.datasets)
-        """The budgets that paid."""
+        """The data sets that were charged."""
         self.counted: Final = response.counted
         """How much of each unit is counted, in words; further rows are left out."""
         self.warnings: Final = tuple(response.warnings)
-        """What makes numbers of the answer unreliable, as far as what was released tells."""
+        """What makes numbers of the answer unreliable, derived from what was released."""
         self.card: Final = response.card
         """What was released, in plain language."""
         self.simulated: Final = response.simulated
-        """Whether the noise can be replayed, so that the answer protects nobody."""
-        with understood("the answer"):
+        """Whether the noise can be replayed, so that the answer protects no unit."""
+        with require_readable("the answer"):
             self.rows: Final = self._rows(response)
             """The rows of the answer, in their order."""
             self._spans: Final = {self.level: self._intervals(response)}
@@ -122,58 +120,43 @@ class RemoteRelease:
         """The ledger's permit; None if the answer had been released before."""
         return self.permits[0] if self.permits else None
 
-    def intervals(self, level: float | None = None) -> Spans:
+    def intervals(self, level: float | None = None) -> Intervals:
         """Return, for each row and each noisy number, where the number without noise lies with probability `level`.
 
-        Without a level, at the one that came with the answer. None where no interval is known.
+        The default is the level of the response. None where no interval is known.
         """
         share = self.level if level is None else level_of(level)
         with self._lock:
             if share not in self._spans:
-                self._spans[share] = self._asked_again(share)
+                self._spans[share] = self._request_intervals(share)
             return self._spans[share]
 
-    def _asked_again(self, level: float) -> Spans:
-        if self._again is None:
-            raise InvalidInput(f"this answer came with intervals at {self.level:g} alone", name="level", value=level)
-        response = self._again(level)
-        with understood("the answer"):
+    def _request_intervals(self, level: float) -> Intervals:
+        if self._ask_at_level is None:
+            raise InvalidInput(f"this answer has intervals at level {self.level:g} only", name="level", value=level)
+        response = self._ask_at_level(level)
+        with require_readable("the answer"):
             if self._rows(response) != self.rows:
-                raise QueryRefused("the data were changed, and the same question has another answer now")
+                raise QueryRefused("the data have changed, and the query has another answer now")
             return self._intervals(response)
 
     def _rows(self, response: ReleaseResponse) -> list[dict[str, Any]]:
         return [{name: decode_cell(row[name], kind) for name, kind in self.kinds.items()} for row in response.rows]
 
-    def _intervals(self, response: ReleaseResponse) -> Spans:
+    def _intervals(self, response: ReleaseResponse) -> Intervals:
         return [
             {name: decode_interval(ends, self.kinds[name]) for name, ends in row.items()} for row in response.intervals
         ]
 
-    def to_pandas(self) -> Any:
-        """Return the rows as a pandas DataFrame."""
-        return import_extra("pandas", extra="frames", purpose="to_pandas").DataFrame(self.rows, columns=self.columns)
-
-    def to_polars(self) -> Any:
-        """Return the rows as a polars DataFrame."""
-        return import_extra("polars", extra="frames", purpose="to_polars").DataFrame(self._by_column())
-
-    def to_arrow(self) -> Any:
-        """Return the rows as an Arrow table."""
-        return import_extra("pyarrow", extra="frames", purpose="to_arrow").table(self._by_column())
-
-    def _by_column(self) -> dict[str, list[Any]]:
-        return {name: [row[name] for row in self.rows] for name in self.columns}
-
     def plot(self, column: str | None = None) -> Plot:
-        """Return a noisy column, the first unless another is named, as a plot over the columns that are its keys."""
+        """Return a plot of a noisy column, by default the first, over the key columns."""
         from tacit.stats.plots import plot_of
 
         noisy = [name for name in self.columns if any(span.get(name) is not None for span in self.intervals())]
         chosen = column if column is not None else next(iter(noisy), None)
         if chosen is None or chosen not in self.columns:
             raise InvalidInput(
-                f"say which column is drawn: column=, one of {', '.join(noisy or self.columns)}", name="column"
+                f"name the column to draw: column=, one of {', '.join(noisy or self.columns)}", name="column"
             )
         keys = [name for name in self.columns if name != chosen and name not in noisy]
         rows = []
@@ -182,24 +165,10 @@ class RemoteRelease:
             rows.append({**{key: row[key] for key in keys}, "value": row[chosen], "low": ends.low, "high": ends.high})
         return plot_of(chosen, keys, rows, self.card)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        cost = f"epsilon {at_most(self.cost.epsilon)}" if self.cost.epsilon else "nothing"
-        return f"<Release of {len(self)} rows for {cost}: {', '.join(self.columns)}>"
-
-    def _repr_html_(self) -> str:
-        """The rows as a table, each noisy number with the half-width of its interval."""
-        return rows_html(self.columns, self.rows, self.intervals(), self.card)
-
 
 @dataclass(frozen=True)
-class Answered(StatisticPlan):
-    """What a server answered, in the place of the plan that it followed."""
+class RemotePlan(StatisticPlan):
+    """The answer of a server in place of the plan of a statistic."""
 
     shown: Any
     span: Interval | None
@@ -210,7 +179,7 @@ class Answered(StatisticPlan):
 
     @property
     def event(self) -> NoReturn:
-        raise Unavailable("what was charged is in the ledger of the server; here is its permit")
+        raise Unavailable("the event is in the ledger of the server, under the permit")
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -229,7 +198,7 @@ class Answered(StatisticPlan):
         return self.drawn_as
 
     def measure(self, *_: Any, **__: Any) -> NoReturn:
-        raise Unavailable("the rows are with the server")
+        raise Unavailable("a server computes this statistic")
 
     def value(self, noisy: Noisy) -> Any:
         return self.shown
@@ -237,8 +206,8 @@ class Answered(StatisticPlan):
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
         if level != self.level:
             raise InvalidInput(
-                f"this answer came with its interval at {self.level:g}; ask for another with level={level:g}, which "
-                "costs nothing while the data are the same",
+                f"this answer has its interval at level {self.level:g}; repeat it with level={level:g}, at no cost "
+                "while the data are the same",
                 name="level",
                 value=level,
             )
@@ -246,33 +215,33 @@ class Answered(StatisticPlan):
 
 
 class RemoteAnswer(Answer):
-    """What a server released of a statistic, and what it cost."""
+    """The answer of a statistic at a server."""
 
     def __init__(self, function: str, response: StatisticResponse, columns: Mapping[str, RemoteColumn]) -> None:
-        with understood("the answer"):
+        with require_readable("the answer"):
             plan = _plan(function, response, columns)
         permit = None if response.permit is None else RemotePermit(response.permit)
         super().__init__(plan, (), response.cost.cost, cast("Permit | None", permit), "")
         self.remaining: Final[dict[str, Cost]] = costs_of(response.remaining)
-        """What was left of the data set after it, for whoever asked."""
+        """What was left of the budget afterwards."""
         self.facts: Final = response.facts
-        """What else a statistic has: of a test its p-value, statistic and estimate."""
+        """Further results: of a test, its p-value, statistic and estimate."""
         self._card: Final = response.card
         self._warnings: Final = tuple(response.warnings)
         self._coverage: Final = tuple(response.coverage)
 
     def interval(self, level: float | None = None) -> Interval | None:
-        """Return where the value without noise lies with probability `level`; without one, the level that came.
+        """Return where the value without noise lies with probability `level`, by default that of the response.
 
-        Another level is asked for anew, with `level=`: were the data changed meanwhile, that would be a new answer and
-        would be charged, so it is not done here without being said.
+        For another level, repeat the statistic with `level=`: if the data have changed, that is charged, so it is not
+        done implicitly.
         """
-        assert isinstance(self.plan, Answered)
+        assert isinstance(self.plan, RemotePlan)
         return super().interval(self.plan.level if level is None else level)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the value unreliable, as far as what was released tells."""
+        """What makes the value unreliable, derived from what was released."""
         return self._warnings
 
     @property
@@ -297,7 +266,7 @@ class RemoteAnswer(Answer):
 
 
 class RemoteTestAnswer(RemoteAnswer, TestAnswer):
-    """What a server released of a test."""
+    """The answer of a hypothesis test at a server."""
 
     @cached_property
     def _outcome(self) -> Outcome:
@@ -305,23 +274,23 @@ class RemoteTestAnswer(RemoteAnswer, TestAnswer):
 
 
 def answer_of(function: str, response: StatisticResponse, columns: Mapping[str, RemoteColumn]) -> RemoteAnswer:
-    """Return the answer of a statistic that a server sent."""
+    """Return the answer of a response to a statistic."""
     kind = RemoteTestAnswer if "pvalue" in response.facts else RemoteAnswer
     return kind(function, response, columns)
 
 
-def _plan(function: str, response: StatisticResponse, columns: Mapping[str, RemoteColumn]) -> Answered:
-    about = columns.get(ABOUT)
-    kind = about.declared.kind if about is not None and function in OF_THE_COLUMN else None
+def _plan(function: str, response: StatisticResponse, columns: Mapping[str, RemoteColumn]) -> RemotePlan:
+    about = columns.get(VALUES)
+    kind = about.declared.kind if about is not None and function in VALUES_OF_COLUMN else None
     kinds = [_kind(name, columns) for name in response.key_names]
     keys = None
     if response.keys is not None:
         keys = [tuple(decode_cell(one, part) for one, part in zip(cell, kinds, strict=True)) for cell in response.keys]
     span = response.interval
-    return Answered(
+    return RemotePlan(
         response.label,
-        _numbers(response.value, kind),
-        None if span is None else Interval(_numbers(span[0], kind), _numbers(span[1], kind)),
+        _decode_value(response.value, kind),
+        None if span is None else Interval(_decode_value(span[0], kind), _decode_value(span[1], kind)),
         response.level,
         keys,
         tuple(response.key_names),
@@ -330,7 +299,7 @@ def _plan(function: str, response: StatisticResponse, columns: Mapping[str, Remo
 
 
 def _kind(name: str, columns: Mapping[str, RemoteColumn]) -> Kind | None:
-    """Return the kind of a part of a key: that of the column whose name it has, or whose bins it bounds."""
+    """Return the kind of a part of a key, if a date or time: that of its column, or of the column that it bins."""
     for ending in ("", " from", " to"):
         if name.endswith(ending) and (column := columns.get(name.removesuffix(ending))) is not None:
             found = column.declared.kind
@@ -338,8 +307,8 @@ def _kind(name: str, columns: Mapping[str, RemoteColumn]) -> Kind | None:
     return None
 
 
-def _numbers(value: Any, kind: Kind | None) -> Any:
-    """Return a value as the statistics have it: one by itself, several as an array; what is null is NaN in there."""
+def _decode_value(value: Any, kind: Kind | None) -> Any:
+    """Return a value as `tacit.stats` does: a scalar, or an array with NaN for null."""
     if not isinstance(value, list):
         return decode_cell(value, kind if kind in MOMENTS else None)
     if kind in MOMENTS:

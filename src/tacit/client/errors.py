@@ -1,67 +1,48 @@
-"""Errors that came over the wire, as the same classes that the embedded curator raises.
+"""Error responses as the exceptions that the embedded curator raises.
 
-The classes are found by their stable codes in the tree of `tacit.privacy.errors`, and get the attributes that their
-constructors name: what was asked, what is left, what would fit, where in the query. A code that is not known here is a
-ServerFailed that names it; what is no document of tacit at all is told from it (`NotATacitServer`).
+Classes are found by their stable codes in the tree of `tacit.privacy.errors` and get the attributes that their
+constructors name. An unknown code is a ServerFailed that names it; a response that is not of tacit's schema is a
+NotATacitServer.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from tacit.accounting.conversions import Cost
 from tacit.privacy import errors
-from tacit.privacy.errors import NotATacitServer, Place, ServerFailed, TacitError
-from tacit.wire.responses import CostResponse, ErrorBody, ErrorResponse
+from tacit.privacy.errors import NotATacitServer, ServerFailed, TacitError
+from tacit.wire.error_details import decode_detail
+from tacit.wire.responses import ErrorBody, ErrorResponse
 
 M = TypeVar("M", bound=BaseModel)
 
 MESSAGE_MAX: Final = 10_000
 UNKNOWN: Final = "T000"
-"""The code of an error that the server itself did not foresee."""
-
-
-def _place(value: Any) -> Place:
-    line, column = value
-    return Place(int(line), int(column))
-
-
-def _cost(value: Any) -> Cost:
-    return CostResponse.model_validate(value).cost
-
-
-READ: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "asked": _cost,
-    "remaining": _cost,
-    "fits": _cost,
-    "place": _place,
-    "retry_after_s": float,
-}
-"""How details are read that are more than a text or a number."""
+"""The code of an unexpected error of the server."""
 
 
 @cache
-def classes() -> dict[str, type[TacitError]]:
-    """Return every class of error by its code, from the tree itself."""
+def error_classes() -> dict[str, type[TacitError]]:
+    """Return all error classes by code."""
     found: dict[str, type[TacitError]] = {}
     waiting: list[type[TacitError]] = [TacitError]
     while waiting:
         kind = waiting.pop()
-        if vars(errors).get(kind.__name__) is kind:  # others' subclasses have no code of their own
+        if vars(errors).get(kind.__name__) is kind:  # subclasses of callers have no code of their own
             found.setdefault(kind.code, kind)
         waiting += kind.__subclasses__()
     del found[UNKNOWN]
     return found
 
 
-def attributes(kind: type[TacitError]) -> dict[str, Any]:
-    """Return what an error of a class carries besides its message, with what stands there if nothing is known."""
+def error_attributes(kind: type[TacitError]) -> dict[str, Any]:
+    """Return the attributes of an error class besides its message, with their defaults."""
     found: dict[str, Any] = {}
     for one in kind.__mro__:
         if "__init__" in vars(one) and issubclass(one, TacitError):
@@ -72,28 +53,24 @@ def attributes(kind: type[TacitError]) -> dict[str, Any]:
 
 
 def error_of(body: ErrorBody, *, retry_after_s: float | None = None) -> TacitError:
-    """Return the error that a server reports; its message is the sentence that the server wrote."""
+    """Return the exception of an error response, with the server's message."""
     message, details = body.message[:MESSAGE_MAX], body.details
-    kind = classes().get(body.code)
+    kind = error_classes().get(body.code)
     if kind is None:
-        told = f"code {body.code}" if body.code != UNKNOWN else "an error of its own"
-        return ServerFailed(f"the server failed with {told}: {message}")
+        code = "an internal error" if body.code == UNKNOWN else f"the unknown code {body.code}"
+        return ServerFailed(f"the server failed with {code}: {message}")
     error = kind.__new__(kind, message)
-    TacitError.__init__(error, message)  # the sentence is whole: constructors would add places and ways out again
-    for name, default in attributes(kind).items():
+    TacitError.__init__(error, message)  # constructors would add to the message, which is complete
+    for name, default in error_attributes(kind).items():
         value = details.get(name)
         if value is None and name == "retry_after_s":
             value = retry_after_s
-        setattr(error, name, default if value is None else READ.get(name, _as_it_is)(value))
+        setattr(error, name, default if value is None else decode_detail(name, value))
     return error
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 def error_in(document: Any) -> ErrorBody | None:
-    """Return the error of tacit that a document describes, or None if it describes none."""
+    """Return the error in a document, or None if it is not an error response."""
     try:
         return ErrorResponse.model_validate(document).error
     except ValidationError:
@@ -101,8 +78,8 @@ def error_in(document: Any) -> ErrorBody | None:
 
 
 @contextmanager
-def understood(what: str) -> Iterator[None]:
-    """Say that an answer cannot be read, where reading it fails: it is not what this version of tacit knows."""
+def require_readable(what: str) -> Iterator[None]:
+    """Raise NotATacitServer, without the cause and its values, if the block fails to read a response."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
@@ -110,16 +87,16 @@ def understood(what: str) -> Iterator[None]:
     else:
         misread = False
     if misread:
-        raise NotATacitServer(f"{what} is not what this version of tacit reads; is the server as new as the client?")
+        raise NotATacitServer(f"{what} cannot be read by this version of tacit; is the server as new as the client?")
 
 
-def parsed(model: type[M], document: Any, what: str) -> M:
-    """Return a document as a response, or raise NotATacitServer; fields that are not known are left out."""
-    with understood(what):
+def parse_response(model: type[M], document: Any, what: str) -> M:
+    """Return a document as a response, without unknown fields, or raise NotATacitServer."""
+    with require_readable(what):
         return model.model_validate(document)
 
 
-def parsed_list(model: type[M], document: Any, what: str) -> list[M]:
+def parse_list(model: type[M], document: Any, what: str) -> list[M]:
     """Return a document as a list of responses, or raise NotATacitServer."""
-    with understood(what):
+    with require_readable(what):
         return TypeAdapter(list[model]).validate_python(document)  # type: ignore[valid-type]

@@ -1,8 +1,8 @@
-"""Questions to a server: their requests, their keys, and the jobs that they become when they take long.
+"""Queries and statistics at a server: their requests, idempotency keys, and the jobs that long ones become.
 
-Promise: a question carries a key that the server charges once, so it is sent again whenever its answer was lost; a
-job is followed until it is done, and Ctrl-C cancels it. Asking for the intervals of an answer at another level is never
-charged: whether the answer is still the released one is asked before.
+Promise: a query carries a key that the server charges once, so it is repeated if its response was lost; a job is polled
+until it is done, and Ctrl-C cancels it. Requesting the intervals of an answer at another level is never charged: a
+preview checks first that the answer is still the released one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar, cast
 
 from tacit.client.answers import RemotePreview, RemoteRelease
-from tacit.client.errors import error_of, parsed, understood
+from tacit.client.errors import error_of, parse_response, require_readable
 from tacit.client.resources import limits_request
 from tacit.client.transport import Reply, Transport
 from tacit.privacy import texts
@@ -42,28 +42,30 @@ from tacit.wire.responses import (
 )
 from tacit.wire.values import encode, encode_number
 
-Answer = TypeVar("Answer", ReleaseResponse, StatisticResponse)
+RunResponse = TypeVar("RunResponse", ReleaseResponse, StatisticResponse)
 
 WAIT_S: Final = 2.0
-"""How long a request waits for its answer before the question becomes a job, which can be cancelled."""
+"""Time that a request waits for its answer before it becomes a job, which can be cancelled."""
 
 POLL_S: Final = 0.1
 POLL_MAX_S: Final = 1.0
 LOST_MAX: Final = 2
-"""How often a question is asked again whose process at the server died."""
+"""Repetitions of a query whose process at the server died."""
 
 Progress = Callable[[float], None]
 
 
 def query_request(sql: str, epsilon: object, options: QueryOptions) -> QueryRequest:
-    """Return a question for the wire, with what was said of it; what only this side does with it is left out."""
+    """Return the request of a query; options that concern the client only are left out."""
     check_options(options)
     if not isinstance(sql, str):
-        raise WrongType(f"a query is a text, not {type(sql).__name__}", name="sql")
+        raise WrongType(f"a query must be a text, not {type(sql).__name__}", name="sql")
     if (analyst := options.get("analyst")) is not None:
-        raise InvalidInput("the token says who asks a server; leave analyst= out", name="analyst", value=analyst)
+        raise InvalidInput(
+            "a server identifies the analyst by the token; leave analyst= out", name="analyst", value=analyst
+        )
     prices = {"epsilon": epsilon, **{name: options.get(name) for name in ("rho", "error", "delta")}}
-    return QueryRequest.stated(
+    return QueryRequest.of(
         sql=sql,
         **{name: encode_number(name, value) for name, value in prices.items()},
         purpose=texts.note("purpose", options.get("purpose", "")) or None,
@@ -74,7 +76,7 @@ def query_request(sql: str, epsilon: object, options: QueryOptions) -> QueryRequ
 
 
 def plan_request(sql: str, epsilon: object, options: PlanOptions, analyst: str | None = None) -> QueryRequest:
-    """Return a question that is planned and not run; arguments of a run are refused as unknown."""
+    """Return the request of a query that is planned only; options of a run are refused."""
     check_options(options, PLAN_OPTIONS)
     return query_request(sql, epsilon, cast("QueryOptions", {**options, "analyst": analyst}))
 
@@ -88,7 +90,7 @@ def _keys(keys: Mapping[str, Sequence[Category]] | None) -> dict[str, Any] | Non
 
 
 class QueryRunner:
-    """Sends questions and statistics to one server, and follows the jobs that they become."""
+    """Sends queries and statistics to one server, and polls the jobs that they become."""
 
     def __init__(
         self,
@@ -99,16 +101,16 @@ class QueryRunner:
         self._transport, self._sleep, self._clock = transport, sleep, clock
         self._lock: Final = threading.Lock()
         self._waiting: Final[dict[int, bool]] = {}
-        """The threads that wait for an answer, and whether each was told to stop."""
+        """The threads that wait for an answer, and whether each is to stop."""
 
     def stop(self, thread: int | None = None) -> None:
-        """Let the question of a thread, or of all, be cancelled; that thread does it when it next looks."""
+        """Tell a waiting thread, or all, to cancel its query at its next poll."""
         with self._lock:
             for one in self._waiting:
                 self._waiting[one] |= thread is None or one == thread
 
     @contextmanager
-    def _under_way(self) -> Iterator[None]:
+    def _waiting_thread(self) -> Iterator[None]:
         here = threading.get_ident()
         with self._lock:
             self._waiting[here] = False
@@ -119,18 +121,20 @@ class QueryRunner:
                 del self._waiting[here]
 
     def release(self, sql: str, epsilon: object, level: float, options: QueryOptions) -> RemoteRelease:
-        """Ask a question and return its answer, or raise; after `timeout_s` seconds it is waited for no longer."""
+        """Return the answer of a query; raise TimedOut if it takes longer than `timeout_s`."""
         query, progress = query_request(sql, epsilon, options), options.get("progress")
         own, share, deadline_s = _own_key(options.get("key")), level_of(level), self._deadline_s(options)
         require_progress(progress)
         request = query.model_copy(update={"level": share})
-        with self._under_way():
-            response = self._asked(ReleaseResponse, "queries", request, own, progress, deadline_s)
-        return RemoteRelease(response, lambda other: self._again(query, own, other))
+        with self._waiting_thread():
+            response = self._ask(ReleaseResponse, "queries", request, own, progress, deadline_s)
+        return RemoteRelease(response, lambda other: self._ask_at_level(query, own, other))
 
     def preview(self, query: QueryRequest) -> RemotePreview:
-        """Ask what a question would be charged."""
-        return RemotePreview.read(self._transport.post(PreviewResponse, "preview", body=query, is_repeatable=True))
+        """Return the price of a query."""
+        return RemotePreview.of_response(
+            self._transport.post(PreviewResponse, "preview", body=query, is_repeatable=True)
+        )
 
     def statistic(
         self,
@@ -140,88 +144,87 @@ class QueryRunner:
         timeout_s: float | None = None,
         key: str | None = None,
     ) -> StatisticResponse:
-        """Ask for a statistic and return its answer; with its key it is sent again if that is lost."""
+        """Return the answer of a statistic."""
         own, share, deadline_s = _own_key(key), level_of(level), self._deadline_s({"timeout_s": timeout_s})
-        request = StatisticRequest.stated(function=function, arguments=dict(arguments), level=share)
-        with self._under_way():
-            return self._asked(StatisticResponse, "statistics", request, own, None, deadline_s)
+        request = StatisticRequest.of(function=function, arguments=dict(arguments), level=share)
+        with self._waiting_thread():
+            return self._ask(StatisticResponse, "statistics", request, own, None, deadline_s)
 
     def statistic_preview(self, function: str, arguments: Mapping[str, Any]) -> RemotePreview:
-        """Ask what a statistic would be charged."""
-        request = StatisticRequest.stated(function=function, arguments=dict(arguments))
+        """Return the price of a statistic."""
+        request = StatisticRequest.of(function=function, arguments=dict(arguments))
         response = self._transport.post(PreviewResponse, "statistics", "preview", body=request, is_repeatable=True)
-        return RemotePreview.read(response)
+        return RemotePreview.of_response(response)
 
     def _wait_s(self, deadline_s: float | None = None) -> float:
         wait_s = min(WAIT_S, self._transport.timeout_s / 2)
         return wait_s if deadline_s is None else max(0.0, min(wait_s, deadline_s - self._clock()))
 
-    def _again(self, query: QueryRequest, key: str, level: float) -> ReleaseResponse:
-        """Ask a question that was answered before, for its intervals at another level; never pays for it.
+    def _ask_at_level(self, query: QueryRequest, key: str, level: float) -> ReleaseResponse:
+        """Repeat an answered query for its intervals at another level, without a charge.
 
-        The same key is not charged twice; and an answer that was not charged the first time is asked for only while
-        it is the released one.
+        The same key is not charged twice, and the query is repeated only while its answer is the released one.
         """
         if not self.preview(_without(query, "purpose")).is_released:
             raise QueryRefused(
-                "the data were changed since, and the same question would be charged anew",
+                "the data have changed, so repeating the query would be charged",
                 accepted=f"ask it with level={level:g}",
             )
         request = query.model_copy(update={"level": level})
-        with self._under_way():
-            return self._asked(ReleaseResponse, "queries", request, key, None)
+        with self._waiting_thread():
+            return self._ask(ReleaseResponse, "queries", request, key, None)
 
     def _deadline_s(self, options: QueryOptions) -> float | None:
         limit_s = time_limit(options.get("timeout_s"))
         return None if limit_s is None else self._clock() + limit_s
 
-    def _asked(
+    def _ask(
         self,
-        model: type[Answer],
+        model: type[RunResponse],
         path: str,
         request: QueryRequest | StatisticRequest,
         key: str,
         progress: Progress | None,
         deadline_s: float | None = None,
-    ) -> Answer:
-        """Return an answer; a question whose process died is asked again, with the same key."""
+    ) -> RunResponse:
+        """Return an answer; a query whose process died is repeated with the same key."""
         for _ in range(1 + LOST_MAX):
-            reply = self._sent(path, request.model_copy(update={"wait_s": self._wait_s(deadline_s)}), key)
+            reply = self._send(path, request.model_copy(update={"wait_s": self._wait_s(deadline_s)}), key)
             document = reply.document
             if reply.status == 202:
-                job = parsed(AcceptedResponse, document, "the job").job
-                document = self._followed(job, progress, deadline_s, key)
+                job = parse_response(AcceptedResponse, document, "the job").job
+                document = self._follow(job, progress, deadline_s, key)
             if document is not None:
-                return parsed(model, document, "the answer")
-        raise ServerFailed(f"the server lost the question {1 + LOST_MAX} times; ask again with key={key!r}")
+                return parse_response(model, document, "the answer")
+        raise ServerFailed(f"the server lost the query {1 + LOST_MAX} times; repeat it with key={key!r}")
 
-    def _sent(self, path: str, request: QueryRequest | StatisticRequest, key: str) -> Reply:
+    def _send(self, path: str, request: QueryRequest | StatisticRequest, key: str) -> Reply:
         try:
             return self._transport.ask("POST", path, body=request, key=key)
         except ServerUnreachable as error:
             if type(error) is not ServerUnreachable:
                 raise
-            sentence = f"{error.message}; ask again with key={key!r}, and it is charged once"
+            sentence = f"{error.message}; repeat the query with key={key!r} to be charged once"
         raise ServerUnreachable(sentence)
 
-    def _followed(self, job: str, progress: Progress | None, deadline_s: float | None, key: str) -> Any:
-        """Wait for a job and return the document of its answer, or None if the server lost it."""
+    def _follow(self, job: str, progress: Progress | None, deadline_s: float | None, key: str) -> Any:
+        """Poll a job and return the document of its answer, or None if the server lost it."""
         pause_s, is_stopped, here = POLL_S, False, threading.get_ident()
         try:
             while True:
                 if self._waiting[here] and not is_stopped:
-                    self._transport.delete("jobs", job)  # what the job says then is what happened
+                    self._transport.delete("jobs", job)  # its state then says whether it was cancelled in time
                     is_stopped, pause_s = True, POLL_S
                 found = self._transport.get(JobResponse, "jobs", job)
                 if not found.is_running:
-                    return _ended(found)
+                    return _job_outcome(found)
                 if progress is not None:
-                    with suppress(Exception):  # to be told is a courtesy, and must not lose the answer
+                    with suppress(Exception):  # a failing callback must not lose the answer
                         progress(min(0.99, found.elapsed_s / max(found.expected_s, 0.1)))
                 if deadline_s is not None and self._clock() >= deadline_s:
                     raise TimedOut(
-                        f"the question goes on at the server as the job {job}, and what was charged stays charged; for "
-                        f"its answer without a second charge, ask again with key={key!r}"
+                        f"the query continues at the server as the job {job}, and what was charged stays charged; for "
+                        f"its answer without a second charge, repeat it with key={key!r}"
                     )
                 self._sleep(pause_s)
                 pause_s = min(pause_s * 1.5, POLL_MAX_S)
@@ -231,26 +234,26 @@ class QueryRunner:
 
 
 def _own_key(key: str | None) -> str:
-    """Return the key of a question: the one that was given, or a new one."""
+    """Return the given idempotency key, or a new one."""
     own = secrets.token_hex(16) if key is None else texts.key(key)
     if not 0 < len(own) <= KEY_MAX or not all(" " <= one <= "~" for one in own):
-        raise InvalidInput(f"a key is a text of up to {KEY_MAX} plain letters", name="key", value=key)
+        raise InvalidInput(f"a key has 1 to {KEY_MAX} printable ASCII characters", name="key", value=key)
     return own
 
 
-def _ended(job: JobResponse) -> Any:
-    """Return what a job came to, or raise what it failed with."""
+def _job_outcome(job: JobResponse) -> Any:
+    """Return the answer of a job that has ended, None if it is lost, or raise its error."""
     if job.state == "done" and job.release is not None:
         return job.release
     if job.state == "lost":
         return None
     if job.error is not None:
-        with understood("the error of the job"):
+        with require_readable("the error of the job"):
             error = error_of(job.error)
         raise error
     if job.state == "cancelled":
-        raise Cancelled("the question was cancelled; what was charged stays charged")
-    raise ServerFailed(f"the job {job.id} ended as {job.state!r}, and the server does not say why")
+        raise Cancelled("the query was cancelled; what was charged stays charged")
+    raise ServerFailed(f"the job {job.id} ended as {job.state!r} without an error")
 
 
 def _without(query: QueryRequest, name: str) -> QueryRequest:

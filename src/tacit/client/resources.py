@@ -1,7 +1,6 @@
 """Resources of a server: tables, budgets, the ledger, people, tokens, jobs and requests for more budget.
 
-Each is read from a response of `tacit.wire`; of a table what is public is known here, and never a row. Requests are
-made here from the arguments of callers, and what is wrong with their form is refused before they are sent.
+Each is built from a response of `tacit.wire`. A table holds its public facts and no rows.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from tacit.accounting.conversions import Bound, Cost
-from tacit.client.errors import understood
+from tacit.client.errors import require_readable
 from tacit.client.transport import Transport
 from tacit.ledger.administration import Request
 from tacit.ledger.caps import Cap
@@ -61,20 +60,20 @@ LAST_LINE_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class RemoteColumn:
-    """A column of a server's table, to be given to the statistics of its client."""
+    """A column of a table, as an argument of `client.stats`."""
 
     table: str
     declared: Column
     facts: Bounds | Categories | None = None
-    """What is stated of it for one statistic."""
+    """Bounds or categories for one statistic."""
 
     @property
     def name(self) -> str:
-        """What the column is called."""
+        """The name of the column."""
         return self.declared.name
 
     def stated(self, facts: Bounds | Categories) -> RemoteColumn:
-        """Return the column with other bounds or categories than it was registered with, for one statistic."""
+        """Return the column with other bounds or categories than the registered ones, for one statistic."""
         known = fit_facts(self.name, self.declared.kind, facts)
         return RemoteColumn(self.table, replace(self.declared, facts=known), known)
 
@@ -84,18 +83,18 @@ class RemoteColumn:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTable:
-    """What is public about a table of a server; `table["age"]` is a column of it."""
+    """The public facts about a table; `table["age"]` is a column."""
 
     table: Table
 
     @property
     def name(self) -> str:
-        """What the table is called."""
+        """The name of the table."""
         return self.table.name
 
     @property
     def dataset(self) -> str:
-        """The budget that pays for questions about it."""
+        """The data set whose budget is charged."""
         return self.table.dataset
 
     @property
@@ -111,9 +110,9 @@ class RemoteTable:
 
 
 def table_of(response: TableResponse) -> RemoteTable:
-    """Return a table of a server."""
+    """Return the table of a response."""
     limits = response.limits
-    with understood("the table"):
+    with require_readable("the table"):
         return RemoteTable(
             Table(
                 response.name,
@@ -154,18 +153,15 @@ def table_request(
     dataset: str,
     **stated: Any,
 ) -> TableRequest:
-    """Return the request that registers a table whose rows are where the server can read them.
-
-    Of the flags and the format, those that are stated are sent.
-    """
+    """Return the request that registers a table whose rows the server can read."""
     if not isinstance(data, str | PurePath):
         raise WrongType(
-            "a server reads rows from where they are: a path or an address of its own, never a frame that is sent",
+            "a server reads rows from a path or address of its own; frames are not sent",
             name="data",
         )
     named = [identified_by] if isinstance(identified_by, str) else identified_by
-    flags = {flag: truth_value(flag, stated.pop(flag)) or None for flag in ("public", "replace")}
-    return TableRequest.stated(
+    flags = {flag: truth_value(flag, stated.pop(flag)) or None for flag in ("public", "each_row", "replace")}
+    return TableRequest.of(
         name=texts.name("name", name),
         source=str(data),
         unit=_unit_request(unit),
@@ -179,28 +175,28 @@ def table_request(
 
 
 def limits_request(limits: Limits | None) -> LimitsRequest | None:
-    """Return limits for the wire: those that are stated, or None."""
+    """Return the request of limits, or None if none is stated."""
     if limits is None:
         return None
     stated = {name: getattr(instance("limits", limits, Limits, "Limits"), name) for name in LIMITS}
-    return LimitsRequest.stated(**stated) if any(one is not None for one in stated.values()) else None
+    return LimitsRequest.of(**stated) if any(one is not None for one in stated.values()) else None
 
 
 def _unit_request(unit: str | Unit | None) -> UnitRequest | None:
-    """Return a unit for the wire: a column, and the foreign keys that lead to it."""
+    """Return the request of a unit."""
     if unit is None or isinstance(unit, str):
-        return None if unit is None else UnitRequest.stated(column=unit)
+        return None if unit is None else UnitRequest.of(column=unit)
     if not isinstance(unit, Unit):
         raise WrongType("a unit is a column or a tacit.Unit", name="unit", value=unit)
     through = [
-        ForeignKeyRequest.stated(column=step.column, target_table=step.target_table, target_column=step.target_column)
+        ForeignKeyRequest.of(column=step.column, target_table=step.target_table, target_column=step.target_column)
         for step in unit.through
     ]
-    return UnitRequest.stated(column=unit.column, through=through or None)
+    return UnitRequest.of(column=unit.column, through=through or None)
 
 
 def _facts(name: str, facts: object) -> dict[str, Any]:
-    """Return what is known of a column for the wire."""
+    """Return the fields of a column request for bounds, categories or a Column."""
     if isinstance(facts, Column):
         inner = {} if facts.facts is None else _facts(name, facts.facts)
         return {"kind": facts.kind.value, **({} if facts.nullable else {"nullable": False}), **inner}
@@ -208,27 +204,27 @@ def _facts(name: str, facts: object) -> dict[str, Any]:
         return {"bounds": encode([facts.lower, facts.upper], tagged=True)}
     if isinstance(facts, Categories):
         return {"categories": encode(facts.values, tagged=True)}
-    raise WrongType(f"what is known of {name} is Bounds, Categories or a Column", name=name, value=facts)
+    raise WrongType(f"the facts about {name} must be Bounds, Categories or a Column", name=name, value=facts)
 
 
 def _column_requests(columns: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, ColumnRequest]:
-    """Return what is stated of columns for the wire: facts, kinds, or both."""
+    """Return the requests of columns with stated facts, kinds, or both."""
     stated = {name: _facts(name, facts) for name, facts in columns.items()}
     for name, kind in kinds.items():
         stated.setdefault(name, {}).update(kind=Kind.of(kind).value)
-    return {name: ColumnRequest.stated(**one) for name, one in stated.items()}
+    return {name: ColumnRequest.of(**one) for name, one in stated.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteReport:
-    """What a budget has admitted so far and what that means; `str` says it in words."""
+    """The events that a budget has admitted and what they mean; `str` gives it in words."""
 
     scope: str
     spent: Cost
     remaining: Cost
     guaranteed: Cost
     events: Mapping[str, int]
-    """What was admitted, in the notation of `tacit account`, equal events counted together."""
+    """The number of each event, in the notation of `tacit account`."""
     unlisted: int
     bound: Bound | None
     meaning: str | None
@@ -236,7 +232,7 @@ class RemoteReport:
 
     @classmethod
     def of(cls, response: ReportResponse) -> RemoteReport:
-        """Return the report that a server answered."""
+        """Return the report of a response."""
         bound = response.bound
         return cls(
             response.scope,
@@ -256,7 +252,7 @@ class RemoteReport:
 
 @dataclass(frozen=True, slots=True)
 class BudgetState:
-    """A budget as it was at a moment."""
+    """The state of a budget at one moment."""
 
     name: str
     dataset: str
@@ -270,7 +266,7 @@ class BudgetState:
 
     @classmethod
     def of(cls, response: BudgetResponse) -> BudgetState:
-        """Return the budget that a server answered."""
+        """Return the state of a response."""
         return cls(
             response.scope,
             response.dataset,
@@ -287,7 +283,7 @@ class BudgetState:
 class RemoteBudget:
     """The budget of a data set, of an analyst on it, or of one of its epochs, in the ledger of a server.
 
-    What is read is what the ledger holds at that moment, whoever was charged in between.
+    `spent`, `remaining` and `report` read the present state from the server.
     """
 
     def __init__(
@@ -299,19 +295,19 @@ class RemoteBudget:
         self._read, self._report = read, report
         known = self.state() if first is None else first
         self.name: Final = known.name
-        """Whose budget this is, for people."""
+        """The scope of the budget in words."""
         self.dataset: Final = known.dataset
         self.analyst: Final = known.analyst
         self.epoch: Final = known.epoch
         self.epsilon_min: Final = known.epsilon_min
-        """The least epsilon that a release from the data set costs."""
+        """The least epsilon of a release."""
         self.is_enforced: Final = known.is_enforced
-        """Whether the cap is asked at admission; that of a data set with a budget for each epoch is not."""
+        """Whether the cap is enforced; that of a data set with budgets of epochs is not."""
         self.cap: Final = known.cap
-        """How much may be lost, and by which filter it is counted."""
+        """The cap and its filter."""
 
     def state(self) -> BudgetState:
-        """Return all that is known of it now, from one moment."""
+        """Return the present state of the budget, read at one moment."""
         return BudgetState.of(self._read())
 
     @property
@@ -325,15 +321,15 @@ class RemoteBudget:
         return self.cap.delta
 
     def spent(self) -> Cost:
-        """Return what the charges so far come to; never above the cap, which is what is promised."""
+        """Return the total of the charges so far, at most the cap."""
         return self.state().spent
 
     def remaining(self) -> Cost:
-        """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left."""
+        """Return the greatest pure epsilon that would be admitted, and the remaining delta and rho."""
         return self.state().remaining
 
     def report(self) -> RemoteReport:
-        """Return what was admitted so far and what it means; the server may take seconds to find that."""
+        """Return the admitted events and what they mean; may take seconds."""
         return RemoteReport.of(self._report())
 
     def __repr__(self) -> str:
@@ -344,53 +340,53 @@ def _cap(response: BudgetResponse) -> Cap:
     try:
         return Cap.from_dict(response.cap.model_dump())
     except LedgerCorrupt:
-        raise NotATacitServer("the cap of a budget is not what this version of tacit reads") from None
+        raise NotATacitServer("the cap of a budget cannot be read by this version of tacit") from None
 
 
 class RemoteLedger:
-    """What the journal of a server says."""
+    """The ledger of a server, for owners and auditors."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport: Final = transport
 
     def records(self, first: int = 1, limit: int = RECORDS_AT_ONCE) -> list[dict[str, Any]]:
-        """Return records from a number on, the oldest first."""
+        """Return records from number `first` on, oldest first."""
         found = self._transport.get_list(LedgerRecordResponse, "ledger", query={"first": first, "limit": limit})
         return [one.model_dump() for one in found]
 
     def history(self, first: int = 1) -> Iterator[dict[str, Any]]:
-        """Yield all records from a number on, some at a time."""
+        """Yield all records from number `first` on, requested in pages."""
         while found := self.records(first):
             yield from found
             first = found[-1]["number"] + 1
 
     def verify(self, *, full: bool = False) -> dict[str, Any]:
-        """Check that the journal is whole and that the tables say what it says, or raise LedgerCorrupt."""
-        query = {"full": _truth("full", full)}
+        """Verify the journal and its totals, or raise LedgerCorrupt."""
+        query = {"full": _query_flag("full", full)}
         return self._transport.get(VerifiedResponse, "ledger", "verify", query=query).model_dump()
 
     def export(self, path: Path | str, *, answers: bool = False) -> Path:
-        """Write the ledger as JSON lines to a new file, whole or not at all; owners may have the answers in it."""
+        """Write the ledger as JSON lines to a new file, atomically; owners may include the answers."""
         target = path_of("path", path)
         with new_file(target) as aside:
             with aside.open("wb") as file:
-                query = {"answers": _truth("answers", answers)}
+                query = {"answers": _query_flag("answers", answers)}
                 self._transport.save("ledger", "export", query=query, write=file.write)
-            if not _is_whole(aside):
-                raise ServerUnreachable(f"the export from {self._transport.url} was cut off; try again")
+            if not _is_complete(aside):
+                raise ServerUnreachable(f"the export from {self._transport.url} is incomplete; try again")
         return target
 
     def reservations(self) -> list[dict[str, Any]]:
-        """Return permits that were never committed, the oldest first: runs under way, and runs that died."""
+        """Return permits that were not committed, oldest first: of active runs, and of runs that died."""
         return [one.model_dump() for one in self._transport.get_list(ReservationResponse, "reservations")]
 
 
-def _truth(name: str, value: bool) -> str:
+def _query_flag(name: str, value: bool) -> str:
     return "true" if truth_value(name, value) else "false"
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether an export has its last line, which counts what came before."""
+def _is_complete(path: Path) -> bool:
+    """Return whether an export has its last line, which holds the number of records."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LAST_LINE_MAX))
         last = file.read().splitlines()[-1:]
@@ -398,48 +394,48 @@ def _is_whole(path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class NewToken:
-    """A token that was made just now: its text is shown this once, and not by `repr`."""
+class CreatedToken:
+    """A new token with its text, which cannot be read again later and is not shown by `repr`."""
 
     id: str
     text: str
     expires_at: datetime
 
     def __repr__(self) -> str:
-        return f"NewToken(id={self.id!r}, expires_at={self.expires_at.isoformat()!r})"
+        return f"CreatedToken(id={self.id!r}, expires_at={self.expires_at.isoformat()!r})"
 
 
-class People:
-    """People, grants and tokens."""
+class RemotePeople:
+    """The people of a server, with their grants and tokens."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport: Final = transport
 
     def all(self) -> list[dict[str, Any]]:
-        """Return everyone with their grants."""
+        """Return all people with their grants."""
         return [one.model_dump() for one in self._transport.get_list(PersonResponse, "people")]
 
     def add(self, name: str, password: str | None = None) -> dict[str, Any]:
-        """Make somebody known; without a password they come with a token, or through OIDC."""
-        body = PersonRequest.stated(name=name, password=password)
+        """Add a person; one without a password uses tokens or OpenID Connect."""
+        body = PersonRequest.of(name=name, password=password)
         return self._transport.post(PersonResponse, "people", body=body).model_dump()
 
     def remove(self, name: str) -> None:
-        """Let somebody be known no longer; their tokens end at once."""
+        """Remove a person with all grants, tokens and sessions."""
         self._transport.delete("people", name)
 
     def grant(self, name: str, role: str, *, dataset: str | None = None, table: str | None = None) -> None:
-        """Give somebody a role: everywhere, on a data set, or on a table of one."""
-        body = GrantRequest.stated(role=role, dataset=dataset, table=table)
+        """Grant a role: everywhere, on a data set or on a table."""
+        body = GrantRequest.of(role=role, dataset=dataset, table=table)
         self._transport.ask("POST", "people", name, "grants", body=body)
 
     def withdraw(self, name: str, role: str, *, dataset: str | None = None, table: str | None = None) -> None:
-        """Take a role back."""
-        body = GrantRequest.stated(role=role, dataset=dataset, table=table)
+        """Withdraw a grant."""
+        body = GrantRequest.of(role=role, dataset=dataset, table=table)
         self._transport.delete("people", name, "grants", body=body)
 
     def tokens(self) -> list[dict[str, Any]]:
-        """Return the tokens that may be seen, without their texts."""
+        """Return the visible tokens, without their texts."""
         return [one.model_dump() for one in self._transport.get_list(TokenResponse, "tokens")]
 
     def create_token(
@@ -450,20 +446,20 @@ class People:
         days: int = 90,
         role: str | None = None,
         dataset: str | None = None,
-    ) -> NewToken:
-        """Make a token for oneself, or for another as an owner; `role` and `dataset` narrow what it can do."""
-        body = TokenRequest.stated(person=person, label=label, days=days, role=role, dataset=dataset)
+    ) -> CreatedToken:
+        """Create a token for oneself or, as an owner, for another person; `role` and `dataset` restrict it."""
+        body = TokenRequest.of(person=person, label=label, days=days, role=role, dataset=dataset)
         made = self._transport.post(NewTokenResponse, "tokens", body=body)
-        return NewToken(made.id, made.token, made.expires_at)
+        return CreatedToken(made.id, made.token, made.expires_at)
 
     def revoke_token(self, token: str) -> None:
-        """End a token, by its id."""
+        """Revoke a token by its id."""
         self._transport.delete("tokens", token)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A question that outlasts its request."""
+class RemoteJob:
+    """A run at a server that outlasts its request."""
 
     id: str
     state: str
@@ -471,11 +467,11 @@ class Job:
     elapsed_s: float
     expected_s: float
     is_running: bool
-    """Whether it can still be cancelled."""
+    """Whether the job can still be cancelled."""
 
     @classmethod
-    def of(cls, response: JobResponse) -> Job:
-        """Return a job of a server."""
+    def of(cls, response: JobResponse) -> RemoteJob:
+        """Return the job of a response."""
         return cls(
             *(response.id, response.state, response.asked_at),
             *(response.elapsed_s, response.expected_s, response.is_running),
@@ -483,7 +479,7 @@ class Job:
 
 
 def request_of(response: MoreBudgetResponse) -> Request:
-    """Return a request for more budget."""
+    """Return the request for more budget of a response."""
     return Request(
         response.id,
         response.dataset,

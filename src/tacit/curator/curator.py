@@ -11,7 +11,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -140,8 +140,10 @@ class Curator:
                     dataset=dataset,
                     kinds=kinds,
                 )
-                with numbered_copy(self.folder, table, source) if each_row else nullcontext(source) as rows:
-                    return self.register(table, rows, replace=may_replace, warn=warn)
+                if not each_row:
+                    return self.register(table, source, replace=may_replace, warn=warn)
+                with numbered_copy(self.folder, table, source) as copy:
+                    return self.register(table, copy, replace=may_replace, warn=warn, copied_from=source)
             finally:
                 with suppress(TacitError):  # an unreadable catalog does not tell which files are unused
                     used = [self.catalog.source(one).place for one in self.catalog.tables]
@@ -155,16 +157,19 @@ class Curator:
         replace: bool = False,
         with_linked: bool = False,
         warn: Callable[[str], None] | None = None,
+        copied_from: Source | None = None,
     ) -> Table:
         """Add a table to the catalog and read its rows; if they are refused, the catalog is restored.
 
         `with_linked` moves the tables that foreign keys link to it along if its data set changes. `warn` is as for
-        `add_table`.
+        `add_table`. `copied_from` is the source that a numbered copy was made of, to notice other budgets over it.
         """
         from tacit.engines.protocol import Source
 
         instance("table", table, Table, "a Table")
         instance("source", source, Source, "a Source")
+        if copied_from is not None:
+            instance("copied_from", copied_from, Source, "a Source")
         require_warn(warn)
         options = {"replace": truth_value("replace", replace), "with_linked": truth_value("with_linked", with_linked)}
         with self._lock:
@@ -174,7 +179,7 @@ class Curator:
                 self.catalog.add(table, source, **options)
                 self.engines.refresh((table.name,))
                 self._state_public_rows((table.name,))
-                self.record_sources((table.name,), before, warn=warn)
+                self.record_sources((table.name,), before, warn=warn, copied_from=copied_from)
             except BaseException:
                 self._restore(before.get(table.name.lower()), table.name, text)
                 raise
@@ -198,26 +203,43 @@ class Curator:
                 self.engines.refresh((name,))
 
     def record_sources(
-        self, names: Iterable[str], before: Mapping[str, Table], *, warn: Callable[[str], None] | None = None
+        self,
+        names: Iterable[str],
+        before: Mapping[str, Table],
+        *,
+        warn: Callable[[str], None] | None = None,
+        copied_from: Source | None = None,
     ) -> None:
         """Add the present files of tables to the source history, and warn of budgets that cover the same rows.
 
-        The tables are the named ones and all whose data set is another than in `before`.
+        The tables are the named ones and all whose data set is another than in `before`. `copied_from` is the source
+        that the rows of the named tables were copied from, if they were.
         """
         from tacit.curator.source_history import SourceHistory, shared_budgets, shared_rows_warnings
+        from tacit.engines.protocol import Source
 
-        keys = {name.lower() for name in instances("names", names, str, "a list of names of tables")}
+        named = {name.lower() for name in instances("names", names, str, "a list of names of tables")}
+        if copied_from is not None:
+            instance("copied_from", copied_from, Source, "a Source")
         for one in mapping("before", before, "the tables by their names").values():
             instance("before", one, Table, "the tables by their names")
         require_warn(warn)
         with self._lock:
             catalog, history = self.catalog, SourceHistory(self.folder)
-            keys |= {key for key, one in catalog.tables.items() if before.get(key, one).dataset != one.dataset}
+            keys = named | {key for key, one in catalog.tables.items() if before.get(key, one).dataset != one.dataset}
             tables = [table for key, table in catalog.tables.items() if key in keys]
             known = history.all()
-            found = [one for table in tables for one in shared_budgets(catalog, known, table, before)]
+            origins = {
+                key: copied_from if copied_from is not None and key in named else catalog.source(key) for key in keys
+            }
+            found = [
+                one
+                for table in tables
+                for one in shared_budgets(catalog, known, table, before, origins[table.name.lower()])
+            ]
             for table in tables:
-                history.add(table, catalog.source(table.name), [one.dataset for one in found if one.table == table])
+                for source in dict.fromkeys((catalog.source(table.name), origins[table.name.lower()])):
+                    history.add(table, source, [one.dataset for one in found if one.table == table])
             for sentence in shared_rows_warnings(self.ledger, found):
                 if warn is None:
                     warnings.warn(sentence, PrivacyWarning, stacklevel=4)

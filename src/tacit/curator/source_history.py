@@ -162,14 +162,18 @@ class SharedRows:
 
 
 def shared_budgets(
-    catalog: Catalog, history: Iterable[RegistrationRecord], table: Table, before: Mapping[str, Table]
+    catalog: Catalog,
+    history: Iterable[RegistrationRecord],
+    table: Table,
+    before: Mapping[str, Table],
+    source: Source | None = None,
 ) -> list[SharedRows]:
     """Return the other data sets that have, or had, the rows of a table.
 
     `before` holds the previous tables of the catalog: a table that is moved to another data set takes its rows along,
-    whatever its files are.
+    whatever its files are. `source` replaces the source of the catalog for rows that were copied.
     """
-    source, payer = catalog.source(table.name), _charged_dataset(table)
+    source, payer = source or catalog.source(table.name), _charged_dataset(table)
     now: dict[str, list[str]] = {}
     for other in catalog.tables.values():
         if _charged_dataset(other) != payer and share_rows(source, catalog.source(other.name)):
@@ -178,10 +182,20 @@ def shared_budgets(
     for one in registrations_of(source, history):
         if one.dataset != payer:
             found.setdefault(one.dataset, []).append(one.table)
+            if _is_copied(catalog, one):
+                now.setdefault(one.dataset, []).append(one.table)
     old = before.get(table.name.lower(), table)
     if old.is_private and table.is_private and old.dataset != payer:
         found.setdefault(old.dataset, []).append(old.name)
     return [SharedRows(table, dataset, tuple(names), dataset in now) for dataset, names in found.items()]
+
+
+def _is_copied(catalog: Catalog, record: RegistrationRecord) -> bool:
+    """Return whether a table is still in the catalog with rows that were copied into the folder."""
+    table = catalog.tables.get(record.table)
+    if table is None or _charged_dataset(table) != record.dataset:
+        return False
+    return Path(catalog.source(table.name).place).parent == catalog.folder.absolute() / FRAMES
 
 
 def newly_shared(catalog: Catalog, history: Sequence[RegistrationRecord], table: Table) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -68,7 +68,55 @@ def widths_of(plan: Plan) -> dict[str, float | None]:
     return found
 
 
-class Release:
+class ReleasedRows(Protocol):
+    """The rows of an answer of SQL, embedded or from a server."""
+
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def rows(self) -> list[dict[str, Any]]: ...
+    @property
+    def cost(self) -> Cost: ...
+    @property
+    def card(self) -> str: ...
+    def intervals(self) -> list[dict[str, Interval | None]]: ...
+
+
+class RowConversions:
+    """Conversions of released rows to data frames, iterators and HTML."""
+
+    def to_pandas(self: ReleasedRows) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return import_extra("pandas", extra="frames", purpose="to_pandas").DataFrame(self.rows, columns=self.columns)
+
+    def to_polars(self: ReleasedRows) -> Any:
+        """Return the rows as a polars DataFrame."""
+        return import_extra("polars", extra="frames", purpose="to_polars").DataFrame(_by_column(self))
+
+    def to_arrow(self: ReleasedRows) -> Any:
+        """Return the rows as an Arrow table."""
+        return import_extra("pyarrow", extra="frames", purpose="to_arrow").table(_by_column(self))
+
+    def __iter__(self: ReleasedRows) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __len__(self: ReleasedRows) -> int:
+        return len(self.rows)
+
+    def __repr__(self: ReleasedRows) -> str:
+        cost = f"epsilon {at_most(self.cost.epsilon)}" if self.cost.epsilon else "nothing"
+        return f"<Release of {len(self.rows)} rows for {cost}: {', '.join(self.columns)}>"
+
+    def _repr_html_(self: ReleasedRows) -> str:
+        """The rows as a table, each noisy number with the half-width of its interval."""
+        return rows_html(self.columns, self.rows, self.intervals(), self.card)
+
+
+def _by_column(release: ReleasedRows) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in release.rows] for name in release.columns}
+
+
+class Release(RowConversions):
     """An answer: `rows`, `intervals(0.95)`, `cost`, `card` and `permit`."""
 
     def __init__(self, plan: Plan, noisy: Noisy, cost: Cost, permits: tuple[Permit, ...]) -> None:
@@ -143,35 +191,6 @@ class Release:
     def explain(self, write: Write = write_duckdb) -> list[Line]:
         """Return the facts about the plan, in the order of the passes."""
         return explain(self._plan, write)
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a pandas DataFrame."""
-        return import_extra("pandas", extra="frames", purpose="to_pandas").DataFrame(self.rows, columns=self.columns)
-
-    def to_polars(self) -> Any:
-        """Return the rows as a polars DataFrame."""
-        return import_extra("polars", extra="frames", purpose="to_polars").DataFrame(self._by_column())
-
-    def to_arrow(self) -> Any:
-        """Return the rows as an Arrow table."""
-        return import_extra("pyarrow", extra="frames", purpose="to_arrow").table(self._by_column())
-
-    def _by_column(self) -> dict[str, list[Any]]:
-        return {name: [row[name] for row in self.rows] for name in self.columns}
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        cost = f"epsilon {at_most(self.cost.epsilon)}" if self.cost.epsilon else "nothing"
-        return f"<Release of {len(self)} rows for {cost}: {', '.join(self.columns)}>"
-
-    def _repr_html_(self) -> str:
-        """The rows as a table, each noisy number with the half-width of its interval."""
-        return rows_html(self.columns, self.rows, self.intervals(), self.card)
 
 
 def rows_html(

@@ -21,8 +21,9 @@ from starlette.exceptions import HTTPException
 
 from tacit.privacy import errors
 from tacit.privacy.errors import TacitError
+from tacit.wire.error_details import encode_details
 from tacit.wire.requests import invalid_request
-from tacit.wire.responses import CostResponse, ErrorBody, ErrorResponse
+from tacit.wire.responses import ErrorBody, ErrorResponse
 
 STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
     errors.NotInCatalog: HTTPStatus.NOT_FOUND,
@@ -53,7 +54,6 @@ STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
 
 DOCUMENTED: Final = (400, 401, 402, 403, 404, 405, 408, 409, 413, 421, 422, 429, 431, 500, 501, 503, 504, 507)
 CODE_HEADER: Final = "X-Tacit-Code"
-_COSTS: Final = ("asked", "remaining", "fits")
 _LOG: Final = logging.getLogger("tacit.server")
 
 
@@ -75,7 +75,7 @@ def status_of(error: TacitError) -> int:
 
 def error_response(error: TacitError) -> ErrorResponse:
     """Return the document of an error."""
-    return _document(error.code, type(error).__name__, error.message, _details(error))
+    return _document(error.code, type(error).__name__, error.message, encode_details(error))
 
 
 def respond_to(error: TacitError) -> JSONResponse:
@@ -132,22 +132,3 @@ def _document(code: str, name: str, message: str, details: Mapping[str, Any] | N
     # not validated: a message may quote lone surrogates, which pydantic refuses
     body = ErrorBody.model_construct(code=code, name=name, message=message, details=dict(details or {}))
     return ErrorResponse.model_construct(error=body)
-
-
-def _details(error: TacitError) -> dict[str, Any]:
-    """Return the attributes of an error that callers can use."""
-    found: dict[str, Any] = {}
-    if isinstance(error, errors.BudgetExceeded):
-        for name in _COSTS:
-            price = getattr(error, name)
-            found[name] = None if price is None else CostResponse.of(price).model_dump()
-        found["scope"] = error.scope
-    if isinstance(error, errors.InvalidInput) and error.name is not None:
-        found["name"] = error.name
-    if (accepted := getattr(error, "accepted", "")) != "":
-        found["accepted"] = accepted
-    if (place := getattr(error, "place", None)) is not None:
-        found["place"] = list(place)
-    if (after_s := getattr(error, "retry_after_s", None)) is not None:
-        found["retry_after_s"] = after_s
-    return found

@@ -1,11 +1,13 @@
-"""What server and client send each other: one schema and one encoding of values for both sides.
+"""The schema of the REST interface, shared by server and client.
 
-    requests    what callers send, as pydantic models
-    responses   what they get, as pydantic models; `/openapi.json` is made of both
-    values      how dates, times, nulls and numbers are written as JSON, and read back
+    requests        bodies of requests, as pydantic models
+    responses       bodies of responses, as pydantic models; `/openapi.json` is generated from both
+    error_details   attributes of errors in error responses
+    statistics      names of the statistics that can be requested
+    values          encoding of dates, times, nulls and numbers as JSON
 
-Requests are strict: a field that is not known is refused. Responses are read with fields that are not known left out,
-so that a client understands a newer server. Not here: transport (`client`), permissions and routes (`server`).
+Requests with unknown fields are refused. Unknown fields of responses are ignored, so that a client can talk to a newer
+server.
 """
 
 from tacit.privacy.extras import import_extra

@@ -1,7 +1,7 @@
-"""Requests of the REST interface, made by the client and read by the server; `/openapi.json` is made of them.
+"""Requests of the REST interface, built by the client and parsed by the server.
 
-Promise: a field that is not known is refused, so that a mistyped one is never silently ignored; what the server would
-refuse for its form, the client refuses with the same sentence before it is sent (`stated`).
+Promise: an unknown field is refused, so that a mistyped one is never silently ignored. A request that the server would
+refuse for its form is refused by the client, with the same message, before it is sent (`RequestModel.of`).
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from tacit.query.parse import TEXT_MAX
 
 KEY_HEADER: Final = "Idempotency-Key"
 KEY_MAX: Final = 180
-"""How long an idempotency key may be; the server puts the caller's name before it."""
+"""Length of an idempotency key; the server prefixes it with the caller's name."""
 LEVEL_MAX: Final = 0.999
-"""The highest level of intervals: more draws are needed the nearer it is to 1."""
+"""The highest level of intervals, which need more draws the nearer it is to 1."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
-"""What is above any price, width or time that makes sense is refused here, before anything is computed with it."""
+"""Bounded above, so that no absurd price, width or time enters a computation."""
 Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 Level = Annotated[float, Field(gt=0, le=LEVEL_MAX, allow_inf_nan=False)]
 Contribution = Annotated[int, Field(ge=1, le=1_000_000)]
 Value = Any
-"""A text, number, truth value or null; a date is {"date": "2024-01-31"}, a time {"time": "2024-01-31T12:00:00"}."""
+"""A string, number, boolean or null; a date is {"date": "2024-01-31"}, a time {"time": "2024-01-31T12:00:00"}."""
 KindName = Literal["boolean", "integer", "real", "text", "date", "time"]
 RoleName = Literal["owner", "curator", "analyst", "auditor"]
 
 
 class RequestModel(BaseModel):
-    """What callers send."""
+    """Base class of requests."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @classmethod
-    def stated(cls, **fields: Any) -> Self:
-        """Return a request of the fields that are not None, or raise InvalidInput as the server would."""
+    def of(cls, **fields: Any) -> Self:
+        """Return a request with the fields that are not None, or raise InvalidInput as the server would."""
         try:
             return cls(**{name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
@@ -50,13 +50,13 @@ class RequestModel(BaseModel):
 
 
 def invalid_request(error: Mapping[str, Any]) -> InvalidInput:
-    """Return what is wrong with the form of a request, in one sentence and without the values that came."""
+    """Return a validation error of a request as InvalidInput, without the values that were sent."""
     where = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path")) or "the body"
-    return InvalidInput(f"{where}: {str(error['msg']).lower()}; /openapi.json says what it takes", name=where)
+    return InvalidInput(f"{where}: {str(error['msg']).lower()}; see /openapi.json", name=where)
 
 
 class LimitsRequest(RequestModel):
-    """How much of each unit is counted."""
+    """Limits on the contribution of a unit."""
 
     groups_per_unit: Contribution | None = None
     rows_per_group: Contribution | None = None
@@ -64,7 +64,7 @@ class LimitsRequest(RequestModel):
 
 
 class QueryRequest(RequestModel):
-    """A question in SQL, what it may cost (exactly one of epsilon, rho and error), and how it is answered."""
+    """A query in SQL, its price (exactly one of epsilon, rho and error), and how it is answered."""
 
     sql: Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
     epsilon: Positive | None = None
@@ -89,7 +89,7 @@ class StatisticRequest(RequestModel):
 
 
 class ForeignKeyRequest(RequestModel):
-    """One foreign key on the way to a unit."""
+    """One foreign key on the path to a unit."""
 
     column: Name
     target_table: Name
@@ -97,29 +97,31 @@ class ForeignKeyRequest(RequestModel):
 
 
 class UnitRequest(RequestModel):
-    """The column whose values are protected, and the foreign keys that lead to it."""
+    """The column whose values are the units, and the foreign keys that lead to it."""
 
     column: Name
     through: Annotated[list[ForeignKeyRequest], Field(max_length=16)] = []
 
 
 class ColumnRequest(RequestModel):
-    """What is public about a column: bounds, categories, or its kind alone."""
+    """The public facts about a column: bounds, categories, or its kind only."""
 
     kind: KindName | None = None
     nullable: bool = True
-    """Whether a value may be missing; that none is, is stated together with the kind."""
+    """Whether values may be missing; false requires the kind."""
     bounds: Annotated[list[Value], Field(min_length=2, max_length=2)] | None = None
     categories: Annotated[list[Value], Field(min_length=1, max_length=100_000)] | None = None
 
 
 class TableRequest(RequestModel):
-    """A table to register: where its rows are, whom it protects, and what is public about its columns."""
+    """A table to register: its source, its unit, and the public facts about its columns."""
 
     name: Name
     source: Annotated[str, Field(min_length=1, max_length=2_000)]
     unit: Name | UnitRequest | None = None
     public: bool = False
+    each_row: bool = False
+    """Whether every row is a unit of its own."""
     columns: dict[str, ColumnRequest] = {}
     limits: LimitsRequest = LimitsRequest()
     identified_by: Annotated[list[Name], Field(max_length=64)] = []
@@ -129,7 +131,7 @@ class TableRequest(RequestModel):
 
 
 class BudgetRequest(RequestModel):
-    """A budget for a data set; it can be replaced until something is charged to it."""
+    """The budget of a data set; it can be replaced until something is charged."""
 
     dataset: Name
     epsilon: Positive
@@ -143,7 +145,7 @@ class BudgetRequest(RequestModel):
 
 
 class AnalystRequest(RequestModel):
-    """What an analyst, or a group, may spend within the budget of a data set."""
+    """The cap of an analyst or a group on a data set."""
 
     name: Name
     epsilon: Positive
@@ -151,7 +153,7 @@ class AnalystRequest(RequestModel):
 
 
 class EpochRequest(RequestModel):
-    """A stretch of time with a budget of its own."""
+    """An epoch, with a budget of its own."""
 
     name: Name
     starts: Annotated[date, Field(strict=False)] | None = None
@@ -170,7 +172,7 @@ class MoreBudgetRequest(RequestModel):
 
 
 class DecisionRequest(RequestModel):
-    """What is decided about a request."""
+    """The decision on a request for more budget."""
 
     granted: bool
     note: Annotated[str, Field(max_length=2_000)] = ""
@@ -184,14 +186,14 @@ class LoginRequest(RequestModel):
 
 
 class PersonRequest(RequestModel):
-    """Somebody to be known by name; without a password they come with a token, or through OIDC."""
+    """A person to add; one without a password uses tokens or OpenID Connect."""
 
     name: Name
     password: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
 
 
 class GrantRequest(RequestModel):
-    """A role, everywhere or on a data set or on a table of one."""
+    """A role: everywhere, on a data set or on a table."""
 
     role: RoleName
     dataset: Name | None = None
@@ -199,7 +201,7 @@ class GrantRequest(RequestModel):
 
 
 class TokenRequest(RequestModel):
-    """A token for oneself, or for another person if one is an owner; role and data set narrow what it can do."""
+    """A token for the caller or, by an owner, for another person; role and data set restrict it."""
 
     person: Name | None = None
     label: Annotated[str, Field(max_length=200)] = ""

@@ -1,7 +1,6 @@
-"""Responses of the REST interface, built by the server and read by the client; `/openapi.json` is made of them.
+"""Responses of the REST interface, built by the server and parsed by the client.
 
-A client leaves out fields that it does not know, so that it understands a newer server; what is missing or of another
-kind is an error. Costs and moments are the classes of the library on both sides; their JSON is written here.
+A client ignores unknown fields, so that it can talk to a newer server; missing fields and other types are errors.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from tacit.accounting.conversions import Cost
 from tacit.ledger.rows import RequestState
 from tacit.privacy.tables import Kind
 
-Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
+Timestamp = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
 
 
 class ResponseModel(BaseModel):
-    """What callers get."""
+    """Base class of responses."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class ErrorBody(ResponseModel):
-    """What went wrong: a stable code, a sentence, and what the error carries."""
+    """A TacitError: its stable code, class, message and attributes."""
 
     code: str
     name: str = ""
@@ -36,13 +35,13 @@ class ErrorBody(ResponseModel):
 
 
 class ErrorResponse(ResponseModel):
-    """The answer to whatever is not done."""
+    """The response to a request that failed."""
 
     error: ErrorBody
 
 
 class CostResponse(ResponseModel):
-    """What was or would be charged; what is infinite or not known is null."""
+    """A cost; infinite and unknown parts are null."""
 
     epsilon: float | None
     delta: float | None
@@ -50,18 +49,18 @@ class CostResponse(ResponseModel):
 
     @classmethod
     def of(cls, cost: Cost) -> CostResponse:
-        """Return a cost for the wire."""
+        """Return the response of a cost."""
         numbers = {"epsilon": cost.epsilon, "delta": cost.delta, "rho": cost.rho}
         return cls(**{name: one if math.isfinite(one) else None for name, one in numbers.items()})
 
     @property
     def cost(self) -> Cost:
-        """The cost; what is null is infinite."""
+        """The cost, with null as infinity."""
         return Cost(number_of(self.epsilon), number_of(self.delta), number_of(self.rho))
 
 
 def number_of(value: float | None) -> float:
-    """Return a number of privacy; what is null is infinite."""
+    """Return a privacy parameter, with null as infinity."""
     return math.inf if value is None else value
 
 
@@ -71,7 +70,7 @@ def costs_of(costs: Mapping[str, CostResponse]) -> dict[str, Cost]:
 
 
 def cost_responses(costs: Mapping[str, Cost]) -> dict[str, CostResponse]:
-    """Return the costs of several data sets for the wire."""
+    """Return the responses of the costs of several data sets."""
     return {name: CostResponse.of(one) for name, one in costs.items()}
 
 
@@ -83,7 +82,7 @@ class ColumnResponse(ResponseModel):
 
 
 class ReleaseResponse(ResponseModel):
-    """An answer with its intervals, what it cost and what is left."""
+    """An answer of SQL with its intervals, its cost and the remaining budgets."""
 
     columns: list[ColumnResponse]
     rows: list[dict[str, Any]]
@@ -108,7 +107,7 @@ class PlanLine(ResponseModel):
 
 
 class PreviewResponse(ResponseModel):
-    """What a question would cost, how wide its intervals would be, and how it would be answered."""
+    """The price of a query or statistic, the widths of its intervals, and its plan."""
 
     cost: CostResponse
     widths: dict[str, float | None]
@@ -116,7 +115,7 @@ class PreviewResponse(ResponseModel):
     lines: list[PlanLine]
     remaining: dict[str, CostResponse]
     fits: bool
-    """Whether what is left pays for it; if not, `refusal` says what would fit."""
+    """Whether the remaining budget suffices; if not, `refusal` says what would fit."""
     refusal: str
     more_like_this: int | None
 
@@ -137,13 +136,13 @@ class StatisticResponse(ResponseModel):
     permit: str | None
     warnings: list[str] = []
     coverage: list[str] = []
-    """Which rows are in no cell or group."""
+    """Sentences on the rows that are in no cell or group."""
     card: str
     simulated: bool
 
 
 class CapResponse(ResponseModel):
-    """How much may be lost, and how it is counted."""
+    """The cap of a budget and its filter."""
 
     epsilon: float
     delta: float
@@ -153,7 +152,7 @@ class CapResponse(ResponseModel):
 
 
 class BudgetResponse(ResponseModel):
-    """A budget as it is now."""
+    """The present state of a budget."""
 
     scope: str
     dataset: str
@@ -168,11 +167,11 @@ class BudgetResponse(ResponseModel):
 
 
 class JobResponse(ResponseModel):
-    """A question that outlasts its request."""
+    """A run that outlasts its request."""
 
     id: str
     state: Literal["running", "done", "failed", "cancelled", "lost"]
-    asked_at: Moment
+    asked_at: Timestamp
     elapsed_s: float
     expected_s: float
     release: dict[str, Any] | None
@@ -180,25 +179,25 @@ class JobResponse(ResponseModel):
 
     @property
     def is_running(self) -> bool:
-        """Whether it can still be cancelled."""
+        """Whether the job can still be cancelled."""
         return self.state == "running"
 
 
 class AcceptedResponse(ResponseModel):
-    """Where to look for the answer."""
+    """The id of the job that will hold the answer."""
 
     job: str
 
 
 class HealthResponse(ResponseModel):
-    """That the process lives."""
+    """The liveness of the process."""
 
     status: Literal["alive"]
     version: str
 
 
 class ReadyResponse(ResponseModel):
-    """Whether everything that answers need can be used; what cannot has the code of its error."""
+    """The readiness of the server, with the error codes of components that fail."""
 
     status: Literal["ready", "unready"]
     failed: dict[str, str]
@@ -213,64 +212,64 @@ class GrantResponse(ResponseModel):
 
 
 class LoginResponse(ResponseModel):
-    """A browser's session that has begun."""
+    """A new browser session."""
 
     name: str
     csrf: str
-    expires_at: Moment
+    expires_at: Timestamp
 
 
 class ServerResponse(ResponseModel):
-    """Which server this is, and what it lets callers make large."""
+    """The version and the limits of the server."""
 
     version: str
     limits: dict[str, int | float]
 
 
 class MeResponse(ResponseModel):
-    """Who the caller is."""
+    """The caller and the server."""
 
     name: str
     token: str | None
     csrf: str | None
-    """What a browser sends along with whatever changes something; null for tokens."""
+    """The CSRF token of a browser session; null for tokens."""
     grants: list[GrantResponse]
     server: ServerResponse
 
 
 class PersonResponse(ResponseModel):
-    """Somebody who is known, or was."""
+    """A person, who may have been removed."""
 
     name: str
     is_active: bool
-    created_at: Moment
+    created_at: Timestamp
     grants: list[GrantResponse]
 
 
 class TokenResponse(ResponseModel):
-    """What is known of a token; its text is not."""
+    """A token without its text."""
 
     id: str
     person: str
     label: str
-    created_at: Moment
-    expires_at: Moment
+    created_at: Timestamp
+    expires_at: Timestamp
     is_revoked: bool
-    last_used_at: Moment | None
+    last_used_at: Timestamp | None
     role: str | None
     dataset: str | None
 
 
 class NewTokenResponse(ResponseModel):
-    """A new token; its text is shown here and never again."""
+    """A new token with its text, which cannot be read again later."""
 
     id: str
     token: str
-    expires_at: Moment
+    expires_at: Timestamp
 
 
 class ForeignKeyResponse(ResponseModel):
-    """One foreign key on the way to a unit."""
+    """One foreign key on the path to a unit."""
 
     column: str
     target_table: str
@@ -278,14 +277,14 @@ class ForeignKeyResponse(ResponseModel):
 
 
 class UnitResponse(ResponseModel):
-    """Whom a table protects."""
+    """The unit of a table."""
 
     column: str
     through: list[ForeignKeyResponse]
 
 
 class TableColumnResponse(ResponseModel):
-    """What is public about a column of a table."""
+    """The public facts about a column."""
 
     name: str
     kind: Kind
@@ -295,7 +294,7 @@ class TableColumnResponse(ResponseModel):
 
 
 class LimitsResponse(ResponseModel):
-    """How much of each unit is counted."""
+    """Limits on the contribution of a unit."""
 
     groups_per_unit: int | None
     rows_per_group: int | None
@@ -303,7 +302,7 @@ class LimitsResponse(ResponseModel):
 
 
 class TableResponse(ResponseModel):
-    """What is public about a table."""
+    """The public facts about a table."""
 
     name: str
     dataset: str
@@ -315,26 +314,26 @@ class TableResponse(ResponseModel):
 
 
 class NewTableResponse(TableResponse):
-    """A table that was registered, and what its owner should know of other budgets over the same rows."""
+    """A table that was registered, with warnings about other budgets over the same rows."""
 
     warnings: list[str]
 
 
 class RefreshResponse(ResponseModel):
-    """The tables whose rows were found to have changed."""
+    """The tables whose rows have changed."""
 
     changed: list[str]
 
 
 class EventResponse(ResponseModel):
-    """What was admitted, and how often."""
+    """An event in the notation of `tacit account`, and how often it was admitted."""
 
     event: str
     count: int
 
 
 class BoundResponse(ResponseModel):
-    """Between what the loss of all events together lies; null where there is no end."""
+    """Certified bounds on the loss of all events together; null if unbounded."""
 
     lower: float | None
     upper: float | None
@@ -342,7 +341,7 @@ class BoundResponse(ResponseModel):
 
 
 class ReportResponse(ResponseModel):
-    """What was admitted to a budget, and what it means."""
+    """The events admitted to a budget, and what they mean."""
 
     scope: str
     spent: CostResponse
@@ -356,31 +355,31 @@ class ReportResponse(ResponseModel):
 
 
 class MoreBudgetResponse(ResponseModel):
-    """A request for more budget, and what became of it."""
+    """A request for more budget and its state."""
 
     id: str
     dataset: str
     analyst: str
     cost: CostResponse
     reason: str
-    filed_at: Moment
+    filed_at: Timestamp
     state: RequestState
     decided_by: str
     note: str
 
 
 class LedgerRecordResponse(ResponseModel):
-    """One record of the journal."""
+    """A record of the journal."""
 
     number: int
-    at: Moment
+    at: Timestamp
     kind: str
     contents: dict[str, Any]
     hash: str
 
 
 class VerifiedResponse(ResponseModel):
-    """That the journal verifies, up to which record."""
+    """A successful verification of the journal, up to its last record."""
 
     verified: bool
     records: int
@@ -388,20 +387,20 @@ class VerifiedResponse(ResponseModel):
 
 
 class ReservationResponse(ResponseModel):
-    """A permit that was never committed."""
+    """A permit that was not committed."""
 
     permit: str
     dataset: str
-    issued_at: Moment
+    issued_at: Timestamp
     cost: CostResponse
     note: str
 
 
 class AuditResponse(ResponseModel):
-    """What was refused or changed; `count` is how often within a minute."""
+    """An audit record of a refusal or a change; `count` equal ones within a minute."""
 
     number: int
-    at: Moment
+    at: Timestamp
     actor: str
     action: str
     resource: str
@@ -411,11 +410,11 @@ class AuditResponse(ResponseModel):
 
 
 class PaidResponse(ResponseModel):
-    """An answer that was paid for, without the answer."""
+    """A stored answer without its rows."""
 
     permit: str
     person: str
     datasets: list[str]
-    asked_at: Moment
+    asked_at: Timestamp
     cost: CostResponse
     card: str

@@ -23,21 +23,21 @@ from tacit.privacy.numbers import exact
 from tacit.privacy.tables import Kind
 
 DEPTH_MAX: Final = 8
-"""How deep a value of a request may be nested."""
+"""Nesting depth of a value in a request."""
 
 MOMENTS: Final = (Kind.DATE, Kind.TIME)
 
 Facts = Bounds | Categories
 Resolve = Callable[[str, str, Facts | None], Any]
-"""Returns what stands for a column, by the names of its table and of itself, and what is stated of it."""
+"""Returns the column of a table by both names, with the facts that are stated for one request."""
 
 _FACTS: Final = ("bounds", "categories")
 
 
 def encode(value: Any, *, tagged: bool = False, depth: int = 0) -> Any:
-    """Return a value as JSON has it; `tagged` for requests, in which dates and times are marked as such.
+    """Return a value as JSON; `tagged` marks dates and times as such, for requests.
 
-    The nesting limit is for requests: an answer that was charged is sent however it is nested.
+    The nesting limit is for requests only: an answer that was charged is sent in any case.
     """
     if tagged:
         _require_shallow(depth)
@@ -65,19 +65,19 @@ def encode(value: Any, *, tagged: bool = False, depth: int = 0) -> Any:
 
 
 def decode(value: Any, *, column: Resolve | None = None, size_max: int | None = None, depth: int = 0) -> Any:
-    """Return what a caller wrote into a request, with its dates and times.
+    """Return a value of a request, with its dates and times.
 
-    With `column`, {"table": ..., "column": ...} is what it returns, with "bounds" or "categories" that are stated for
-    this one request; lists and objects have at most `size_max` parts.
+    `column` resolves {"table": ..., "column": ...}, which may hold "bounds" or "categories" for this one request. Lists
+    and objects have at most `size_max` elements.
     """
     _require_shallow(depth)
     if size_max is not None and isinstance(value, list | dict) and len(value) > size_max:
-        raise TooLarge(f"a value has at most {size_max:,} parts", name="arguments")
+        raise TooLarge(f"a value may have at most {size_max:,} elements", name="arguments")
     match value:
         case {"date": str() as text, **rest} if not rest:
-            return _moment(date, text)
+            return _parse_moment(date, text)
         case {"time": str() as text, **rest} if not rest:
-            return _moment(datetime, text)
+            return _parse_moment(datetime, text)
         case {"table": str() as table, "column": str() as name, **rest} if column is not None and {*_FACTS} >= {*rest}:
             return column(table, name, _facts(decode(rest, size_max=size_max, depth=depth + 1)))
         case dict():
@@ -88,7 +88,7 @@ def decode(value: Any, *, column: Resolve | None = None, size_max: int | None = 
 
 
 def column_reference(table: str, column: str, facts: Facts | None = None) -> dict[str, Any]:
-    """Return a column of a table as requests write it, with what is stated of it for this one request."""
+    """Return a column of a table for a request, with the facts that are stated for this one request."""
     reference = {"table": table, "column": column}
     if isinstance(facts, Bounds):
         return {**reference, "bounds": encode([facts.lower, facts.upper], tagged=True)}
@@ -96,14 +96,14 @@ def column_reference(table: str, column: str, facts: Facts | None = None) -> dic
 
 
 def encode_number(name: str, value: object) -> int | float | None:
-    """Return a number that a caller gave; raise NotFinite or WrongType for what is none."""
+    """Return a numeric argument as JSON; raise NotFinite or WrongType if it is not a number."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     return float(exact(name, value))
 
 
 def decode_cell(value: Any, kind: Kind | None) -> Any:
-    """Return a value of a column of a response."""
+    """Return a value of a response column."""
     if value is None:
         return None
     match kind:
@@ -117,7 +117,7 @@ def decode_cell(value: Any, kind: Kind | None) -> Any:
 
 
 def decode_interval(ends: Sequence[Any] | None, kind: Kind | None = None) -> Interval | None:
-    """Return an interval of a response; numbers stay as they came, since that of an integer may have real ends."""
+    """Return an interval of a response; its numbers are not converted, as that of an integer may have real ends."""
     if ends is None:
         return None
     low, high = ends
@@ -126,7 +126,7 @@ def decode_interval(ends: Sequence[Any] | None, kind: Kind | None = None) -> Int
 
 
 def kind_of(values: Sequence[Any]) -> Kind:
-    """Return the kind of a column of an answer, by the first value that is there."""
+    """Return the kind of a response column, by its first value that is not null."""
     for value in values:
         match value:
             case None:
@@ -153,12 +153,12 @@ def _facts(stated: Mapping[str, Any]) -> Facts | None:
             return Bounds(lower, upper)
         case {"categories": list() as values, **rest} if not rest:
             return Categories(values)
-    raise InvalidInput("of a column, two bounds or a list of categories are stated", name="arguments")
+    raise InvalidInput("a column may have two bounds or a list of categories", name="arguments")
 
 
 def _require_shallow(depth: int) -> None:
     if depth > DEPTH_MAX:
-        raise TooLarge(f"a value is nested {DEPTH_MAX} deep at most", name="arguments")
+        raise TooLarge(f"a value may be nested {DEPTH_MAX} levels deep at most", name="arguments")
 
 
 def _time_text(value: datetime) -> str:
@@ -166,8 +166,8 @@ def _time_text(value: datetime) -> str:
     return moment.isoformat()
 
 
-def _moment(kind: type[date], text: str) -> date:
+def _parse_moment(kind: type[date], text: str) -> date:
     try:
         return kind.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"{kind.__name__}s are written as in ISO 8601, such as 2024-01-31", name="value") from None
+        raise InvalidInput(f"a {kind.__name__} must be in ISO 8601 format, such as 2024-01-31", name="value") from None

@@ -143,7 +143,7 @@ def test_a_folder_and_a_server_are_not_both_meant(
 ) -> None:
     code, _, err = shown(capsys, "budget", "show", "--server", "http://127.0.0.1:9", "--folder", str(here.folder))
     assert code == 2
-    assert "one place" in err
+    assert "not both" in err
     monkeypatch.setenv("TACIT_SERVER", "http://127.0.0.1:9")  # what is typed is stronger
     assert shown(capsys, "budget", "show", "--folder", str(here.folder))[0] == 0
 
@@ -164,7 +164,7 @@ def test_a_server_that_is_not_there_is_a_sentence_and_an_exit_code(
 
 def test_an_unencrypted_way_to_another_machine_is_warned_of(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = shown(capsys, "budget", "show", "--server", "http://tacit.invalid:9")
-    assert "tacit: warning: the token goes to tacit.invalid without encryption" in err
+    assert "tacit: warning: the token is sent to tacit.invalid without encryption" in err
 
 
 def test_the_prompt_asks_a_server_as_it_asks_a_folder(here: Place, clinic: tuple[Place, str]) -> None:
@@ -277,4 +277,4 @@ def test_a_file_is_asked_here_although_a_server_is_usual(here: Place, capsys: py
         "--epsilon", "1",
     )  # fmt: skip
     assert code == 0
-    assert "nothing records this charge" in err
+    assert "the charge is not recorded" in err

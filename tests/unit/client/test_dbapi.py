@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from tacit.client import dbapi
-from tacit.client.dbapi import Connection, bound, error_of
+from tacit.client.dbapi import Connection, bind_parameters, database_error
 from tacit.privacy import errors
 from tacit.privacy.errors import TacitError
 from tests.unit.client.contract import RELEASE, Served, fine, in_order, refused
@@ -147,7 +147,7 @@ TREE = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issub
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
 def test_every_error_of_tacit_is_an_error_of_the_standard(kind: type[TacitError]) -> None:
-    found = error_of(kind("it does not work"))
+    found = database_error(kind("it does not work"))
     assert isinstance(found, dbapi.DatabaseError)
     assert found.code == kind.code
     assert "it does not work" in str(found)
@@ -187,9 +187,9 @@ HOSTILE = st.text("'\"\\;-:$?/*() \n%{}xé", max_size=12)
 
 @given(ANY | HOSTILE)
 def test_whatever_a_text_holds_it_stays_one_text(text: str) -> None:
-    sql = bound("SELECT COUNT(*) AS n FROM visits WHERE ward = :ward AND sex = 'F'", {"ward": text})
+    sql = bind_parameters("SELECT COUNT(*) AS n FROM visits WHERE ward = :ward AND sex = 'F'", {"ward": text})
     assert literals(sql) == [text, "F"]
-    plain = bound("SELECT COUNT(*) AS n FROM visits WHERE ward = :ward AND sex = 'F'", {"ward": "x"})
+    plain = bind_parameters("SELECT COUNT(*) AS n FROM visits WHERE ward = :ward AND sex = 'F'", {"ward": "x"})
     (ours,), (theirs,) = sqlglot.parse(sql, dialect="duckdb"), sqlglot.parse(plain, dialect="duckdb")
     assert ours is not None
     assert theirs is not None
@@ -200,7 +200,7 @@ def test_whatever_a_text_holds_it_stays_one_text(text: str) -> None:
     st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | st.decimals(-1000, 1000, places=5)
 )
 def test_a_number_stays_the_same_number_behind_a_minus_too(number: Any) -> None:
-    sql = bound("SELECT (1 - :x), (-:x)", {"x": number})
+    sql = bind_parameters("SELECT (1 - :x), (-:x)", {"x": number})
     assert "--" not in sql  # would begin a comment
     difference, negative = eval(sql.removeprefix("SELECT"))  # these letters mean the same in Python
     kind = float if isinstance(number, Decimal) else type(number)
@@ -225,13 +225,13 @@ def test_a_number_stays_the_same_number_behind_a_minus_too(number: Any) -> None:
     ],
 )
 def test_a_value_is_a_literal_of_its_own_type(value: Any, written: str) -> None:
-    assert bound("SELECT (:x)", {"x": value}) == f"SELECT ({written})"
+    assert bind_parameters("SELECT (:x)", {"x": value}) == f"SELECT ({written})"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Decimal("NaN"), b"x", object(), [1], "a\0b"])
 def test_what_is_no_value_of_sql_is_refused(value: Any) -> None:
     with pytest.raises(dbapi.DataError):
-        bound("SELECT (:x)", {"x": value})
+        bind_parameters("SELECT (:x)", {"x": value})
 
 
 @pytest.mark.parametrize(
@@ -252,13 +252,13 @@ def test_what_is_no_value_of_sql_is_refused(value: Any) -> None:
 )
 def test_parameters_that_do_not_fit_the_statement_are_refused(sql: Any, parameters: Any) -> None:
     with pytest.raises(dbapi.ProgrammingError):
-        bound(sql, parameters)
+        bind_parameters(sql, parameters)
 
 
 def test_a_colon_in_a_text_or_a_cast_is_no_parameter_and_text_without_parameters_is_left_alone() -> None:
-    assert bound("SELECT ':age', x::INT, :age", {"age": 1}) == "SELECT ':age', CAST(x AS INT), 1"
-    assert bound("select  1 -- as it is", None) == "select  1 -- as it is"
-    assert bound("select  1", ()) == "select  1"
+    assert bind_parameters("SELECT ':age', x::INT, :age", {"age": 1}) == "SELECT ':age', CAST(x AS INT), 1"
+    assert bind_parameters("select  1 -- as it is", None) == "select  1 -- as it is"
+    assert bind_parameters("select  1", ()) == "select  1"
 
 
 def test_a_statement_with_parameters_has_the_answer_of_the_same_without(place: Place) -> None:

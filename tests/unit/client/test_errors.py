@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tacit.accounting import Cost
-from tacit.client.errors import attributes, classes, error_of
+from tacit.client.errors import error_attributes, error_classes, error_of
 from tacit.privacy import errors
 from tacit.privacy.errors import Place, ServerFailed, TacitError
 from tacit.server.error_responses import error_response
@@ -22,8 +22,8 @@ TREE = [
 
 
 def test_every_class_of_the_tree_is_known_by_its_code() -> None:
-    assert set(classes().values()) == set(TREE)
-    assert all(classes()[kind.code] is kind for kind in TREE)
+    assert set(error_classes().values()) == set(TREE)
+    assert all(error_classes()[kind.code] is kind for kind in TREE)
 
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
@@ -43,7 +43,7 @@ def test_an_error_that_the_server_writes_is_read_as_the_same_error(kind: type[Ta
     read = error_of(error_response(made).error)
     assert type(read) is kind
     assert (read.code, read.message, str(read), read.exit_code) == (made.code, made.message, str(made), made.exit_code)
-    for name in attributes(kind):
+    for name in error_attributes(kind):
         if name not in ("value", "text", "position", "record", "differs"):  # these are not sent
             assert getattr(read, name) == getattr(made, name), name
 
@@ -64,6 +64,6 @@ def test_a_subclass_of_somebody_else_does_not_take_a_code() -> None:
     class Mine(errors.BudgetExceeded):
         pass
 
-    classes.cache_clear()
-    assert classes()["T300"] is errors.BudgetExceeded
-    assert Mine not in classes().values()
+    error_classes.cache_clear()
+    assert error_classes()["T300"] is errors.BudgetExceeded
+    assert Mine not in error_classes().values()

@@ -222,7 +222,7 @@ def test_another_level_is_asked_for_once_and_only_while_it_is_free() -> None:
 def test_another_level_is_refused_when_it_would_be_charged() -> None:
     served = Served(level_server(released=False))
     release = served.client.sql(SQL, 0.5)
-    with pytest.raises(QueryRefused, match="charged anew"):
+    with pytest.raises(QueryRefused, match="would be charged"):
         release.intervals(0.5)
     assert len(served.bodies("/v1/queries")) == 1
 
@@ -280,7 +280,7 @@ def test_a_progress_function_that_fails_does_not_lose_the_answer(error: type[Exc
 
 def test_a_question_that_is_waited_for_no_longer_says_the_key_by_which_it_is_charged_once() -> None:
     served = Served(job_server(job("running"), job("running")))
-    with pytest.raises(TimedOut, match="ask again with key='mine'"):
+    with pytest.raises(TimedOut, match="repeat it with key='mine'"):
         served.client.sql(SQL, 0.5, key="mine", timeout_s=1e-6)
 
 

@@ -314,7 +314,7 @@ def test_what_is_on_this_machine_is_not_asked_through_a_proxy(monkeypatch: pytes
 
 
 def test_certificates_are_checked_unless_somebody_says_otherwise(tmp_path: Path) -> None:
-    with pytest.warns(InsecureWarning, match="not checked"):
+    with pytest.warns(InsecureWarning, match="not verified"):
         tacit.connect("https://localhost", SECRET, verify=False)
     (tmp_path / "no.pem").write_text("no certificate", encoding="ascii")
     for place in (tmp_path / "missing.pem", tmp_path / "no.pem"):
@@ -329,7 +329,7 @@ def test_numbers_that_json_has_not_are_refused_here() -> None:
     with pytest.raises(NotFinite):
         served.client.sql("SELECT 1", epsilon=1, keys={"a": [float("inf")]})  # type: ignore[list-item]
     with pytest.raises(NotFinite):
-        transport.written({"somewhere": [float("nan")]})
+        transport.encode_body({"somewhere": [float("nan")]})
     with pytest.raises(InvalidInput):
         served.client.sql("SELECT 1", epsilon="0.5")
     assert served.requests == []

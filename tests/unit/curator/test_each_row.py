@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit.curator import PrivacyWarning
 from tacit.privacy.errors import InvalidInput
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon 1000")
@@ -78,3 +79,13 @@ def test_rows_that_are_refused_leave_no_copy(curator: tacit.Curator, tmp_path: P
     with pytest.raises(InvalidInput):
         curator.add_table("people", tmp_path / "people.parquet", each_row=True)  # without replace=True
     assert stored(curator) == kept
+
+
+def test_another_budget_over_the_rows_that_were_copied_is_warned_of(curator: tacit.Curator, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    curator.add_table("people", path, each_row=True)
+    with pytest.warns(PrivacyWarning, match="does not count against the budget of first"):
+        curator.add_table("first", path, unit="age")
+    curator.remove_table("people")
+    with pytest.warns(PrivacyWarning, match="does not count against the budget of second"):
+        curator.add_table("second", path, each_row=True)

@@ -92,6 +92,13 @@ def test_rows_in_the_folder_and_not_where_the_server_was_started(place: Clinic, 
     assert Path(place.curator.catalog.source("new").place) == tmp_path / "clinic" / "rows.csv"
 
 
+def test_rows_that_were_copied_into_another_table_stay_those_of_that_table(place: Clinic) -> None:
+    owned = {"name": "people", "source": str(place.folder / "rows.csv"), "each_row": True}
+    assert place.call("owner", "POST", "/v1/tables", json=owned).status_code == 201
+    assert place.curator.catalog.schema.table("people").unit == tacit.Unit("row")
+    assert add(place, "curator.visits", "rows.csv") == 403
+
+
 def test_an_owner_names_any_file(place: Clinic, tmp_path: Path) -> None:
     assert add(place, "owner", f"{tmp_path}/elsewhere/rows.csv") == 201
 
@@ -160,7 +167,7 @@ def test_a_file_that_became_somebody_elses_is_not_read_again(place: Clinic, tmp_
     (folder / "rows.csv").hardlink_to(folder / "secret.csv")
     assert place.call("curator.visits", "POST", "/v1/tables/new/refresh").status_code == 403
     refused = place.call("owner", "POST", "/v1/tables/new/refresh")
-    assert (refused.status_code, "register it anew" in refused.text) == (400, True)
+    assert (refused.status_code, "register it again" in refused.text) == (400, True)
     assert add(place, "owner", str(folder / "rows.csv")) == 201
     assert place.call("owner", "POST", "/v1/tables/new/refresh").status_code == 200
 

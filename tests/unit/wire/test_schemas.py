@@ -36,14 +36,14 @@ def test_a_response_is_read_with_fields_that_it_does_not_have_left_out(model: ty
 
 def test_a_request_that_is_wrong_in_form_names_the_field_and_not_its_value() -> None:
     with pytest.raises(InvalidInput, match="epsilon: input should be greater than 0") as caught:
-        QueryRequest.stated(sql="SELECT 1", epsilon=-0.123)
+        QueryRequest.of(sql="SELECT 1", epsilon=-0.123)
     assert caught.value.name == "epsilon"
     assert "0.123" not in caught.value.message
     assert caught.value.__context__ is None
 
 
 def test_only_what_is_stated_is_sent() -> None:
-    request = QueryRequest.stated(sql="SELECT 1", epsilon=0.5, rho=None)
+    request = QueryRequest.of(sql="SELECT 1", epsilon=0.5, rho=None)
     assert request.model_dump(exclude_unset=True) == {"sql": "SELECT 1", "epsilon": 0.5}
 
 

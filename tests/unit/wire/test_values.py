@@ -84,7 +84,7 @@ def test_a_column_is_read_by_whoever_knows_tables_and_is_an_object_to_others() -
     reference = column_reference("visits", "age")
     assert decode([reference], column=lambda *parts: parts) == [("visits", "age", None)]
     assert decode([reference]) == [reference]
-    with pytest.raises(TooLarge, match="at most 2 parts"):
+    with pytest.raises(TooLarge, match="at most 2 elements"):
         decode([1, 2, 3], size_max=2)
 
 

@@ -37,16 +37,12 @@ from tacit.wire.responses import (
     StatisticResponse,
     cost_responses,
 )
+from tacit.wire.statistics import STATISTICS
 from tacit.wire.values import decode, encode
 
 router = APIRouter(prefix="/v1", tags=["statistics"])
 
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    name: getattr(stats, name)
-    for name in stats.__all__
-    if inspect.isfunction(getattr(stats, name)) and name not in ("prepare", "preview", "workload")
-}
-"""All statistics except `workload`, whose arguments are objects of the caller's process."""
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {name: getattr(stats, name) for name in STATISTICS}
 
 COMMON: Final = frozenset(CommonOptions.__annotations__) - {"budget", "unit", "analyst", "key", "timeout_s", "progress"}
 """Arguments that every statistic takes over REST; payer, unit and time limit are the server's, the key is a header."""

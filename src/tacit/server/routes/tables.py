@@ -72,6 +72,7 @@ def add_table(caller: CallerDep, body: TableRequest) -> NewTableResponse:
             source,
             unit=_unit(body.unit),
             public=body.public,
+            each_row=body.each_row,
             columns={name: _column(name, one) for name, one in body.columns.items() if _has_facts(one)},
             kinds={name: Kind(one.kind) for name, one in body.columns.items() if one.kind is not None},
             limits=limits_of(body.limits),
