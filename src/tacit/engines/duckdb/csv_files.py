@@ -144,15 +144,13 @@ def sniff_format(connection: Connection, path: str, copies: Utf8Copies) -> CsvFo
     elif quote not in text and '"' in text:
         quote = escape = '"'  # one that is never closed makes DuckDB look for another
     comment = "" if comment in _NOTHING else comment
-    ends = re.search(r"\r\n|\n|\r", text)
-    newline = ends[0] if ends else "\n"
     try:
         csv_format = CsvFormat(
             delimiter=delimiter,
             quote=quote,
             escape=quote if escape in _NOTHING else escape,
             comment=comment,
-            newline=newline,
+            newline="\n",
             skipped=skipped + _count_blank_lines(head, encoding, skipped, comment),
             has_header=has_header,
             quoted_newlines=False,
@@ -164,6 +162,7 @@ def sniff_format(connection: Connection, path: str, copies: Utf8Copies) -> CsvFo
         )
     except InvalidInput:
         raise file.unread from None
+    csv_format = _with_newline(csv_format, file)
     csv_format = replace(csv_format, quoted_newlines=_has_open_lines(connection, csv_format, file))
     if not has_header:
         return csv_format
@@ -173,11 +172,15 @@ def sniff_format(connection: Connection, path: str, copies: Utf8Copies) -> CsvFo
 
 
 def match_format(connection: Connection, formats: Sequence[CsvFormat], path: str, copies: Utf8Copies) -> CsvFormat:
-    """Return the stored format by which a file is read: the first whose columns its header has, in any order."""
-    for csv_format in formats:
+    """Return the stored format by which a file is read, with the file's own order of columns and end of line.
+
+    It is the first format whose columns the header has.
+    """
+    for stored in formats:
+        file = CsvFile(path, copies.readable(path, stored.encoding))
+        csv_format = _with_newline(stored, file)
         if not csv_format.has_header:
             return csv_format
-        file = CsvFile(path, copies.readable(path, csv_format.encoding))
         header = _header(connection, csv_format, file)
         named = _with_names(csv_format, header)
         if {name.lower() for name in csv_format.names} <= {name.lower() for name in named.names}:
@@ -270,6 +273,19 @@ def _header(connection: Connection, csv_format: CsvFormat, file: CsvFile) -> lis
     while found and found[-1] is None:
         found.pop()
     return [str(one or "") for one in found]
+
+
+def _with_newline(csv_format: CsvFormat, file: CsvFile) -> CsvFormat:
+    """Return a format with the end of line of a file's own lines before its rows, which decides what is skipped.
+
+    A format of another file's would skip the first row, or not the header: whose row that is depends on all others.
+    """
+    lines = csv_format.skipped + (csv_format.has_header and not csv_format.quoted_newlines)
+    head = next(_pieces(file.readable))
+    ends = re.findall(rb"\r\n|\n|\r", head)[:lines]
+    if len(set(ends)) > 1 or (len(ends) < lines and len(head) == HEAD_BYTES):
+        raise SourceMissing(f"the lines of {file.path} before its rows must be short and end alike; write it anew")
+    return replace(csv_format, newline=ends[0].decode()) if ends else csv_format
 
 
 def _with_names(csv_format: CsvFormat, header: Sequence[str]) -> CsvFormat:
