@@ -10,8 +10,8 @@ import dataclasses
 import os
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -111,43 +111,49 @@ class Curator:
         """
         from tacit.curator.registration import table_of
         from tacit.curator.row_numbering import numbered_copy
-        from tacit.curator.table_sources import source_of
-        from tacit.engines.frames import frame_source, is_frame, is_same_frame, remove_unused
 
         may_replace = truth_value("replace", replace)
         texts.name("the name of a table", name)
         require_warn(warn)
-        with self._lock:
-            known = self.catalog.source(name) if name.lower() in self.catalog.tables else None
-            places = [known.place] if known is not None else []
-            try:
-                if is_frame(data):
-                    source = frame_source(data, self.folder, name)
-                    places.append(source.place)
-                    if known is not None and is_same_frame(known, source, self.folder):
-                        source = known  # unchanged rows keep their version
-                else:
-                    source = self.engines.with_csv_formats(source_of(data, folder=self.folder, format=format))
-                table = table_of(
-                    name,
-                    self.engines.describe(source),
-                    unit=unit,
-                    public=public,
-                    each_row=each_row,
-                    columns=columns,
-                    limits=limits,
-                    identified_by=identified_by,
-                    dataset=dataset,
-                    kinds=kinds,
-                )
-                if not each_row:
-                    return self.register(table, source, replace=may_replace, warn=warn)
-                with numbered_copy(self.folder, table, source) as copy:
-                    return self.register(table, copy, replace=may_replace, warn=warn, copied_from=source)
-            finally:
-                with suppress(TacitError):  # an unreadable catalog does not tell which files are unused
-                    used = [self.catalog.source(one).place for one in self.catalog.tables]
-                    remove_unused(self.folder, name, places, used)
+        with self._lock, self._source_of(name, data, format) as source:
+            table = table_of(
+                name,
+                self.engines.describe(source),
+                unit=unit,
+                public=public,
+                each_row=each_row,
+                columns=columns,
+                limits=limits,
+                identified_by=identified_by,
+                dataset=dataset,
+                kinds=kinds,
+            )
+            if not each_row:
+                return self.register(table, source, replace=may_replace, warn=warn)
+            with numbered_copy(self.folder, table, source) as copy:
+                return self.register(table, copy, replace=may_replace, warn=warn, copied_from=source)
+
+    @contextmanager
+    def _source_of(self, name: str, data: Any, format: str | None) -> Iterator[Source]:
+        """Yield the source of a table's data, a new file for a frame; then remove files that no table uses any more."""
+        from tacit.curator.table_sources import source_of
+        from tacit.engines.frames import frame_source, is_frame, is_same_frame, remove_unused
+
+        known = self.catalog.source(name) if name.lower() in self.catalog.tables else None
+        places = [known.place] if known is not None else []
+        try:
+            if not is_frame(data):
+                yield self.engines.with_csv_formats(source_of(data, folder=self.folder, format=format))
+                return
+            source = frame_source(data, self.folder, name)
+            places.append(source.place)
+            if known is not None and is_same_frame(known, source, self.folder):
+                source = known  # unchanged rows keep their version
+            yield source
+        finally:
+            with suppress(TacitError):  # an unreadable catalog does not tell which files are unused
+                used = [self.catalog.source(one).place for one in self.catalog.tables]
+                remove_unused(self.folder, name, places, used)
 
     def register(
         self,

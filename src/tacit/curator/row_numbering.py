@@ -24,9 +24,8 @@ def write_numbered_rows(source: Source, table: Table, path: Path) -> Source:
     """Write the columns of a table to a new Parquet file, with distinct row numbers in its unit column."""
     from tacit.engines.duckdb.prepared import write_numbered
 
-    if source.form not in FILES:
+    if source.form not in FILES or table.unit is None:
         raise InvalidInput("rows can be numbered in files only; state the column of the unit instead", name="each_row")
-    assert table.unit is not None
     number = table.unit.column
     columns = tuple(replace(one, facts=None, nullable=True) for one in table.columns if one.name != number)
     return write_numbered(source, Table(table.name, columns), number, path)

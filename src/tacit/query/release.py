@@ -72,14 +72,23 @@ class ReleasedRows(Protocol):
     """The rows of an answer of SQL, embedded or from a server."""
 
     @property
-    def columns(self) -> list[str]: ...
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+
     @property
-    def rows(self) -> list[dict[str, Any]]: ...
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the answer, in their order."""
+
     @property
-    def cost(self) -> Cost: ...
+    def cost(self) -> Cost:
+        """What was charged."""
+
     @property
-    def card(self) -> str: ...
-    def intervals(self) -> list[dict[str, Interval | None]]: ...
+    def card(self) -> str:
+        """What was released, in plain language."""
+
+    def intervals(self) -> list[dict[str, Interval | None]]:
+        """Return the intervals of each row at the default level."""
 
 
 class RowConversions:

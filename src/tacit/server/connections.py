@@ -109,7 +109,7 @@ class OpenConnections:
             if not own:
                 del self._by_address[connection.address]
 
-    def used(self, connection: LimitedConnection) -> None:
+    def touch(self, connection: LimitedConnection) -> None:
         """Mark a connection as the most recently used of its address."""
         own = self._by_address.get(connection.address)
         if own is not None and connection in own:
@@ -167,7 +167,7 @@ class LimitedConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass data to the parser in pieces within the limit on headers."""
-        self.registry.used(self)
+        self.registry.touch(self)
         while data and not self.transport.is_closing():
             room = self.header_bytes - self._overhead
             if room <= 0:

@@ -81,7 +81,7 @@ class SqliteDatabase(SqliteFile, Database):
             return list(self._reader.connect().execute(sql, values).fetchall())
 
     def transaction(self) -> AbstractContextManager[Execute]:
-        return self._begin(self._writer, "BEGIN IMMEDIATE", _checked)
+        return self._begin(self._writer, "BEGIN IMMEDIATE", _with_value_check)
 
 
 class PostgresDatabase(PostgresSchema, Database):
@@ -104,7 +104,7 @@ class PostgresDatabase(PostgresSchema, Database):
             return rows
 
     def transaction(self) -> AbstractContextManager[Execute]:
-        return self._begin(self._writer, f"{BEGIN}; {_LOCK}", lambda fetch, answers: _checked(fetch))
+        return self._begin(self._writer, f"{BEGIN}; {_LOCK}", lambda fetch, answers: _with_value_check(fetch))
 
 
 def open_database(folder: Path, dsn: str | None = None) -> Database:
@@ -118,7 +118,7 @@ def open_database(folder: Path, dsn: str | None = None) -> Database:
     return database
 
 
-def _checked(execute: Execute) -> Execute:
+def _with_value_check(execute: Execute) -> Execute:
     """Return `execute` with a check of its values."""
 
     def checked(sql: str, values: Sequence[Any]) -> Rows:

@@ -171,7 +171,7 @@ class Jobs:
         task = running.task
         if task is None or task.cancelled():
             state = "cancelled"
-            document: BaseModel = error_response(_cancelled())
+            document: BaseModel = error_response(_cancelled_error())
         elif (error := task.exception()) is None:
             state, document = "done", task.result()
         else:
@@ -290,5 +290,5 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-def _cancelled() -> Cancelled:
+def _cancelled_error() -> Cancelled:
     return Cancelled("the query was cancelled; what was charged stays charged")

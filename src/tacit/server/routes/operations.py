@@ -86,10 +86,10 @@ def records(
 @router.get("/v1/ledger/verify", tags=["ledger"])
 async def verify(caller: CallerDep, full: bool = False) -> VerifiedResponse:
     """Verify the hashes of the journal, and the totals against the journal."""
-    return await caller.run_planning(lambda: _verified(caller, full=full))
+    return await caller.run_planning(lambda: _verify(caller, full=full))
 
 
-def _verified(caller: Caller, *, full: bool) -> VerifiedResponse:
+def _verify(caller: Caller, *, full: bool) -> VerifiedResponse:
     caller.require(Action.LEDGER_READ)
     ledger = caller.server.curator.ledger
     ledger.verify(full=full)

@@ -77,7 +77,7 @@ async def ask(caller: CallerDep, query: QueryRequest, request: Request, key: Key
     server = caller.server
     if _media_type(request) == ARROW:
         require_arrow()  # before anything is charged
-    planned, kept, key_of_request, class_s = await caller.run_planning(lambda: _planned(caller, query, request, key))
+    planned, kept, key_of_request, class_s = await caller.run_planning(lambda: _plan(caller, query, request, key))
     if kept is not None:
         server.metrics.released.labels("no").inc()
         return kept
@@ -93,7 +93,7 @@ async def ask(caller: CallerDep, query: QueryRequest, request: Request, key: Key
     return await run_in_threadpool(_response, request, found)
 
 
-def _planned(
+def _plan(
     caller: Caller, query: QueryRequest, request: Request, key: str | None
 ) -> tuple[PlannedQuery, Response | None, Hashable, float]:
     """Plan a query; return it with the response if it was released before, its request key and its time class."""

@@ -66,7 +66,7 @@ async def ask(caller: CallerDep, statistic: StatisticRequest, key: Key = None) -
     """
     server = caller.server
     (run, class_s), key_of_request = await caller.run_planning(
-        lambda: (_planned(caller, statistic, key), request_key(caller, statistic))
+        lambda: (_plan(caller, statistic, key), request_key(caller, statistic))
     )
     found = await server.jobs.run(caller.name, run, class_s, wait_s(caller, statistic), key_of_request)
     if isinstance(found, str):
@@ -82,7 +82,7 @@ async def preview(caller: CallerDep, statistic: StatisticRequest) -> PreviewResp
 
 
 def _preview(caller: Caller, statistic: StatisticRequest) -> PreviewResponse:
-    found = _prepared(caller, statistic, None, Action.QUESTION_PREVIEW)[0].preview()
+    found = _prepare(caller, statistic, None, Action.QUESTION_PREVIEW)[0].preview()
     return PreviewResponse(
         cost=CostResponse.of(found),
         widths={},
@@ -95,11 +95,11 @@ def _preview(caller: Caller, statistic: StatisticRequest) -> PreviewResponse:
     )
 
 
-def _planned(
+def _plan(
     caller: Caller, statistic: StatisticRequest, key: str | None
 ) -> tuple[Callable[[], StatisticResponse], float]:
     """Plan a statistic, and return the function that runs it and its time class; charges nothing."""
-    planned, datasets = _prepared(caller, statistic, key, Action.QUESTION_ASK)
+    planned, datasets = _prepare(caller, statistic, key, Action.QUESTION_ASK)
 
     def run() -> StatisticResponse:
         return _response(planned.release(), statistic.level, remaining(caller, datasets))
@@ -107,7 +107,7 @@ def _planned(
     return run, class_of(planned.statistic.work, caller.server.settings.timing_class_s)
 
 
-def _prepared(
+def _prepare(
     caller: Caller, statistic: StatisticRequest, key: str | None, action: Action
 ) -> tuple[stats.PreparedStatistic, dict[str, None]]:
     """Plan a statistic of tables on which the caller may perform `action`; return it with its data sets."""

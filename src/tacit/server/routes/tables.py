@@ -143,12 +143,12 @@ def _source(caller: Caller, body: TableRequest) -> str:
     server, folder = caller.server, caller.server.settings.folder.resolve()
     resource = Resource(dataset=body.dataset or body.name, table=body.name)
     if any(sign in body.source for sign in ELSEWHERE):
-        raise _refused(caller, resource, "databases, globs and paths from a home folder are registered by owners only")
+        raise _refusal(caller, resource, "databases, globs and paths from a home folder are registered by owners only")
     resolved = texts.path("source", str(folder / body.source)).resolve()
     meant = resolved.parent == folder or any(resolved.is_relative_to(one.resolve()) for one in server.settings.sources)
     form = format_of(str(resolved), body.format)
     if not meant or format_of(str(resolved), None) not in FORMS or form not in FORMS:
-        raise _refused(
+        raise _refusal(
             *(caller, resource),
             "only CSV and Parquet files of the curator's folder, or of the setting `sources`, can be registered",
         )
@@ -176,10 +176,10 @@ def _require_unshared(caller: Caller, resource: Resource, source: Source, *, is_
     )
     is_own = not is_own_allowed and any(is_own_file(path, catalog.folder) for path in files_of(source))
     if is_shared or is_own:
-        raise _refused(caller, resource, "these rows belong to tables that you may not change")
+        raise _refusal(caller, resource, "these rows belong to tables that you may not change")
 
 
-def _refused(caller: Caller, resource: Resource, what: str) -> NotPermitted:
+def _refusal(caller: Caller, resource: Resource, what: str) -> NotPermitted:
     caller.record(Action.CATALOG_WRITE, resource)
     return NotPermitted(f"{what}; ask an owner to register it")
 
