@@ -83,7 +83,7 @@ def show(place: Place, rows: Rows) -> None:
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.setattr(duckdb_engine, "ROWS_STORED_MAX", -1)
     monkeypatch.setattr(duckdb_engine, "_require_unchanged", lambda *_: None)  # as if rows changed after their check
-    monkeypatch.setattr(duckdb_engine.DuckDBEngine, "_check", lambda *_: None)
+    monkeypatch.setattr(duckdb_engine.DuckDBEngine, "_check_keys", lambda *_: None)
     made = PLACES[request.param](tmp_path)
     yield made
     made.engine.close()
