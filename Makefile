@@ -8,6 +8,8 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq install --constr
 WHAT_IS_INSTALLED := pyproject.toml constraints.txt
 TESTS ?=
 DEMO ?=
+# Tests wait for disks, servers and deadlines half of their time: two cores have work for four processes.
+WORKERS := --quiet --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 50 --durations-min 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak format docs bench clean
@@ -22,10 +24,10 @@ test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/un
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy --no-error-summary
-	$(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist loadfile $(TESTS)
+	$(BIN)/pytest $(WORKERS) $(TESTS)
 
 soak: $(VENV)/.test ## the long forms of checks, which take minutes; TESTS=tests/conformance runs a part of them
-	$(BIN)/pytest --quiet -m soak --numprocesses auto --maxprocesses 4 $(TESTS)
+	$(BIN)/pytest -m soak $(WORKERS) $(TESTS)
 
 format: $(VENV)/.test ## put every file into the common form
 	@$(BIN)/ruff check --fix --exit-zero --quiet

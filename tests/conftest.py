@@ -4,7 +4,10 @@ A module of tests in which a connection is left open fails: SQLite's locks and f
 finds it, and Python 3.13 warns of that in whichever test runs then.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,6 +19,19 @@ settings.register_profile("explore", deadline=None, max_examples=2_000)
 settings.load_profile("steady")
 
 open_connections.watch()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.support.scheduling import SparkOnce
+
+    return SparkOnce(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.support.scheduling import rank
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="module", autouse=True)
