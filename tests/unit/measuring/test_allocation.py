@@ -68,7 +68,9 @@ def test_the_choice_does_not_depend_on_bounds() -> None:
     """Where both laws are nearly even, sensitivities of any size leave the law as it is."""
     sigma = -math.log(0.05) / 1.9599639845400543
     for near in (sigma * (1 - 1e-15), sigma, sigma * (1 + 1e-15)):
-        laws = {is_gaussian_narrower([Gaussian(one, sigma=near)], [Laplace(one, 1)]) for one in (1, 3, 10**9 + 7, 2**40 - 1)}
+        laws = {
+            is_gaussian_narrower([Gaussian(one, sigma=near)], [Laplace(one, 1)]) for one in (1, 3, 10**9 + 7, 2**40 - 1)
+        }
         assert len(laws) == 1
 
 
