@@ -1,7 +1,7 @@
-"""What `tacit account` reads and shows: events from arguments and files, and answers for people and programs.
+"""Input and output of `tacit account`: events from arguments and files, answers as facts and JSON objects.
 
-Upper bounds are shown rounded up and lower bounds rounded down; objects hold the numbers as they were computed, with
-null where no finite bound is known.
+Facts show upper bounds rounded up and lower bounds rounded down; objects hold all digits, and null for an infinite
+bound.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from tacit.privacy.units import Relation
 
 
 def read_events(text: str | None, file: Path | None, relation: str | None) -> Event:
-    """Read the event that a command is about from its argument, or from the lines of a file, composed."""
+    """Return the event of an argument, or the composition of the events in a file."""
     stated = None if relation is None else Relation(relation)
     if text is not None and file is None:
         return read_event(text, stated)
     if file is not None and text is None:
-        return _composed(_lines(file), stated)
-    raise click.UsageError("Name an event or a --file, one of the two.", click.get_current_context(silent=True))
+        return _compose(_lines(file), stated)
+    raise click.UsageError("give either an event or --file", click.get_current_context(silent=True))
 
 
 def read_event(text: str, relation: Relation | None) -> Event:
-    """Read one event, whose JSON form starts with a brace and states its relation itself."""
+    """Return one event from the notation, or from JSON, which states its own relation."""
     if not text.lstrip().startswith("{"):
         return notation.parse(text, relation=relation)
     event = events.from_json(text)
     if relation is not None and event.relation is not relation:
-        raise MixedRelations(f"the event is written under {event.relation}, and --relation says {relation}")
+        raise MixedRelations(f"the relation of the event is {event.relation}, but --relation is {relation}")
     return event
 
 
-def _composed(lines: list[str], relation: Relation | None) -> Event:
+def _compose(lines: list[str], relation: Relation | None) -> Event:
     read = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -54,7 +54,7 @@ def _composed(lines: list[str], relation: Relation | None) -> Event:
             except InvalidInput as error:
                 raise type(error)(f"line {number}: {error.message}") from error
     if not read:
-        raise EmptyInput("the file holds no event; write one a line", name="file")
+        raise EmptyInput("the file contains no event; write one per line", name="file")
     return read[0] if len(read) == 1 else events.Composed(tuple(read))
 
 
@@ -65,15 +65,15 @@ def _lines(file: Path) -> list[str]:
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}", name="file", value=file) from error
     if len(content) > events.EVENT_BYTES_MAX:
-        raise TooLarge(f"a file of events takes at most {events.EVENT_BYTES_MAX:,} bytes", name="file", value=file)
+        raise TooLarge(f"a file of events may have at most {events.EVENT_BYTES_MAX:,} bytes", name="file", value=file)
     try:
         return content.decode("utf-8").splitlines()
     except UnicodeDecodeError:
-        raise InvalidInput(f"{file} is not a text in UTF-8", name="file", value=file) from None
+        raise InvalidInput(f"{file} is not UTF-8 text", name="file", value=file) from None
 
 
 def event_template(text: str, relation: str | None) -> Callable[[float], Event]:
-    """Return the function that makes the event from the parameter that is sought, having tried it once."""
+    """Return a function from the value of ? to the event; raise at once if the notation is wrong."""
     make = partial(_make, text, None if relation is None else Relation(relation))
     make(1.0)
     return make
@@ -82,9 +82,9 @@ def event_template(text: str, relation: str | None) -> Callable[[float], Event]:
 def rounded_parameter(
     make: Callable[[float], Event], found: float, epsilon: float, delta: float
 ) -> tuple[float, Meaning]:
-    """Return the parameter in a few digits, rounded to the side on which the target is kept, and what it costs there.
+    """Return the parameter rounded so that the target still holds, and the meaning of its event.
 
-    Noise is rounded up and an epsilon down; where neither keeps the target, all digits are shown.
+    A noise scale is rounded up and an epsilon down; if neither meets the target, all digits are kept.
     """
     for figure in (at_most(found), at_least(found)):
         rounded = float(figure)
@@ -96,11 +96,11 @@ def rounded_parameter(
 
 def _make(text: str, relation: Relation | None, parameter: float) -> Event:
     try:
-        return notation.parse(text, relation=relation, hole=parameter)
+        return notation.parse(text, relation=relation, placeholder=parameter)
     except NotationError as error:
         if text[error.position : error.position + 1] != "?" or error.__cause__ is None:
             raise
-        sentence = f"{error.message}; ? is looked for among all numbers above 0"
+        sentence = f"{error.message}; ? may be any number above 0"
         raise NotationError(sentence, text=text, position=error.position) from error
 
 
@@ -108,19 +108,19 @@ EVENT_LENGTH_MAX: Final = 400
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 
 
-class Answer(Protocol):
-    """What a command found out."""
+class AccountAnswer(Protocol):
+    """The answer of a `tacit account` command."""
 
     def facts(self) -> Iterator[Fact]:
-        """Yield it for people."""
+        """Yield the answer as facts."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for programs."""
+        """Return the answer as a JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostAnswer:
-    """One of epsilon and delta, at a given value of the other."""
+    """Epsilon at a given delta, or delta at a given epsilon."""
 
     given_name: str
     given: float
@@ -145,7 +145,7 @@ class CostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationAnswer:
-    """A parameter at which an event keeps a target, and what it costs there."""
+    """The parameter at which an event meets a target, and its cost there."""
 
     sought: str
     parameter: float
@@ -172,7 +172,7 @@ class CalibrationAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MeaningAnswer:
-    """What an attacker can gain, at most."""
+    """Upper bounds on what an attacker can gain."""
 
     meaning: Meaning
     priors: Sequence[float]
@@ -184,18 +184,21 @@ class MeaningAnswer:
         yield from _bound_facts("epsilon", meaning.epsilon)
         for prior in self.priors:
             low, high = meaning.posterior(prior)
-            always = f"becomes {at_least(low)} to {at_most(high)}" if high < 1 else "may become 0 or 1"
-            mean = f"at most {at_most(meaning.expected_posterior(prior))} on average if it is true"
-            yield Fact(f"prior {exactly(prior)}", f"{always}; {mean}")
+            posterior = f"posterior {at_least(low)} to {at_most(high)}" if high < 1 else "posterior may be 0 or 1"
+            mean = f"on average at most {at_most(meaning.expected_posterior(prior))} if the belief is true"
+            yield Fact(f"prior {exactly(prior)}", f"{posterior}; {mean}")
         for rate in FALSE_POSITIVE_RATES:
             found = at_most(meaning.true_positive_rate(rate))
             yield Fact(f"FPR {exactly(rate)}", f"TPR at most {found}")
-        yield Fact("advantage", f"at most {at_most(meaning.advantage)}, TPR less FPR of any attack")
+        yield Fact("advantage", f"at most {at_most(meaning.advantage)} (TPR minus FPR of any attack)")
         plus = f", plus {exactly(meaning.delta)}" if meaning.delta else ""
-        yield Fact("risk factor", f"at most {at_most(meaning.risk_factor)}, by which any harm becomes likelier{plus}")
+        yield Fact(
+            "risk factor",
+            f"at most {at_most(meaning.risk_factor)}, by which any harm to a person becomes likelier{plus}",
+        )
         if math.isfinite(meaning.posterior_factor):
             factor = at_most(meaning.posterior_factor)
-            yield Fact("posterior factor", f"at most {factor}, between beliefs with and without a person's data")
+            yield Fact("posterior factor", f"at most {factor} between posteriors with and without a person's data")
         yield Fact("meaning", meaning.sentence)
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,12 +238,12 @@ def _bound_facts(name: str, bound: Bound) -> Iterator[Fact]:
 
 
 def plan_object(event: Event) -> dict[str, Any]:
-    """Return an event for programs: in the notation, as it is written down, and its relation."""
+    """Return an event as a JSON object: in the notation, in its stored form, and its relation."""
     return {"event": write(event), "written": event.to_dict(), "relation": event.relation.value}
 
 
 def bound_object(bound: Bound) -> dict[str, Any]:
-    """Return both ends of a number for programs, and how they were found."""
+    """Return a bound as a JSON object."""
     return {"lower": _finite(bound.lower), "upper": _finite(bound.upper), "method": bound.method}
 
 

@@ -1,4 +1,4 @@
-"""The `tacit` command: runs one subcommand and turns whatever happens into an exit code."""
+"""The `tacit` command: runs one subcommand and converts every outcome into an exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.cli.groups import FolderGroup
 
 COMPLETE_VARIABLE: Final = "_TACIT_COMPLETE"
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
-EXIT_READER_GONE: Final = 128 + signal.SIGPIPE
+EXIT_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 
 
 @click.group(
@@ -32,32 +32,32 @@ EXIT_READER_GONE: Final = 128 + signal.SIGPIPE
 def app(context: click.Context) -> None:
     """Answer questions about people without giving any of them away.
 
-    Exit codes: 0 done, 2 bad use, 3 refused for privacy, 4 failed.
+    Exit codes: 0 success, 2 usage error, 3 refused for privacy, 4 failure.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def main() -> NoReturn:
-    """Run the command line and end the process."""
+    """Run the command line and exit with its exit code."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; nothing is raised, whatever happens."""
+    """Run one command and return its exit code; no exception is raised."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # where Greek letters cannot be shown, a ? is better than a failure
+            stream.reconfigure(errors="replace")  # an encoding without Greek letters shows ? instead of failing
     try:
         exit_code = _invoke(list(arguments))
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort) as stopped:
-        if str(stopped):  # a release that was charged (`pipeline.interrupts`)
+        if str(stopped):  # says that a release was charged (`pipeline.interrupts`)
             click.echo(f"tacit: {stopped}", err=True)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _discard_output()
-        return EXIT_READER_GONE
+        return EXIT_BROKEN_PIPE
     except Exception as error:
         return report_error(error, arguments)
     return exit_code
@@ -66,8 +66,8 @@ def run(arguments: Sequence[str]) -> int:
 def _invoke(arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         return shell_complete(app, {}, "tacit", COMPLETE_VARIABLE, instruction)
-    if any("\0" in argument for argument in arguments):  # no shell gives one, and click fails on it where a path goes
-        raise click.UsageError("an argument holds a NUL character; leave it out")
+    if any("\0" in argument for argument in arguments):  # click fails on one in a path
+        raise click.UsageError("an argument contains a NUL character; remove it")
     try:
         with app.make_context("tacit", arguments) as context:
             app.invoke(context)
@@ -77,5 +77,5 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _discard_output() -> None:
-    """Send what is still buffered nowhere, so that the interpreter does not complain about it while it ends."""
+    """Redirect standard output to the null device, so that flushing at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What answers a query: the curator of a folder or a server, behind one protocol for commands and the prompt."""
+"""Query backends: the curator of a folder or a server, behind one protocol for commands and the prompt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from tacit.cli.connections import open_client, open_curator
 from tacit.cli.options import ServerAddress
-from tacit.cli.rendering import Answer
+from tacit.cli.rendering import QueryAnswer
 
 if TYPE_CHECKING:
     from tacit import Cost
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """What answers queries; `asked` holds epsilon and the `tacit.query.PlanOptions`."""
+    """Answers queries; `options` holds epsilon and the `tacit.query.PlanOptions`."""
 
     @property
     def location(self) -> str:
-        """The folder, or the address of the server."""
+        """The folder, or the URL of the server."""
 
     def tables(self) -> Sequence[Table]:
-        """Return what is public about the tables."""
+        """Return the tables with their public facts."""
 
-    def preview(self, sql: str, asked: Mapping[str, Any], analyst: str | None) -> Preview:
-        """Return what a question would cost; spends nothing."""
+    def preview(self, sql: str, options: Mapping[str, Any], analyst: str | None) -> Preview:
+        """Return what a query would cost; nothing is charged."""
 
-    def explain(self, sql: str, asked: Mapping[str, Any]) -> Sequence[Line]:
-        """Return pass by pass what a question would do; spends nothing."""
+    def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
+        """Return step by step how a query would be answered; nothing is charged."""
 
-    def sql(self, sql: str, asked: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> Answer:
-        """Answer a question and charge it."""
+    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> QueryAnswer:
+        """Charge a query and answer it."""
 
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
-        """Return what is left of some budgets to whoever asks."""
+        """Return the remaining budget of some data sets, or of the analyst on them."""
 
     def budgets(self, dataset: str | None = None) -> list[dict[str, Any]]:
-        """Return the budgets of a data set, or all that may be seen: first the whole, then its parts."""
+        """Return the budgets of one or of all visible data sets: each data set's own first, then its parts."""
 
     def require_analyst(self, name: str) -> None:
-        """Refuse a name that nobody has here."""
+        """Raise UnknownName unless an analyst has this name."""
 
     def cancel(self, thread: int) -> None:
-        """Stop the question that a thread waits for."""
+        """Cancel the query that a thread is running."""
 
 
 class FolderBackend:
@@ -66,14 +66,14 @@ class FolderBackend:
     def tables(self) -> Sequence[Table]:
         return list(self._curator.catalog.tables.values())
 
-    def preview(self, sql: str, asked: Mapping[str, Any], analyst: str | None) -> Preview:
-        return self._curator.preview(sql, **asked, analyst=analyst)
+    def preview(self, sql: str, options: Mapping[str, Any], analyst: str | None) -> Preview:
+        return self._curator.preview(sql, **options, analyst=analyst)
 
-    def explain(self, sql: str, asked: Mapping[str, Any]) -> Sequence[Line]:
-        return self._curator.explain(sql, **asked)
+    def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
+        return self._curator.explain(sql, **options)
 
-    def sql(self, sql: str, asked: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> Answer:
-        return self._curator.sql(sql, **asked, **run, analyst=analyst)
+    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> QueryAnswer:
+        return self._curator.sql(sql, **options, **run, analyst=analyst)
 
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
         return {name: self._curator.budget(name, analyst).remaining() for name in datasets}
@@ -82,7 +82,7 @@ class FolderBackend:
         from tacit.cli.catalog_rendering import budget_object
 
         if dataset is not None:
-            known_budget(self._curator, dataset)  # refuses one that has none
+            known_budget(self._curator, dataset)  # raises if it has no budget
         return [
             budget_object(
                 *(one.name, one.scope.dataset, one.scope.kind, one.scope.name),
@@ -96,20 +96,20 @@ class FolderBackend:
 
         known = sorted({one["name"] for one in self.budgets() if one["kind"] == "analyst"})
         if name not in known:
-            names = f"known are {', '.join(known)}" if known else "tacit budget analyst adds one"
-            raise UnknownName(f"no analyst is called {name}; {names}", name="analyst", value=name)
+            names = f"the analysts are {', '.join(known)}" if known else "add one with: tacit budget analyst"
+            raise UnknownName(f"no analyst is named {name}; {names}", name="analyst", value=name)
 
     def cancel(self, thread: int) -> None:
         self._curator.cancel(thread)
 
 
 class ServerBackend:
-    """A server, with intervals at one level; who asks is said by the token."""
+    """A server, with intervals at one level; the token identifies the analyst."""
 
     def __init__(self, client: Client, level: float) -> None:
         self._client, self._level = client, level
         self._left: dict[str, Cost] = {}
-        """What was left of each data set when the server last spoke of it."""
+        """The remaining budget of each data set in the last response."""
 
     @property
     def location(self) -> str:
@@ -118,16 +118,16 @@ class ServerBackend:
     def tables(self) -> Sequence[Table]:
         return [one.table for one in self._client.tables()]
 
-    def preview(self, sql: str, asked: Mapping[str, Any], analyst: str | None) -> Preview:
-        preview = self._client.preview(sql, **asked, analyst=analyst)
+    def preview(self, sql: str, options: Mapping[str, Any], analyst: str | None) -> Preview:
+        preview = self._client.preview(sql, **options, analyst=analyst)
         self._left |= preview.remaining
         return preview
 
-    def explain(self, sql: str, asked: Mapping[str, Any]) -> Sequence[Line]:
-        return self._client.explain(sql, **asked)
+    def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
+        return self._client.explain(sql, **options)
 
-    def sql(self, sql: str, asked: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> Answer:
-        release = self._client.sql(sql, **asked, **run, analyst=analyst, level=self._level)
+    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> QueryAnswer:
+        release = self._client.sql(sql, **options, **run, analyst=analyst, level=self._level)
         self._left |= release.remaining
         return release
 
@@ -138,7 +138,7 @@ class ServerBackend:
         from tacit.cli.catalog_rendering import budget_object
 
         if dataset is not None:
-            self._client.budget(dataset)  # refuses one that has none
+            self._client.budget(dataset)  # raises if it has no budget
         found = []
         for one in self._client.budgets():
             kind = "analyst" if one.analyst else "epoch" if one.epoch else "dataset"
@@ -150,14 +150,16 @@ class ServerBackend:
     def require_analyst(self, name: str) -> None:
         from tacit.privacy.errors import InvalidInput
 
-        raise InvalidInput("the token says who asks a server", name="analyst", value=name)
+        raise InvalidInput(
+            "a server identifies the analyst by the token; leave the analyst out", name="analyst", value=name
+        )
 
     def cancel(self, thread: int) -> None:
         self._client.cancel(thread)
 
 
 def known_budget(curator: Curator, dataset: str) -> LedgerBudget:
-    """Return the budget of a data set; a misspelt name is refused with the one that is near."""
+    """Return the budget of a data set; raise UnknownName with the nearest name for a misspelt one."""
     from tacit.privacy.errors import UnknownName
     from tacit.privacy.near_names import did_you_mean
 
@@ -167,7 +169,7 @@ def known_budget(curator: Curator, dataset: str) -> LedgerBudget:
         near = did_you_mean(dataset, [one.scope.dataset for one in curator.budgets()])
         if not near:
             raise
-        raise UnknownName(f"no budget was created for {dataset}; {near}", name="dataset", value=dataset) from error
+        raise UnknownName(f"{dataset} has no budget; {near}", name="dataset", value=dataset) from error
 
 
 @contextmanager

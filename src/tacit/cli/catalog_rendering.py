@@ -1,4 +1,4 @@
-"""Tables of the catalog and budgets, for terminals, pipes and programs."""
+"""Tables of the catalog and budgets, as tables, CSV and JSON objects."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.output import Fact, Screen
 from tacit.curator.catalog import Catalog
-from tacit.curator.catalog_file import key_text
 from tacit.curator.catalog_reader import LIMITS
-from tacit.curator.table_sources import written
+from tacit.curator.catalog_writer import key_text
+from tacit.curator.table_sources import source_text
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.figures import at_least, at_most, exactly
 from tacit.privacy.tables import Column, Table
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 CATEGORIES_SHOWN: Final = 8
-LIMIT_TEXTS: Final = ("{} rows of each unit", "{} groups of an answer", "{} rows in each group")
+LIMIT_TEXTS: Final = ("{} rows per unit", "{} groups per unit", "{} rows per group")
 
 
 def table_object(catalog: Catalog, table: Table) -> dict[str, Any]:
-    """Return what is public about a table as plain objects."""
+    """Return the public facts of a table as a JSON object."""
     source, unit = catalog.source(table.name), table.unit
     return {
         "name": table.name,
@@ -49,19 +49,19 @@ def table_object(catalog: Catalog, table: Table) -> dict[str, Any]:
 def show_tables(screen: Screen, catalog: Catalog) -> None:
     """List the tables."""
     if not catalog.tables:
-        screen.console.print("no table was added yet", soft_wrap=True)
+        screen.console.print("no tables yet; add one with: tacit table add NAME SOURCE", soft_wrap=True)
         return
     rows = [
         (
-            shown(table.name),
-            protects(table),
+            printable(table.name),
+            protected_text(table),
             table.dataset if table.is_private else "",
             str(len(table.columns)),
-            _place(catalog, table),
+            _location(catalog, table),
         )
         for table in catalog.tables.values()
     ]
-    screen.show_table(("table", "protects", "budget", "columns", "rows from"), rows)
+    screen.show_table(("table", "protected", "budget", "columns", "source"), rows)
 
 
 def show_table(screen: Screen, catalog: Catalog, table: Table) -> None:
@@ -71,30 +71,34 @@ def show_table(screen: Screen, catalog: Catalog, table: Table) -> None:
         for words, key in zip(LIMIT_TEXTS, LIMITS, strict=True)
         if (value := getattr(table.limits, key)) is not None
     ]
-    facts = [Fact("table", shown(table.name), True), Fact("protects", protects(table))]
+    facts = [Fact("table", printable(table.name), True), Fact("protected", protected_text(table))]
     if table.is_private:
-        counted = f"at most {', '.join(limits)}" if limits else "as each question chooses"
+        counted = f"at most {', '.join(limits)}" if limits else "limits are chosen by each query"
         facts += [Fact("budget", table.dataset), Fact("counted", counted)]
     if table.identified_by:
-        facts.append(Fact("identified by", ", ".join(map(shown, table.identified_by))))
-    screen.show_facts([*facts, Fact("rows from", _place(catalog, table))])
+        facts.append(Fact("identified by", ", ".join(map(printable, table.identified_by))))
+    screen.show_facts([*facts, Fact("source", _location(catalog, table))])
+    show_columns(screen, table)
+
+
+def show_columns(screen: Screen, table: Table) -> None:
+    """Show the columns of a table with their public facts."""
     rows = [
-        (shown(one.name), one.kind.value, facts_text(one), "" if one.nullable else "never missing")
-        for one in table.columns
+        (printable(one.name), one.kind.value, facts_text(one), "" if one.nullable else "never") for one in table.columns
     ]
-    screen.show_table(("column", "kind", "stated", ""), rows)
+    screen.show_table(("column", "kind", "bounds or categories", "missing"), rows)
 
 
-def protects(table: Table) -> str:
-    """Say whom a table protects."""
+def protected_text(table: Table) -> str:
+    """Return who is protected in a table, in words."""
     if table.unit is None:
         return "no one (public)"
-    steps = [shown(f"{key.column} → {key.target_table}.{key.target_column}") for key in table.unit.through]
-    return f"each {shown(table.unit.column)}" + (f", through {', '.join(steps)}" if steps else "")
+    steps = [printable(f"{key.column} → {key.target_table}.{key.target_column}") for key in table.unit.through]
+    return f"each {printable(table.unit.column)}" + (f", through {', '.join(steps)}" if steps else "")
 
 
 def facts_text(column: Column) -> str:
-    """Say what is stated of a column."""
+    """Return the bounds or categories of a column, in words."""
     if isinstance(column.facts, Bounds):
         return f"{_shown_value(column.facts.lower)} to {_shown_value(column.facts.upper)}"
     if isinstance(column.facts, Categories):
@@ -104,19 +108,19 @@ def facts_text(column: Column) -> str:
     return ""
 
 
-def shown(name: str) -> str:
-    """Return a name as it may be put on a screen: what does not show is written as an escape."""
+def printable(name: str) -> str:
+    """Return a name with unprintable characters escaped."""
     return name if name.isprintable() else key_text(name)
 
 
 def _shown_value(value: object) -> str:
     if isinstance(value, str):
-        return shown(value)
+        return printable(value)
     return "missing" if value is None else str(_plain(value)).lower() if isinstance(value, bool) else str(_plain(value))
 
 
-def _place(catalog: Catalog, table: Table) -> str:
-    return shown(written(catalog.source(table.name), catalog.folder))
+def _location(catalog: Catalog, table: Table) -> str:
+    return printable(source_text(catalog.source(table.name), catalog.folder))
 
 
 def _column_object(column: Column) -> dict[str, Any]:
@@ -136,14 +140,14 @@ def _plain(value: Any) -> Any:
 
 BAR_WIDTH: Final = 16
 COLUMNS: Final = ("budget", "epsilon_spent", "epsilon_left", "epsilon", "epsilon_min", "delta", "filter")
-COMPOSITION: Final = "Charges compose: ε spent and ε left need not add up to the budget."
+COMPOSITION: Final = "Costs compose: ε spent and ε left need not add up to ε cap."
 FULL, EMPTY = "█", "░"
 
 
 def budget_object(
     scope: str, dataset: str, kind: str, name: str, cap: Cap, spent: Cost, left: Cost, least: float
 ) -> dict[str, Any]:
-    """Return a budget for programs; `kind` is dataset, analyst or epoch, `least` the least epsilon of an answer."""
+    """Return a budget as a JSON object; `kind` is dataset, analyst or epoch, `least` the smallest cost of an answer."""
     return {
         "scope": scope,
         "dataset": dataset,
@@ -162,7 +166,7 @@ def budget_object(
 
 
 def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
-    """Show budgets: with bars on a terminal, in a pipe as CSV with a line of names, or as the screen's format says."""
+    """Show budgets: with bars on a terminal, otherwise in the format of the screen."""
     if not (screen.format == "table" and screen.console.is_terminal):
         screen.show_records(COLUMNS, [(row["scope"], *_figures(row)) for row in budgets])
         return
@@ -170,9 +174,9 @@ def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, header_style="bold")
-    for name in ("budget", "", "ε spent", "ε left", "of ε", "ε min", "δ", "filter"):
-        table.add_column(name, justify="right" if name[:1] in "εoδ" and name else "left", no_wrap=True)
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for name in ("budget", "", "ε spent", "ε left", "ε cap", "ε min", "δ", "filter"):
+        table.add_column(name, justify="right" if name.startswith(("ε", "δ")) else "left", no_wrap=True)
     for row in budgets:
         filled, style = _bar(row)
         bar = Text.assemble((FULL * filled, style), (EMPTY * (BAR_WIDTH - filled), "dim"))
@@ -190,7 +194,7 @@ def _figures(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _bar(row: dict[str, Any]) -> tuple[int, str]:
-    """Return how much of the bar is filled, and its colour; a budget with anything left is not shown as full."""
+    """Return the filled length of a bar and its colour; a budget that is not exhausted is not shown as full."""
     spent, cap = row["epsilon_spent"], row["epsilon"]
     share = 1.0 if spent is None else min(max(spent / cap, 1 - row["epsilon_left"] / cap), 1.0)
     filled = math.ceil(share * BAR_WIDTH - 1e-9)

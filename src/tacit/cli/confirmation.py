@@ -1,6 +1,6 @@
-"""Confirmation of a price that takes more than half of what is left, before it is charged.
+"""Confirmation of a cost above half of the remaining budget, before it is charged.
 
-Answers that were released before cost nothing and need none; what does not fit is refused by the ledger.
+Repeated answers cost nothing and need no confirmation; a cost that exceeds the budget is refused by the ledger.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 
 SHARE: Final = 0.5
-YES: Final = "Do not ask before spending more than half of what is left of a budget; needed in scripts."
+YES: Final = "Spend more than half of the remaining budget without asking for confirmation."
 
 
 class Previewed(Protocol):
-    """A price, what is left of the budgets that would pay it, and whether it fits."""
+    """A cost, the remaining budgets that would be charged, and whether it fits."""
 
     @property
     def epsilon(self) -> float:
-        """What would be charged."""
+        """The epsilon that would be charged."""
 
     @property
     def remaining(self) -> Mapping[str, Cost]:
-        """What is left of each data set."""
+        """The remaining budget of each data set."""
 
     @property
     def fits(self) -> bool:
-        """Whether that pays."""
+        """Whether the cost fits into the budgets."""
 
 
-def confirm_cost(screen: Screen, price: Previewed, analyst: str | None = None) -> None:
-    """Ask for confirmation of a price above half of what is left; raise UsageError where there is no terminal."""
-    large = [(name, left) for name, left in price.remaining.items() if price.epsilon > SHARE * left.epsilon]
-    if not large or not price.fits:
+def confirm_cost(screen: Screen, preview: Previewed, analyst: str | None = None) -> None:
+    """Ask for confirmation of a cost above half of the remaining budget; raise UsageError without a terminal."""
+    large = [(name, left) for name, left in preview.remaining.items() if preview.epsilon > SHARE * left.epsilon]
+    if not large or not preview.fits:
         return
     name, left = large[0]
     whose = f"for {analyst} on {name}" if analyst else f"on {name}"
-    sentence = f"this costs ε {at_most(price.epsilon)} of the ε {at_least(left.epsilon)} that is left {whose}"
+    sentence = f"this costs ε {at_most(preview.epsilon)} of the remaining ε {at_least(left.epsilon)} {whose}"
     if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
-        raise click.UsageError(f"{sentence}, more than half; nothing was charged, add --yes to confirm")
+        raise click.UsageError(f"{sentence}, which is more than half; nothing was charged; add --yes to confirm")
     click.confirm(f"{sentence}; continue?", abort=True)

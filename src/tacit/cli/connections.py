@@ -1,4 +1,4 @@
-"""Open what a command works on: a folder with its catalog and ledger, its access database, or a server."""
+"""Open the folder (catalog, ledger), the access database or the server that a command works on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEDGER: Final = "ledger.sqlite"
 SERVER: Final = "server.sqlite"
 SETTINGS: Final = "server.toml"
 LEDGER_ADDRESS: Final = "TACIT_LEDGER_POSTGRES"
-"""The environment variable with the connection string of a ledger in PostgreSQL."""
+"""Environment variable with the connection string of a ledger in PostgreSQL."""
 
 
 def is_set_up(folder: Path) -> bool:
@@ -31,7 +31,7 @@ def is_set_up(folder: Path) -> bool:
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse a folder that nobody has set up: a mistyped name must not become a second ledger."""
+    """Raise UnknownName unless `tacit init` has set the folder up: a mistyped name must not create a second ledger."""
     import shlex
 
     from tacit.privacy import texts
@@ -41,14 +41,14 @@ def require_folder(folder: Path) -> None:
     if not is_set_up(folder):
         command = f"tacit init {shlex.quote(str(folder))}"
         raise UnknownName(
-            f"there is neither a catalog nor a ledger in {folder}; make them with: {command}",
+            f"no catalog or ledger in {folder}; create them with: {command}",
             name="folder",
             value=str(folder),
         )
 
 
 def open_catalog(folder: Path) -> Catalog:
-    """Open the catalog of a folder that was set up."""
+    """Open the catalog of a folder."""
     from tacit.curator.catalog import Catalog
 
     require_folder(folder)
@@ -57,7 +57,7 @@ def open_catalog(folder: Path) -> Catalog:
 
 @contextmanager
 def open_curator(folder: Path) -> Iterator[Curator]:
-    """Open a folder that was set up; warnings about settings go to standard error."""
+    """Open the curator of a folder; privacy warnings go to standard error."""
     from tacit.curator import Curator
 
     require_folder(folder)
@@ -67,7 +67,7 @@ def open_curator(folder: Path) -> Iterator[Curator]:
 
 @contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """Write warnings about weak settings to standard error afterwards."""
+    """Collect privacy warnings and write them to standard error at the end."""
     import warnings
 
     from tacit.curator import PrivacyWarning
@@ -81,9 +81,9 @@ def warnings_on_stderr() -> Iterator[None]:
 
 @contextmanager
 def open_audited_curator(folder: Path) -> Iterator[tuple[Curator, Callable[[str], None]]]:
-    """Open a folder that was set up, to change its catalog; where a server has served it, its audit records the change.
+    """Open the curator of a folder to change its catalog, and a function that takes warnings.
 
-    Beside the curator comes what its warnings are given to. An audit that cannot be opened refuses the change.
+    If a server has served the folder, its audit log records the change; the change is refused if that cannot be opened.
     """
     require_folder(folder)
     said: list[str] = []
@@ -93,32 +93,32 @@ def open_audited_curator(folder: Path) -> Iterator[tuple[Curator, Callable[[str]
         click.echo(f"tacit: warning: {sentence}", err=True)
 
     with ExitStack() as opened:
-        access = _opened_audit(folder, opened)
+        access = _open_audit(folder, opened)
         curator = opened.enter_context(open_curator(folder))
         if access is not None:
             import getpass
 
-            from tacit.server.catalog_audit import noted
+            from tacit.server.catalog_audit import record_changes
 
-            said = opened.enter_context(noted(access, curator, address=f"local account {getpass.getuser()}"))
+            said = opened.enter_context(record_changes(access, curator, address=f"local account {getpass.getuser()}"))
         yield curator, warn
 
 
-def _opened_audit(folder: Path, opened: ExitStack) -> Access | None:
-    """Open the audit of a folder's server, or none where no server has served it."""
+def _open_audit(folder: Path, opened: ExitStack) -> Access | None:
+    """Open the audit log of a folder's server; None if no server has served the folder."""
     is_served, has_settings = ((folder / name).exists() for name in (SERVER, SETTINGS))
     if not (is_served or has_settings):
-        return None  # before anything of a server is loaded
+        return None  # before the server is imported
 
     from tacit.server.settings import settings_of
 
     postgres = settings_of(folder, {}).postgres
-    return opened.enter_context(opened_access(folder, postgres)) if is_served or postgres else None
+    return opened.enter_context(open_access(folder, postgres)) if is_served or postgres else None
 
 
 @contextmanager
 def open_client(server: ServerAddress) -> Iterator[Client]:
-    """Make a client of a server; what is doubtful about the way to it is said on standard error."""
+    """Connect to a server; warnings about an insecure connection go to standard error."""
     import warnings
 
     from tacit.client import Client, InsecureWarning
@@ -134,18 +134,18 @@ def open_client(server: ServerAddress) -> Iterator[Client]:
 
 
 @contextmanager
-def opened_access(folder: Path, postgres: bool) -> Iterator[Access]:
-    """Open the server's own database of a folder that was set up, or of the PostgreSQL that the environment names."""
+def open_access(folder: Path, postgres: bool) -> Iterator[Access]:
+    """Open the access database of a folder, or of the PostgreSQL in TACIT_LEDGER_POSTGRES."""
     from tacit.server.access import Access
     from tacit.server.database import open_database
 
     if not postgres:
         require_folder(folder)
-    with closing(Access(open_database(folder, _address() if postgres else None))) as access:
+    with closing(Access(open_database(folder, _postgres_address() if postgres else None))) as access:
         yield access
 
 
-def _address() -> str:
+def _postgres_address() -> str:
     import os
 
     from tacit.privacy.errors import UnknownName
@@ -153,6 +153,6 @@ def _address() -> str:
     address = os.environ.get(LEDGER_ADDRESS, "")
     if not address:
         raise UnknownName(
-            f"set {LEDGER_ADDRESS} to the connection string of the ledger's database", name=LEDGER_ADDRESS
+            f"set the environment variable {LEDGER_ADDRESS} to the connection string of the ledger", name=LEDGER_ADDRESS
         )
     return address

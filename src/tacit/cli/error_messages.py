@@ -1,7 +1,7 @@
-"""Errors as one sentence with a code on standard error, and an exit code.
+"""Error output: one sentence with a code on standard error, and an exit code.
 
-Three kinds arrive here: errors that tacit raises on purpose, which already are a sentence with a code; bad use of the
-command line, which click notices; and everything else, which is a defect of tacit and says so.
+There are three kinds: a TacitError has its own code and sentence; a usage error comes from click; anything else is a
+defect of tacit and reported as an internal error.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Final
 import click
 
 _COMMAND: Final = re.compile(r"\btacit((?: (?:[a-z][a-z-]*|\.\.\.))+)(?![^;)&]*--folder)")
-"""A command in a sentence, up to what it is about, unless its folder is named."""
-
+"""A tacit command within a sentence, up to its arguments, unless it has --folder already."""
 
 _NAMED: Final = "by|bins|edges|expected|epsilon|rho|delta|error|level|analyst|(?:rows|groups)_per_(?:unit|group)"
 _KEYWORDS: Final = (
@@ -33,12 +32,12 @@ _KEYWORDS: Final = (
     (rf"\b({_NAMED})=", r"--\1"),
     (r", or a second array\b", ""),
 )
-"""Keyword arguments as sentences of the library name them, and the options in their place."""
+"""Keyword arguments in messages of the library, and the command-line options that replace them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What the user is told."""
+    """What is reported for an error."""
 
     code: str
     message: str
@@ -46,9 +45,9 @@ class Failure:
 
 
 def report_error(error: Exception, arguments: Sequence[str]) -> int:
-    """Write on standard error what went wrong and return the exit code.
+    """Write an error to standard error and return the exit code.
 
-    The options are looked for in the arguments themselves, because the error may be that they could not be read.
+    --json, --debug and --folder are searched in the raw arguments, because parsing them may be what failed.
     """
     failure = describe_error(error, _folder_in(arguments))
     if "--debug" in arguments:
@@ -62,7 +61,7 @@ def report_error(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def describe_error(error: Exception, folder: str | None = None) -> Failure:
-    """Say what `error` means to the user; commands that it names are about the `folder` that was named."""
+    """Return the failure for an error; commands in its message get the option --folder `folder`."""
     from tacit.privacy.errors import InvalidInput, TacitError
 
     if isinstance(error, TacitError):
@@ -76,19 +75,19 @@ def describe_error(error: Exception, folder: str | None = None) -> Failure:
 
 
 def with_options(sentence: str) -> str:
-    """Return a sentence in which options stand in the place of the keyword arguments of Python."""
+    """Return a message with Python's keyword arguments replaced by command-line options."""
     for keyword, option in _KEYWORDS:
         sentence = re.sub(keyword, option, sentence)
     return re.sub(r"--\w+_\w+", lambda found: found[0].replace("_", "-"), sentence)
 
 
 def add_folder_flag(sentence: str, folder: str | None) -> str:
-    """Return a sentence whose commands work where they are typed: with the folder, if one was named."""
+    """Return a message with --folder added to the commands in it, so that they work as printed."""
     if folder is None:
         return sentence
     from tacit.cli.app import app
 
-    def named(found: re.Match[str]) -> str:
+    def with_folder(found: re.Match[str]) -> str:
         command: click.Command = app
         words, length = found[1].split(), 0
         context = click.Context(app)
@@ -103,11 +102,11 @@ def add_folder_flag(sentence: str, folder: str | None) -> str:
             return found[0]
         return " ".join(["tacit", *words[:length], "--folder", shlex.quote(folder), *words[length:]])
 
-    return _COMMAND.sub(named, sentence)
+    return _COMMAND.sub(with_folder, sentence)
 
 
 def _folder_in(arguments: Sequence[str]) -> str | None:
-    """Return the folder that was named by an option, if one was."""
+    """Return the value of --folder, if it was given."""
     for place, word in enumerate(arguments):
         if word == "--folder" and place + 1 < len(arguments):
             return arguments[place + 1]
@@ -124,5 +123,5 @@ def _usage_sentence(error: click.ClickException) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one line in which a terminal finds no commands: what does not show is written as an escape."""
+    """Return text on one line, with unprintable characters escaped so that it cannot control a terminal."""
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in " ".join(text.split()))

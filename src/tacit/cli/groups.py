@@ -1,4 +1,4 @@
-"""Commands and groups of commands with the options that all of them share; groups load their commands lazily."""
+"""Command and group classes with the options that all commands share; groups import their commands lazily."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.cli.output import FORMATS, Screen
 
 
 class Command(click.Command):
-    """A command with the options that all of them share."""
+    """A command with the shared options."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -21,7 +21,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands with the options that all of them share; with no word after its name it shows its help."""
+    """A group of commands with the shared options; without a subcommand it shows its help."""
 
     command_class = Command
 
@@ -32,7 +32,7 @@ class Group(click.Group):
     def resolve_command(
         self, context: click.Context, words: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is named; a misspelt one is refused with the name that is near."""
+        """Return the named command; raise UsageError with the nearest name for a misspelt one."""
         if words and not context.resilient_parsing and self.get_command(context, words[0]) is None:
             from tacit.privacy.near_names import did_you_mean
 
@@ -42,7 +42,7 @@ class Group(click.Group):
         return super().resolve_command(context, words)
 
     def parse_args(self, context: click.Context, words: list[str]) -> list[str]:
-        """Read the words after the group's name; with none there is nothing to do but to help."""
+        """Parse the words after the group's name; show the help if there are none."""
         if not words and not context.resilient_parsing:
             click.echo(context.get_help())
             context.exit()
@@ -50,7 +50,7 @@ class Group(click.Group):
 
 
 class FolderGroup(Group):
-    """A group whose commands are the modules of one package, each with a `command`, imported when it is needed."""
+    """A group whose commands are the modules of one package, each with a `command`, imported on use."""
 
     def __init__(self, *arguments: Any, package: str, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -68,13 +68,13 @@ class FolderGroup(Group):
 
 
 def add_format_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option of commands whose answers are tables."""
+    """Add --format to a command."""
     function.__click_params__ = [*getattr(function, "__click_params__", []), format_option()]  # type: ignore[attr-defined]
     return function
 
 
 def format_option() -> click.Option:
-    """Return the option of commands whose answers are tables of numbers."""
+    """Return the option --format of commands whose answers are tables."""
     return click.Option(
         ["--format"],
         type=click.Choice(FORMATS),
@@ -89,7 +89,7 @@ def _common_options() -> list[click.Parameter]:
         click.Option(
             ["--json"], is_flag=True, expose_value=False, callback=_choose_json, help="Print one JSON object."
         ),
-        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of errors."),
     ]
 
 
@@ -108,4 +108,4 @@ def _choose_format(context: click.Context, _option: click.Parameter, chosen: str
 
 def _require_one_format(screen: Screen) -> None:
     if screen.as_json and screen.chosen not in ("", "json"):
-        raise click.UsageError(f"an answer has one format: --json or --format {screen.chosen}")
+        raise click.UsageError(f"give --json or --format {screen.chosen}, not both")

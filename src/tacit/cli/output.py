@@ -1,8 +1,7 @@
-"""Where a command's answer goes: a terminal, a pipe, or a program that reads JSON.
+"""Output of commands: tables for a terminal, CSV for a pipe, JSON for programs.
 
-A command takes its `Screen` with `click.pass_obj` and hands it the answer; the options and the kind of output decide
-whether that becomes a table, CSV or JSON. rich is imported when something is shown, for it takes longer to load than
-click.
+A command takes its `Screen` with `click.pass_obj` and passes it the answer; the options and the kind of output decide
+the format. rich is imported on use, because it loads slowly.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ LABEL_WIDTH: Final = 17
 
 
 class Fact(NamedTuple):
-    """One line of an answer: a label, what is said, and whether that is what was asked for."""
+    """One labelled line below an answer; `is_answer` highlights it."""
 
     label: str
     text: str
@@ -40,32 +39,31 @@ class Fact(NamedTuple):
 
 @dataclass
 class Screen:
-    """Where a command's answer goes: a terminal, a pipe, or a program that reads JSON."""
+    """The output of one command, with the format that was chosen."""
 
     as_json: bool = False
     chosen: str = ""
-    """The format of a table of numbers that was asked for; without one it is that of the place."""
+    """The value of --format; empty if it was not given."""
 
     @property
     def format(self) -> str:
-        """How an answer's numbers are written: as was asked for, else as a table on a terminal and as CSV in a pipe."""
+        """The format of an answer: as chosen, else a table on a terminal and CSV in a pipe."""
         if self.as_json:
             return "json"
         return self.chosen or ("table" if self.console.is_terminal else "csv")
 
     @property
     def has_reader(self) -> bool:
-        """Whether somebody reads the answer at a terminal, with what is said beside the numbers."""
+        """Whether the answer is a table on a terminal, where facts are shown below it."""
         return self.format == "table" and self.console.is_terminal
 
     @cached_property
     def console(self) -> Console:
-        """The place for text with colour and boxes, which vanish by themselves in a pipe or under NO_COLOR."""
-
+        """The rich console; it drops colours in a pipe and under NO_COLOR."""
         from rich.console import Console
 
         class AnswerConsole(Console):
-            """A console that shows text as it is, and leaves a broken pipe to `app.run`."""
+            """A console without markup that leaves a broken pipe to `app.run`."""
 
             def on_broken_pipe(self) -> None:
                 raise  # the BrokenPipeError that rich is handling while it calls this
@@ -77,7 +75,7 @@ class Screen:
         click.echo(json.dumps(facts, ensure_ascii=False, allow_nan=False))
 
     def show_table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table: ruled on a terminal or where that was asked for, otherwise a row a line, with tabs."""
+        """Write a table: ruled on a terminal or with --format table, otherwise tab-separated lines."""
         if not self.console.is_terminal and self.chosen != "table":
             for row in rows:
                 click.echo("\t".join(row))
@@ -92,7 +90,7 @@ class Screen:
         self.console.print(table)
 
     def show_csv(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Write a line of names and a line a row, as RFC 4180 has it."""
+        """Write CSV (RFC 4180) with a header."""
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(columns)
@@ -100,12 +98,12 @@ class Screen:
         click.echo(lines.getvalue(), nl=False)
 
     def show_markdown(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Write a table of GitHub's Markdown."""
+        """Write a table in GitHub's Markdown."""
         for cells in (columns, ["---"] * len(columns), *rows):
             click.echo(f"| {' | '.join(one.replace('|', chr(92) + '|') for one in cells)} |")
 
     def show_records(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write rows in the format of the screen, other than JSON: a table, or CSV or Markdown with a line of names."""
+        """Write rows as a table, CSV or Markdown, according to the format."""
         if self.format == "csv":
             self.show_csv(columns, rows)
         elif self.format == "markdown":
@@ -114,7 +112,7 @@ class Screen:
             self.show_table(columns, rows)
 
     def show_facts(self, facts: Sequence[Fact]) -> None:
-        """Write facts: in two columns on a terminal, one line a fact with a tab after its label in a pipe."""
+        """Write facts: in two columns on a terminal, as tab-separated lines in a pipe."""
         if not self.console.is_terminal:
             for fact in facts:
                 click.echo(f"{fact.label}\t{fact.text}")
@@ -132,7 +130,7 @@ class Screen:
 
 
 def show_result(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
-    """Answer with a sentence, or with an object for programs."""
+    """Write a sentence, or the object with --json."""
     if screen.as_json:
         screen.show_object(facts)
     else:
@@ -140,19 +138,19 @@ def show_result(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:
 
 
 def show_hints(screen: Screen, hints: list[str]) -> None:
-    """Say what the user may want to know besides, on standard error; programs find it in the object."""
+    """Write hints to standard error, unless --json was given."""
     if not screen.as_json:
         for hint in hints:
             click.echo(f"hint: {hint}", err=True)
 
 
 QUIET_S: Final = 0.5
-"""How long a question may take before a bar is shown."""
+"""Delay before a progress bar is shown."""
 
 
 @contextmanager
 def progress_bar(screen: Screen) -> Iterator[Progress | None]:
-    """Give something to tell progress to: a bar on a terminal, if it takes longer than a moment."""
+    """Yield a progress callback that draws a bar on a terminal, or None elsewhere."""
     if screen.as_json or not screen.console.is_terminal:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Answers to queries as tables, CSV and JSON: noisy numbers with their intervals, and what they cost."""
+"""Answers and previews of queries as tables, CSV and JSON: noisy numbers with their intervals, and their cost."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
     from tacit.query import Preview
     from tacit.query.explain import Line
 
-
 ROWS_SHOWN: Final = 1000
 
 
-class Answer(Protocol):
-    """What is shown of an answer; `tacit.query.Release` is one, and so is what a client of a server gets."""
+class QueryAnswer(Protocol):
+    """An answer of `tacit sql`: a `tacit.query.Release`, or a release of a server."""
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """Column names."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows, in their order."""
+        """Rows in order."""
 
     @property
     def cost(self) -> Cost:
@@ -38,37 +37,37 @@ class Answer(Protocol):
 
     @property
     def counted(self) -> str:
-        """How much of each unit is counted, in words."""
+        """How much each unit contributes at most, in words."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes numbers unreliable."""
+        """Reasons why numbers may be unreliable."""
 
     @property
     def card(self) -> str:
-        """What was released, in plain language."""
+        """Plain-language description of the release."""
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The budgets that paid."""
+        """The data sets that were charged."""
 
     @property
     def permit(self) -> Any:
-        """The ledger's permit; None if the answer had been released before."""
+        """The ledger's permit; None for a repeated answer."""
 
     def intervals(self, level: float) -> list[dict[str, Interval | None]]:
-        """Return where the numbers without noise lie."""
+        """Return the intervals of the noisy numbers at a level."""
 
 
 def cost_text(cost: Cost) -> str:
-    """Return a cost for people."""
+    """Return a cost in words."""
     if not cost.epsilon:
-        return "nothing: the same answer was released before"
+        return "nothing, because the answer was released before"
     return f"ε {at_most(cost.epsilon)}" + (f", δ {at_most(cost.delta)}" if cost.delta else "")
 
 
 def cost_object(cost: Cost) -> dict[str, float | None]:
-    """Return a cost for programs; a rho that is not known is null."""
+    """Return a cost as a JSON object; an infinite rho is null."""
     return {
         "epsilon": cost.epsilon,
         "delta": cost.delta,
@@ -77,12 +76,12 @@ def cost_object(cost: Cost) -> dict[str, float | None]:
 
 
 def row_object(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row for programs: dates as texts, intervals as pairs."""
-    return {name: plain(value) for name, value in row.items()}
+    """Return a row as a JSON object: dates as strings, intervals as pairs."""
+    return {name: json_value(value) for name, value in row.items()}
 
 
-def answer_object(release: Answer, remaining: Mapping[str, Cost], level: float) -> dict[str, Any]:
-    """Return an answer for programs."""
+def answer_object(release: QueryAnswer, remaining: Mapping[str, Cost], level: float) -> dict[str, Any]:
+    """Return an answer as a JSON object."""
     return {
         "rows": [row_object(row) for row in release.rows],
         "intervals": [row_object(row) for row in release.intervals(level)],
@@ -96,17 +95,17 @@ def answer_object(release: Answer, remaining: Mapping[str, Cost], level: float) 
     }
 
 
-def plain(value: Any) -> Any:
-    """Return a value that JSON has."""
+def json_value(value: Any) -> Any:
+    """Return a value that JSON can hold: dates as strings, NaN as null."""
     if isinstance(value, tuple):
-        return [plain(part) for part in value]
+        return [json_value(part) for part in value]
     if isinstance(value, float) and value != value:
         return None
     return value.isoformat() if isinstance(value, date) else value
 
 
-def table_rows(release: Answer, level: float) -> list[tuple[str, ...]]:
-    """Return the rows of an answer as text, noisy numbers with their intervals."""
+def table_rows(release: QueryAnswer, level: float) -> list[tuple[str, ...]]:
+    """Return the rows of an answer as text, each noisy number with the half-width of its interval."""
     spans = release.intervals(level)
     return [
         tuple(cell(row[name], span.get(name)) for name in release.columns)
@@ -114,8 +113,8 @@ def table_rows(release: Answer, level: float) -> list[tuple[str, ...]]:
     ]
 
 
-def csv_table(release: Answer, level: float) -> tuple[list[str], list[list[str]]]:
-    """Return the names and rows of an answer for a pipe: all digits, and each interval's ends behind its number."""
+def csv_table(release: QueryAnswer, level: float) -> tuple[list[str], list[list[str]]]:
+    """Return the header and rows of an answer as CSV fields: all digits, with the interval's ends after each number."""
     spans = release.intervals(level)
     noisy = {name for row in spans for name, span in row.items() if span is not None}
     names = [part for name in release.columns for part in _with_ends(name, name in noisy)]
@@ -131,17 +130,17 @@ def _with_ends(name: str, has_ends: bool) -> list[str]:
 
 
 def field(value: Any) -> str:
-    """Return a value for a pipe, with all its digits and nothing else; what does not print is written as an escape."""
-    from tacit.cli.catalog_rendering import shown
+    """Return a value as a CSV field with all its digits; unprintable characters are escaped."""
+    from tacit.cli.catalog_rendering import printable
 
-    found = plain(value)
+    found = json_value(value)
     if isinstance(found, bool):
         return str(found).lower()
-    return "" if found is None else repr(found) if isinstance(found, float) else shown(str(found))
+    return "" if found is None else repr(found) if isinstance(found, float) else printable(str(found))
 
 
-def show_answer(screen: Screen, release: Answer, level: float) -> None:
-    """Write the rows of an answer in the format of the screen, other than JSON."""
+def show_answer(screen: Screen, release: QueryAnswer, level: float) -> None:
+    """Write the rows of an answer as a table, CSV or Markdown."""
     if screen.format == "csv":
         screen.show_csv(*csv_table(release, level))
     elif screen.format == "markdown":
@@ -151,47 +150,58 @@ def show_answer(screen: Screen, release: Answer, level: float) -> None:
 
 
 def cell(value: Any, span: Any = None) -> str:
-    """Return one value as text; what does not print is written as an escape, so that no value steers a terminal."""
+    """Return one value as text; unprintable characters are escaped so that they cannot control a terminal."""
     if value is None:
         return "–"
     if isinstance(value, bool):
-        shown = str(value).lower()
+        text = str(value).lower()
     elif isinstance(value, int):
-        shown = f"{value:,}"
+        text = f"{value:,}"
     elif isinstance(value, float):
-        shown = f"{value:,.6g}"
+        text = f"{value:,.6g}"
     else:
-        text = str(value)
-        shown = text if text.isprintable() else repr(text)[1:-1]
+        text = str(value) if str(value).isprintable() else repr(str(value))[1:-1]
     if span is None:
-        return shown
+        return text
     from tacit.query.release import spread
 
-    return f"{shown} {spread(value, span)}"
+    return f"{text} {spread(value, span)}"
 
 
-ONE_ROW: Final = "1 row a unit"
-"""The least that can be counted of a unit, so that no lower limit is proposed."""
-
-
-def counted_text(release: Answer) -> str:
-    """Return how much of each unit an answer is about; its intervals do not tell what is left out."""
-    if release.counted == ONE_ROW:
-        return f"at most {ONE_ROW}; intervals cover the noise only"
+def counted_text(release: QueryAnswer) -> str:
+    """Return the contribution limits of an answer; its intervals do not cover the rows beyond them."""
+    if release.counted.startswith("1 row "):  # nothing lower could be proposed
+        return f"at most {release.counted}; intervals cover the noise only"
     return (
-        f"at most {release.counted}; further rows are left out, and intervals cover the noise only "
-        "(lower limits give less noise: --rows-per-unit of the table, --rows-per-group, --groups-per-unit)"
+        f"at most {release.counted}; rows beyond that are left out, and intervals cover the noise only. Lower limits "
+        "give less noise: --rows-per-group and --groups-per-unit, or --rows-per-unit of the table"
     )
 
 
 def budget_facts(preview: Preview) -> list[Fact]:
-    """Return what is left of the budgets that would pay, and why they would not."""
-    left = [Fact("left", f"ε {at_least(cost.epsilon)} on {name}") for name, cost in preview.remaining.items()]
-    return left if preview.fits else [*left, Fact("does not fit", with_options(preview.refusal), True)]
+    """Return the remaining budgets of a preview, and why the cost does not fit if it does not."""
+    remaining = remaining_facts(preview.remaining)
+    return remaining if preview.fits else [*remaining, Fact("over budget", with_options(preview.refusal), True)]
+
+
+def remaining_facts(remaining: Mapping[str, Cost]) -> list[Fact]:
+    """Return the remaining budget of each data set."""
+    return [Fact("remaining", f"ε {at_least(cost.epsilon)} on {name}") for name, cost in remaining.items()]
+
+
+def preview_facts(preview: Preview) -> list[Fact]:
+    """Return a preview as facts: cost, remaining budgets, limits, and the half-width of each 95 % interval."""
+    facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview), *plan_facts(preview.lines)]
+    return [*facts, *(Fact(name, half_width_text(width)) for name, width in preview.widths.items())]
+
+
+def half_width_text(width: float | None) -> str:
+    """Return the half-width of a 95 % interval in words; None depends on the data."""
+    return "± depends on the data" if width is None else f"± {width:,.4g} (95 %)"
 
 
 def plan_facts(lines: Iterable[Line]) -> list[Fact]:
-    """Return what is public about how a question would be answered: what is counted, and which groups are shown."""
+    """Return the contribution limits of a plan, and which groups it shows."""
     lines = list(lines)
     (first, *cuts) = [line.text for line in lines if line.label == "bounds"]
     facts = [Fact("counted", f"at most {first}"), *(Fact("counted", f"{cut}; the rest is left out") for cut in cuts)]
@@ -199,7 +209,7 @@ def plan_facts(lines: Iterable[Line]) -> list[Fact]:
 
 
 def category_hints(sql: str, tables: Iterable[Table]) -> list[str]:
-    """Return which texts in a query are no category of the column that they are compared with; all of it is public."""
+    """Return a hint for each text in a query that is not a category of the column it is compared with."""
     from tacit.privacy.near_names import did_you_mean
 
     known = _categories(tables)
@@ -214,7 +224,7 @@ def category_hints(sql: str, tables: Iterable[Table]) -> list[str]:
 
 
 def _categories(tables: Iterable[Table]) -> dict[str, set[Any]]:
-    """Return the categories of columns by their names; none where one table states something else of the name."""
+    """Return the categories of columns by name, without names that have no categories in some table."""
     from tacit.privacy.bounds import Categories
 
     found: dict[str, set[Any]] = {}
@@ -228,14 +238,14 @@ def _categories(tables: Iterable[Table]) -> dict[str, set[Any]]:
 
 
 def _comparisons(sql: str) -> Iterator[tuple[str, str]]:
-    """Yield columns and the texts that they are compared with by =, <> or IN."""
+    """Yield pairs of a column and a text that it is compared with by =, <> or IN."""
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
     try:
         nodes = list(parse_one(sql, read="duckdb").find_all(exp.EQ, exp.NEQ, exp.In))
     except (SqlglotError, RecursionError):
-        return  # refused as a whole, in words of its own
+        return  # the query itself is refused
     for node in nodes:
         sides = [node.this, node.args.get("expression"), *node.args.get("expressions", [])]
         columns = [one.name for one in sides if isinstance(one, exp.Column)]
@@ -244,35 +254,29 @@ def _comparisons(sql: str) -> Iterator[tuple[str, str]]:
 
 
 def caveats(lines: Iterable[Line]) -> list[Fact]:
-    """Return what whoever reads an answer must know: which groups and rows are not in it, which intervals there are."""
+    """Return which groups and rows an answer leaves out, and which numbers have no interval."""
     kept = [line for line in lines if line.label in ("keys", "spans") and not line.text.startswith("public")]
-    return [Fact("keys" if line.label == "keys" else "intervals", line.text) for line in kept]
+    return [Fact("groups" if line.label == "keys" else "intervals", line.text) for line in kept]
 
 
 def selections(lines: Iterable[Line]) -> list[str]:
-    """Return below how many units a group is hidden, where the keys of a question are not public."""
+    """Return how many units a group needs to be shown, if the groups of a query are not public."""
     return [line.text for line in lines if line.label == "keys" and line.text.startswith("not public")]
 
 
 def empty_answer_text(lines: Iterable[Line]) -> str:
-    """Say why an answer has no rows, and what would show some."""
+    """Return why an answer has no rows, and how to get some."""
     found = selections(lines)
     if not found:
         return "the answer has no rows"
     return (
-        f"no group is shown: keys are {found[0]}; state them with --keys COLUMN=A,B or as categories of the column, "
-        "or pay more"
+        f"no group is shown: its keys are {found[0]}; list the groups with --keys COLUMN=A,B or as categories of the "
+        "column, or spend more epsilon"
     )
 
 
-def contents(release: Answer, lines: Iterable[Line]) -> list[Fact]:
-    """Return what an answer is about, what is not in it, and what makes it unreliable."""
+def answer_facts(release: QueryAnswer, remaining: Mapping[str, Cost], lines: Iterable[Line]) -> list[Fact]:
+    """Return the facts below an answer: limits, what is left out, warnings, cost and remaining budget."""
     warnings = [Fact("warning", one) for one in release.warnings]
-    return [Fact("counted", counted_text(release)), *caveats(lines), *warnings]
-
-
-def answer_facts(release: Answer, remaining: Mapping[str, Cost], lines: Iterable[Line]) -> list[Fact]:
-    """Return what is said below an answer: what is in it, what it cost and what is left."""
-    facts = [*contents(release, lines), Fact("cost", cost_text(release.cost), True)]
-    facts += [Fact("left", f"ε {at_least(cost.epsilon)} on {name}") for name, cost in remaining.items()]
-    return facts
+    cost = Fact("cost", cost_text(release.cost), True)
+    return [Fact("counted", counted_text(release)), *caveats(lines), *warnings, cost, *remaining_facts(remaining)]

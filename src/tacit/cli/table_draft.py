@@ -1,6 +1,6 @@
-"""A table before it is registered: what options and answers state so far, and what the names of columns suggest.
+"""A table before it is registered: the options and answers given so far, and hints from the names of columns.
 
-Hints are guesses from names, said to the owner and never acted on; no value of the data is read.
+Hints are guesses shown to the owner; nothing depends on them, and no value of the data is read.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tacit.cli.value_parsing import bounds_of, categories_of, key_of, kind_of, pair_of
 from tacit.curator.catalog import Catalog
-from tacit.curator.file_table import row_number_column
 from tacit.curator.registration import column_named, table_of
-from tacit.engines.protocol import SourceColumn
+from tacit.curator.row_numbering import FILES
+from tacit.engines.protocol import Source, SourceColumn
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Column, Kind, Limits, Table
@@ -26,7 +26,7 @@ LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_group")
 
 @dataclass
 class Draft:
-    """What is known of a table before it is complete."""
+    """A table that may still be incomplete."""
 
     name: str
     described: Sequence[SourceColumn]
@@ -39,11 +39,11 @@ class Draft:
     dataset: str = ""
     never_missing: set[str] = field(default_factory=set)
     each_row: bool = False
-    """Whether every row is a unit by itself."""
+    """Whether each row is its own unit."""
 
     @classmethod
     def of(cls, table: Table) -> Draft:
-        """Return the draft that leads to a table as it is."""
+        """Return the draft of a registered table."""
         return cls(
             table.name,
             [SourceColumn(column.name, column.kind, column.kind.value) for column in table.columns],
@@ -59,20 +59,20 @@ class Draft:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it is said whom the table protects."""
+        """Whether the unit is chosen, or the table is public."""
         return self.public or self.each_row or self.unit is not None
 
     def column(self, name: str) -> SourceColumn:
-        """Return a column by its name in any case."""
+        """Return a column by its name, ignoring case."""
         return column_named(self.name, self.described, name)
 
     def kind(self, name: str) -> Kind | None:
-        """Return the kind that a column is to have."""
+        """Return the kind of a column: as stated, else as in the source."""
         column = self.column(name)
         return self.kinds.get(column.name, column.kind)
 
-    def take(self, options: Mapping[str, Any], catalog: Catalog) -> None:
-        """Take over what the options of a command say; what they leave out stays as it is."""
+    def apply(self, options: Mapping[str, Any], catalog: Catalog) -> None:
+        """Apply the options of a command; what they leave out is unchanged."""
         for text in options["kinds"]:
             name, value = pair_of(text, "age=integer")
             self.kinds[self.column(name).name] = kind_of(name, value)
@@ -91,15 +91,17 @@ class Draft:
         self.each_row = options.get("each_row", False)
         if self.each_row and (options["unit"] or options["public"] or options["through"] or options["rows_per_unit"]):
             raise InvalidInput(
-                "with --each-row every row is a unit with one row; leave --unit, --public, --through and "
-                "--rows-per-unit out"
+                "--each-row protects each row by itself; leave out --unit, --public, --through and --rows-per-unit"
             )
-        self._take_unit(options["unit"], options["public"], options["through"], catalog)
+        self._apply_unit(options["unit"], options["public"], options["through"], catalog)
         if self.public and any(options[key] is not None for key in LIMITS):
-            raise InvalidInput(f"{self.name} is public: no unit in it can be limited; leave the limits out")
+            raise InvalidInput(
+                f"{self.name} is public and has no units to limit; leave out --rows-per-unit, --groups-per-unit and "
+                "--rows-per-group"
+            )
 
-    def lead_through(self, steps: Sequence[str], catalog: Catalog, unit: str | None = None) -> None:
-        """Protect those to whom foreign keys lead; the last table says who that is, if no column is named."""
+    def protect_through(self, steps: Sequence[str], catalog: Catalog, unit: str | None = None) -> None:
+        """Protect the units that foreign keys lead to: `unit`, or that of the last table."""
         keys = tuple(key_of(step) for step in steps)
         target = catalog.schema.table(keys[-1].target_table)
         if unit is not None:
@@ -107,40 +109,43 @@ class Draft:
         elif target.unit is not None:
             self.unit = Unit(target.unit.column, (*keys, *target.unit.through))
         else:
-            raise InvalidInput(f"{target.name} is public; name the column of the unit in it with --unit")
+            raise InvalidInput(f"{target.name} is public; give the column of the unit in it with --unit")
         self.public = False
 
+    def protect_each_row(self, source: Source) -> None:
+        """Protect each row by itself; raise InvalidInput unless its rows can be numbered in a copy."""
+        if source.form not in FILES:
+            raise InvalidInput("each row can be a person in files only; type the column that identifies people")
+        self.unit, self.public, self.each_row = None, False, True
+
     def table(self) -> Table:
-        """Return the table, or refuse what does not fit together."""
-        described, unit, limits = self.described, self.unit, self.limits
-        if self.each_row:
-            number = row_number_column(self.described)
-            described, unit, limits = [number, *self.described], number.name, replace(self.limits, rows_per_unit=1)
+        """Return the table; raise InvalidInput if its parts do not fit together."""
         table = table_of(
             self.name,
-            described,
-            unit=unit,
+            self.described,
+            unit=self.unit,
             public=self.public,
+            each_row=self.each_row,
             columns=self.facts,
-            limits=limits,
+            limits=self.limits,
             identified_by=self.identified_by,
             dataset=self.dataset,
             kinds=self.kinds,
         )
         return replace(table, columns=tuple(self._completed(column) for column in table.columns))
 
-    def _take_unit(self, unit: str | None, public: bool, through: Sequence[str], catalog: Catalog) -> None:
+    def _apply_unit(self, unit: str | None, public: bool, through: Sequence[str], catalog: Catalog) -> None:
         if public and (unit is not None or through):
-            raise InvalidInput("a table is public, or it protects a unit: --public or --unit, not both", name="unit")
+            raise InvalidInput("a public table has no unit; give --public or --unit, not both", name="unit")
         if public:
             self.unit, self.public, self.limits = None, True, Limits()
         elif through:
-            self.lead_through(through, catalog, unit)
+            self.protect_through(through, catalog, unit)
         elif unit is not None:
             self.unit, self.public = unit, False
 
     def _pair(self, text: str, example: str) -> tuple[str, str]:
-        """Part a column from what is said of it, also where the column has = in its name."""
+        """Split "column=value", also where the name of the column contains =."""
         for one in sorted(self.described, key=lambda one: -len(one.name)):
             if text.lower().startswith(f"{one.name.lower()}=") and text[len(one.name) + 1 :].strip():
                 return one.name, text[len(one.name) + 1 :].strip()
@@ -150,7 +155,7 @@ class Draft:
         kind = self.kind(name)
         if kind is None:
             column = self.column(name)
-            raise InvalidInput(f"{name} is of the type {column.type}; give it a kind first: --kind {name}=text")
+            raise InvalidInput(f"{name} has the unsupported type {column.type}; give it a kind: --kind {name}=text")
         return kind
 
     def _completed(self, column: Column) -> Column:
@@ -173,51 +178,51 @@ _ROW_ID: Final = re.compile(r"(id|row_?id|rowid|index|pk|nr|no|uuid|guid)", re.I
 
 
 def likely_units(described: Sequence[SourceColumn]) -> list[str]:
-    """Return columns whose names look as if they said whose row it is."""
+    """Return columns whose names suggest that they identify people."""
     return [one.name for one in described if _PERSON.fullmatch(one.name.replace(" ", "_"))]
 
 
 def column_hint(name: str, kind: Kind | None) -> str:
-    """Say what the name of a column suggests about it, or nothing."""
+    """Return what the name of a column suggests, or an empty text."""
     plain = name.replace(" ", "_")
     if _BIRTH.fullmatch(plain) and kind in (Kind.DATE, Kind.TIME, Kind.TEXT):
-        return f"{name} looks like a date of birth: its bounds must hold for anybody, say from 1900-01-01 on"
+        return f"{name} looks like a date of birth; its bounds must hold for everyone, for example from 1900-01-01"
     if _NAMES_PEOPLE.fullmatch(plain):
-        return f"{name} looks like it names people: state no categories of it, for they would be public"
+        return f"{name} looks like it identifies people; give it no categories, because they are public"
     return ""
 
 
 def unit_hint(table: str, unit: str) -> str:
-    """Doubt a unit that seems to number rows instead of people, or say nothing."""
+    """Return a warning if the name of the unit suggests row numbers rather than people, or an empty text."""
     singular = table.lower().removesuffix("s")
     if _ROW_ID.fullmatch(unit) or re.fullmatch(rf"{re.escape(singular)}s?{_ID}", unit.lower()):
         if _PERSON.fullmatch(unit):
             return ""
         return (
-            f"{unit} looks like it numbers rows: then each row is protected by itself, and a person with several rows "
-            "less than promised; the unit is whoever a row is about"
+            f"{unit} looks like a row number, which protects each row by itself: a person with several rows would be "
+            "protected less than promised; the unit should identify the person that a row is about"
         )
     return ""
 
 
 def row_limit_hint(table: Table) -> list[str]:
-    """Say how many rows a unit counts with where nothing was stated and a unit may have several."""
+    """Return the default row limit, if none was given and a unit may have several rows."""
     unit = table.unit
     if unit is None or table.limits != Limits() or {*map(str.lower, table.identified_by)} == {unit.column.lower()}:
         return []
     return [
-        f"an answer counts at most {ROWS_PER_GROUP} rows of each {unit.column} in a group; --rows-per-unit N sets how "
-        "many rows of each count in all (the fewer, the less noise)"
+        f"by default an answer counts at most {ROWS_PER_GROUP} rows of each {unit.column} per group; --rows-per-unit N "
+        "limits them in all queries (fewer rows mean less noise)"
     ]
 
 
 def table_hints(table: Table) -> list[str]:
-    """Return what the names in a table suggest, for its owner to weigh."""
+    """Return the hints from the names of a table and its columns."""
     unit = table.unit
     hints = [unit_hint(table.name, unit.column)] if unit is not None and unit.is_direct else []
     if unit is None:
         people = likely_units([SourceColumn(one.name, one.kind, "") for one in table.columns])
-        hints += [f"{table.name} is public, and {people[0]} looks like it is about people"] if people else []
+        hints += [f"{table.name} is public, but {people[0]} looks like it identifies people"] if people else []
     own = "" if unit is None else unit.column.lower() if unit.is_direct else unit.through[0].column.lower()
     for column in table.columns:
         if column.facts is not None and column.name.lower() != own and _NAMES_PEOPLE.fullmatch(column.name):

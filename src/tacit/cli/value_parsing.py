@@ -1,4 +1,4 @@
-"""Bounds, categories, kinds and foreign keys as they are typed on the command line and in the wizard."""
+"""Parsers of bounds, categories, kinds and foreign keys, for the command line and the wizard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def pair_of(text: str, example: str) -> tuple[str, str]:
-    """Part "column=value"; a column may have = in its name, a value may not be empty."""
+    """Split "column=value" at the first =; neither part may be empty."""
     name, mark, value = text.partition("=")
     if not (mark and name.strip() and value.strip()):
         raise InvalidInput(f"write COLUMN=VALUE, such as {example}, not {text!r}", value=text)
@@ -33,9 +33,9 @@ def pair_of(text: str, example: str) -> tuple[str, str]:
 
 
 def bounds_of(name: str, kind: Kind, text: str) -> Bounds:
-    """Read two bounds with anything usual between them: 0:120, 0..120, "0 to 120", "0 120"."""
+    """Parse two bounds with any usual separator: 0:120, 0..120, "0 to 120", "0 120"."""
     if kind not in EXAMPLES:
-        raise InvalidInput(f"{name} is {kind} and cannot have bounds; state its categories", name=name, value=text)
+        raise InvalidInput(f"{name} is {kind} and cannot have bounds; give its categories", name=name, value=text)
     problem = ""
     for lower, upper in _halves(text.strip()):
         try:
@@ -46,21 +46,18 @@ def bounds_of(name: str, kind: Kind, text: str) -> Bounds:
 
 
 def categories_of(name: str, kind: Kind, text: str) -> Categories:
-    """Read values with commas between them; one with a comma in it stands in quotation marks.
-
-    Or a list of JSON, in which null is a missing value: ["a", null].
-    """
+    """Parse comma-separated values, quoted where they contain a comma, or a JSON list with null for missing values."""
     if (listed := json_list(name, text)) is not None:
         return Categories(_category(name, kind, one) if isinstance(one, str) else one for one in listed)
     try:
         values = [part.strip() for part in next(csv.reader([text.strip()], skipinitialspace=True), [])]
     except csv.Error:
-        raise InvalidInput(f"categories of {name} stand in one line, with commas between them", name=name) from None
+        raise InvalidInput(f"categories of {name} must be one comma-separated line", name=name) from None
     return Categories(_category(name, kind, value) for value in values if value)
 
 
 def json_list(name: str, text: str) -> list[str | int | bool | None] | None:
-    """Read a list of JSON, or return None where the text does not begin like one."""
+    """Parse a JSON list, or return None if the text does not start with [."""
     if not text.strip().startswith("["):
         return None
     try:
@@ -69,8 +66,7 @@ def json_list(name: str, text: str) -> list[str | int | bool | None] | None:
         found = None
     if not isinstance(found, list) or not all(one is None or isinstance(one, str | int) for one in found):
         raise InvalidInput(
-            f"what begins with [ is a list of JSON, with texts in double quotes and null for a missing value: "
-            f'{name}=["a", "b", null]',
+            f'a value that starts with [ must be a JSON list of strings, integers and null: {name}=["a", "b", null]',
             name=name,
             value=text,
         )
@@ -78,20 +74,20 @@ def json_list(name: str, text: str) -> list[str | int | bool | None] | None:
 
 
 def kind_of(name: str, text: str) -> Kind:
-    """Read a kind."""
+    """Parse a kind."""
     try:
         return Kind(text.lower())
     except ValueError:
         kinds = ", ".join(kind.value for kind in Kind)
-        raise InvalidInput(f"the kind of {name} is one of {kinds}, not {text!r}", name=name, value=text) from None
+        raise InvalidInput(f"the kind of {name} must be one of {kinds}, not {text!r}", name=name, value=text) from None
 
 
 def key_of(text: str) -> ForeignKey:
-    """Read one step on the way to the unit: "visit_id=visits.id"."""
+    """Parse one foreign key towards the unit: "visit_id=visits.id"."""
     column, _, target = text.partition("=")
     table, _, target_column = target.rpartition(".")
     if not (column.strip() and table.strip() and target_column.strip()):
-        raise InvalidInput(f"a step to the unit is COLUMN=TABLE.COLUMN, such as visit_id=visits.id, not {text!r}")
+        raise InvalidInput(f"write a foreign key as COLUMN=TABLE.COLUMN, such as visit_id=visits.id, not {text!r}")
     return ForeignKey(column.strip(), table.strip(), target_column.strip())
 
 
@@ -109,7 +105,7 @@ def _end(kind: Kind, text: str) -> int | float | str:
             return number(text)
         except ValueError:
             continue
-    return text  # refused as a bound, with this text in the sentence
+    return text  # Bounds refuses it and quotes it
 
 
 def _category(name: str, kind: Kind, text: str) -> Category:
@@ -122,4 +118,7 @@ def _category(name: str, kind: Kind, text: str) -> Category:
             return date.fromisoformat(text)
         return datetime.fromisoformat(text) if kind is Kind.TIME else text
     except (KeyError, ValueError):
-        raise InvalidInput(f"{name} is {kind}, and {text!r} is not; give it another kind", name=name) from None
+        raise InvalidInput(
+            f"{text!r} is not a value of {name}, whose kind is {kind}; change the value, or the kind with --kind",
+            name=name,
+        ) from None

@@ -100,7 +100,7 @@ class TestWhereEventsComeFrom:
         found = answer(capsys, "epsilon", "--delta", "1e-6", f" {written}")
         assert (found["event"], found["relation"]) == ("gaussian(2)", "replace-one")
         said = refusal(capsys, 2, "epsilon", "--delta", "1e-6", written, "--relation", "add-remove")
-        assert said == "T111 the event is written under replace-one, and --relation says add-remove"
+        assert said == "T111 the relation of the event is replace-one, but --relation is add-remove"
 
     def test_the_events_of_a_file_are_composed(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         path = tmp_path / "events.jsonl"
@@ -122,12 +122,12 @@ class TestWhereEventsComeFrom:
     @pytest.mark.parametrize(
         ("content", "said"),
         [
-            (b"", "T105 the file holds no event; write one a line"),
-            (b"\n \n", "T105 the file holds no event; write one a line"),
+            (b"", "T105 the file contains no event; write one per line"),
+            (b"\n \n", "T105 the file contains no event; write one per line"),
             (b"pure(1)\ngausian(1)\n", "T112 line 2: column 1, at 'gausian(1)': no event is called gausian"),
             (b'{"kind": "perfect"}\n', "T110 line 1: no event kind is called 'perfect'"),
             (b"pure(1)\nshuffled(1, 9)\n", "T111 composed mixes add-remove and replace-one events"),
-            (b"\xff\xfe", "is not a text in UTF-8"),
+            (b"\xff\xfe", "is not UTF-8 text"),
         ],
     )
     def test_a_file_that_cannot_be_used_is_refused_at_its_line(
@@ -149,12 +149,12 @@ class TestWhereEventsComeFrom:
         monkeypatch.setattr(events, "EVENT_BYTES_MAX", 10)
         (tmp_path / "events").write_text("pure(1)\n" * 2)
         said = refusal(capsys, 2, "epsilon", "--delta", "0", "--file", str(tmp_path / "events"))
-        assert said == "T106 a file of events takes at most 10 bytes"
+        assert said == "T106 a file of events may have at most 10 bytes"
 
     @pytest.mark.parametrize("given", [[], ["pure(1)", "--file", "events.jsonl"]])
     def test_one_event_or_one_file_is_named(self, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         said = refusal(capsys, 2, "epsilon", "--delta", "1e-6", *given)
-        assert said == "T100 name an event or a --file, one of the two; see tacit account epsilon --help"
+        assert said == "T100 give either an event or --file; see tacit account epsilon --help"
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ class TestCalibrate:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("sampled(?, gaussian(1))", "rate must be at most 1, and is 2; ? is looked for among all numbers above 0"),
-            ("selected(pure(1), 1, ?)", "stop must lie strictly between 0 and 1, and is 1; ? is looked for among"),
+            ("sampled(?, gaussian(1))", "rate must be at most 1, and is 2; ? may be any number above 0"),
+            ("selected(pure(1), 1, ?)", "stop must lie strictly between 0 and 1, and is 1; ? may be any number"),
             ("? x gaussian(10)", "? stands for any number above 0, and a count is a whole number"),
             ("shuffled(1, ?)", "? stands for any number above 0, and count is a whole number"),
         ],
@@ -269,7 +269,7 @@ class TestMeaning:
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
         shown = facts(capsys, "meaning", "--delta", "1e-6", "gaussian(1.5)", "--prior", "0.4")
-        assert shown["prior 0.4"].startswith("may become 0 or 1; at most 0.")
+        assert shown["prior 0.4"].startswith("posterior may be 0 or 1; on average at most 0.")
         assert "posterior factor" not in shown
 
     def test_a_factor_that_no_double_holds_is_infinite(self, capsys: pytest.CaptureFixture[str]) -> None:

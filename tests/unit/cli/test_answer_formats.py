@@ -94,7 +94,7 @@ def test_more_than_half_of_what_is_left_needs_a_yes_in_a_script(
     assert run(words) == 2
     said = capsys.readouterr()
     assert (said.out, spent(clinic)) == ("", 0)
-    assert "this costs ε 6 of the ε 10 that is left on visits, more than half" in said.err
+    assert "this costs ε 6 of the remaining ε 10 on visits, which is more than half" in said.err
     assert "--yes" in said.err
     assert run([*words, "--yes"]) == 0
     assert spent(clinic) == pytest.approx(6)

@@ -51,7 +51,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command_and_the_exit_codes(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([option]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in ("completion", "demo", "errors", "2 bad use", "3 refused for privacy"))
+    assert all(name in shown for name in ("completion", "demo", "errors", "2 usage error", "3 refused for privacy"))
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_what_promises_little_is_said_loudly_and_on_standard_error(
 ) -> None:
     assert budget(folder, "set", "clinic", "--epsilon", "100", "--delta", "1e-3", "--units", "1000") == 0
     out, err = capsys.readouterr()
-    assert out == "clinic has a budget of ε 100, δ 0.001 (zcdp); an answer costs at least ε 0.01\n"
+    assert out == "clinic has a budget of ε 100, δ 0.001 (zcdp); each answer costs at least ε 0.01\n"
     assert err.count("tacit: warning: ") == 2
 
 
@@ -93,17 +93,17 @@ def test_a_name_that_no_table_pays_by_is_noticed(folder: Path, capsys: pytest.Ca
     table = '[tables.visits]\nsource = "a.csv"\nunit = "x"\n[tables.visits.columns]\nx = { kind = "text" }\n'
     catalog.write_text(table)
     assert budget(folder, "set", "clinic", "--epsilon", "1") == 0
-    assert "no table is paid by clinic yet; tables are paid by visits" in capsys.readouterr().err
+    assert "no table uses the budget clinic yet; tables use visits" in capsys.readouterr().err
     assert budget(folder, "set", "visits", "--epsilon", "1", "--delta", "1e-7") == 0
     assert capsys.readouterr().err == ""
     catalog.write_text("broken")
     assert budget(folder, "set", "other", "--epsilon", "1") == 0
-    assert "this is not TOML" in capsys.readouterr().err
+    assert "this is not valid TOML" in capsys.readouterr().err
 
 
 def test_what_an_answer_costs_at_least_is_set_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert budget(folder, "set", "visits", "--epsilon", "3", "--epsilon-min", "0.1") == 0
-    assert "an answer costs at least ε 0.1" in capsys.readouterr().out
+    assert "each answer costs at least ε 0.1" in capsys.readouterr().out
     (row,) = answer(folder, capsys, "show")["budgets"]
     assert row["epsilon_min"] == 0.1
     assert budget(folder, "set", "labs", "--epsilon", "3", "--epsilon-min", "4") == 2
@@ -159,7 +159,10 @@ def test_a_budget_with_anything_left_is_not_shown_as_full(folder: Path, monkeypa
 def test_an_empty_ledger_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert budget(folder, "show") == 0
     assert budget(folder, "requests") == 0
-    assert capsys.readouterr().out == "no budget was set yet\nno open requests\n"
+    assert (
+        capsys.readouterr().out
+        == "no budgets yet; set one with: tacit budget set DATASET --epsilon 1\nno open requests\n"
+    )
 
 
 def test_requests_are_listed_and_decided(spent: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,5 +187,5 @@ def test_a_folder_that_nobody_has_set_up_is_bad_use_and_stays_as_it_is(
     tmp_path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert budget(tmp_path, *arguments) == 2
-    assert "make them with: tacit init" in capsys.readouterr().err
+    assert "create them with: tacit init" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

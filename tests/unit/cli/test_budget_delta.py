@@ -39,7 +39,7 @@ def test_the_delta_that_was_chosen_at_registration_is_said_and_can_be_changed(
 ) -> None:
     added(folder, "--epsilon", "3")
     out = capsys.readouterr().out
-    assert "its budget is ε 3, δ 1e-07, a δ that was chosen for you" in out
+    assert "budget ε 3, δ 1e-07; this δ is the default" in out
     with tacit.Curator(folder) as curator:
         assert curator.budget("visits").cap.delta == 1e-7
     assert pasted(out) == 0
@@ -49,7 +49,7 @@ def test_the_delta_that_was_chosen_at_registration_is_said_and_can_be_changed(
 
 def test_a_stated_delta_is_taken_as_it_is(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     added(folder, "--epsilon", "3", "--delta", "0")
-    assert "its budget is ε 3, δ 0\n" in capsys.readouterr().out
+    assert "budget ε 3, δ 0\n" in capsys.readouterr().out
 
 
 def test_the_refusal_of_selected_keys_names_the_command_that_gives_a_delta(
@@ -70,7 +70,7 @@ def test_once_something_is_charged_the_refusal_says_that_the_delta_does_not_chan
     assert run(["sql", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1", "--folder", folder]) == 0
     capsys.readouterr()
     assert run([*BY_WARD, "--folder", folder]) == 3
-    assert "does not change since something is charged to it" in capsys.readouterr().err
+    assert "cannot change any more, since something is charged to it" in capsys.readouterr().err
     assert run(["budget", "set", "visits", "--epsilon", "3", "--delta", "1e-7", "--folder", folder]) == 2
 
 
@@ -79,7 +79,7 @@ def test_the_cap_of_an_analyst_has_the_delta_of_the_data_set_unless_it_is_stated
 ) -> None:
     added(folder, "--epsilon", "9")
     assert run(["budget", "analyst", "ana", "visits", "--epsilon", "3", "--folder", folder]) == 0
-    assert "ana may spend ε 3, δ 1e-07 on visits; the δ is that of visits" in capsys.readouterr().out
+    assert "ana may spend ε 3, δ 1e-07 on visits; δ is that of visits" in capsys.readouterr().out
     assert run([*BY_WARD, "--analyst", "ana", "--folder", folder]) == 0
     assert run(["budget", "analyst", "bob", "visits", "--epsilon", "3", "--delta", "0", "--folder", folder]) == 0
     capsys.readouterr()

@@ -47,9 +47,9 @@ def facts(kept: Path) -> dict[str, Any]:
 
 def test_the_tour_goes_from_the_protected_over_the_answer_and_the_attack_to_the_code(text: str) -> None:
     stations = [
-        "Who is protected", "SELECT ward", "private answer", "95 % interval", "shown because these people are invented",
-        "COUNT(DISTINCT patient_id)    ε 0.20", "left to ana", "The same question again", "cost            ε 0\n",
-        "An attack", "exact answers", "bound at ε 0.5", "refused         T300", "import tacit", "curl -s http://127.0.0.1",
+        "Who is protected", "SELECT ward", "private answer", "95 % interval", "because these people are invented",
+        "COUNT(DISTINCT patient_id)    ε 0.20", "left for ana", "The same query again", "cost            ε 0\n",
+        "A differencing attack", "exact answers", "bound at ε 0.5", "refused         T300", "import tacit", "curl -s http://127.0.0.1",
     ]  # fmt: skip
     places = [text.index(words) for words in stations]
     assert places == sorted(places)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.app import run
-from tacit.cli.tour.demo_server import invented_accounts, settings_with_free_port
+from tacit.cli.tour.demo_server import create_accounts, settings_with_free_port
 from tacit.privacy.errors import NotKnown, UnsafeBind
 from tacit.server import process
-from tacit.server.process import check_bind, opened_access
+from tacit.server.process import check_bind, open_access
 from tacit.server.settings import Settings
 
 OTHERS = ["--host", "0.0.0.0", "--port", "0", "--without-tls", "--without-tls"]
@@ -20,7 +20,7 @@ OTHERS = ["--host", "0.0.0.0", "--port", "0", "--without-tls", "--without-tls"]
 def folder(tmp_path: Path) -> Path:
     """A folder that `tacit demo` has served and kept."""
     assert run(["init", str(tmp_path / "clinic")]) == 0
-    invented_accounts(settings_with_free_port(tmp_path / "clinic", 8321))
+    create_accounts(settings_with_free_port(tmp_path / "clinic", 8321))
     return tmp_path / "clinic"
 
 
@@ -38,7 +38,7 @@ def test_a_folder_of_the_demo_is_for_others_only_if_that_is_said_twice(
 ) -> None:
     code = run(["serve", str(folder), *OTHERS, *["--demo-for-others"] * times])
     err = capsys.readouterr().err
-    assert (code, len(served), "--demo-for-others twice" in err) == ((0, 1, False) if times == 2 else (3, 0, True))
+    assert (code, len(served), "repeat --demo-for-others" in err) == ((0, 1, False) if times == 2 else (3, 0, True))
 
 
 def test_a_folder_of_the_demo_is_served_on_this_machine(folder: Path, served: list[Settings]) -> None:
@@ -53,7 +53,7 @@ def test_a_proxy_is_a_way_from_elsewhere(folder: Path) -> None:
 
 def test_others_may_come_when_nobody_has_a_printed_password(folder: Path, served: list[Settings]) -> None:
     settings = Settings(folder=folder)
-    with opened_access(settings) as access:
+    with open_access(settings) as access:
         printed = access.create_token("owner")
         access.remove_person("ana")
         access.remove_person("auditor")

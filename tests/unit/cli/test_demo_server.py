@@ -19,10 +19,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.cli.tour.demo_server import invented_accounts, settings_with_free_port
+from tacit.cli.tour.demo_server import create_accounts, settings_with_free_port
 from tacit.privacy.errors import NotPermitted
 from tacit.server.access import Action, Resource
-from tacit.server.process import check_bind, opened_access
+from tacit.server.process import check_bind, open_access
 
 START_S = 60
 
@@ -161,14 +161,14 @@ def test_a_taken_port_makes_way_for_the_next(tmp_path: Path) -> None:
 
 def test_the_accounts_are_new_in_each_run_and_good_on_this_machine_only(tmp_path: Path) -> None:
     settings = settings_with_free_port(tmp_path, free_port())
-    first = invented_accounts(settings)
+    first = create_accounts(settings)
     (tmp_path / "other").mkdir()
-    second = invented_accounts(settings.model_copy(update={"folder": tmp_path / "other"}))
+    second = create_accounts(settings.model_copy(update={"folder": tmp_path / "other"}))
     assert not {one.password for one in first} & {one.password for one in second}
     assert not {one.token for one in first} & {one.token for one in second}
     with pytest.raises(NotPermitted):
         check_bind(settings.model_copy(update={"host": "0.0.0.0", "without_tls": 2}))
-    with opened_access(settings) as access:
+    with open_access(settings) as access:
         ana = access.actor_of_token(first[1].token)
         with pytest.raises(NotPermitted):
             access.require(ana, Action.LEDGER_READ, Resource())

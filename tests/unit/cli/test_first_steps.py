@@ -50,14 +50,14 @@ def visits(shell: Shell) -> Shell:
 
 
 def test_lower_limits_are_proposed_where_a_unit_has_several_rows(visits: Shell) -> None:
-    assert "less noise: --rows-per-unit" in visits('sql "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1')[2]
+    assert "less noise: --rows-per-group" in visits('sql "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1')[2]
 
 
 class TestEachRow:
     def test_every_row_can_be_a_person(self, shell: Shell, tmp_path: Path) -> None:
         code, out, err = shell("table add people visits.csv --each-row --bounds age=0:120 --epsilon 900 --delta 1e-7")
         assert code == 0, err
-        assert "protects each row" in out
+        assert "protected: each row" in out
         assert "rows of each" not in err
         code, out, err = shell('sql "SELECT COUNT(*) AS n FROM people" --epsilon 400 --yes')
         assert (code, out.splitlines()[1].split(",")[0]) == (0, "400"), err
@@ -167,7 +167,7 @@ class TestBudgets:
         monkeypatch.setattr("tacit.cli.output.Screen.console", _terminal())
         assert "compose" not in visits("budget show")[1]
         visits('sql "SELECT COUNT(*) AS n FROM visits" --epsilon 1 --yes')
-        assert "Charges compose" in visits("budget show")[1]
+        assert "Costs compose" in visits("budget show")[1]
 
 
 def _terminal() -> object:

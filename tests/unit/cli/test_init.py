@@ -39,7 +39,7 @@ def test_without_a_name_it_is_the_current_folder(
 def test_what_is_there_is_never_written_over(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / name).write_text("mine")
     assert run(["init", str(tmp_path)]) == 2
-    assert "is there already; nothing was changed" in capsys.readouterr().err
+    assert "already exists; nothing was changed" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "mine"
 
@@ -49,4 +49,4 @@ def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(["init", str(tmp_path / "file")]) == 2
     assert "is a file" in capsys.readouterr().err
     assert run(["init", str(tmp_path / "file" / "below")]) == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "cannot be created" in capsys.readouterr().err

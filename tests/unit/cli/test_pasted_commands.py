@@ -96,7 +96,7 @@ def test_a_list_that_is_no_json_is_refused(text: str, folder: str, capsys: pytes
     for words in (["table", "edit", "visits", "--categories"], ["sql", "SELECT 1", "--epsilon", "1", "--keys"]):
         code, _, err = show_result(capsys, *words, f"ward={text}", "--folder", folder)
         assert code == 2
-        assert "list of JSON" in err
+        assert "JSON list" in err
 
 
 def test_texts_in_a_list_of_json_stay_texts(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

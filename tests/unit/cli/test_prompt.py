@@ -87,7 +87,7 @@ def test_a_question_is_previewed_on_one_line_and_asked_after_enter(
 ) -> None:
     typed(FolderBackend(curator), f"{BY_SEX};", "")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "costs ε 0.5; n ± 48; left ε 5 on visits"
+    assert lines[1] == "cost ε 0.5; n ± 48 (95 %); remaining ε 5 on visits"
     assert [line.split("\t")[0] for line in lines[2:]] == ["F", "M"]
     assert spent(curator) == pytest.approx(0.5)
 
@@ -98,7 +98,7 @@ def test_a_question_that_is_not_consented_to_is_dropped_and_spends_nothing(
 ) -> None:
     typed(FolderBackend(untouched), f"{BY_SEX};", reply)
     out = capsys.readouterr().out
-    assert "costs ε 0.5" in out
+    assert "cost ε 0.5" in out
     assert "not run; nothing was charged" in out
     assert spent(untouched) == 0
 
@@ -106,15 +106,15 @@ def test_a_question_that_is_not_consented_to_is_dropped_and_spends_nothing(
 def test_without_a_price_nothing_is_previewed_or_asked(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
     typed(FolderBackend(untouched), f"{BY_SEX};", f".preview {BY_SEX}", f".explain {BY_SEX}", price=None)
     out, err = capsys.readouterr()
-    assert "set the price of a query first" in out
-    assert err.count("T100 set a price first") == 3
+    assert "set the privacy cost of a query first" in out
+    assert err.count("T100 set the privacy cost first") == 3
     assert "costs" not in out
     assert spent(untouched) == 0
 
 
 @pytest.mark.parametrize(
     ("command", "says"),
-    [(".epsilon 0.25", "costs ε 0.25;"), (".rho 0.01", "costs ε 0."), (".error 12", "n ± 12; left")],
+    [(".epsilon 0.25", "cost ε 0.25;"), (".rho 0.01", "cost ε 0."), (".error 12", "n ± 12 (95 %); remaining")],
 )
 def test_a_price_is_said_by_a_command(
     untouched: Curator, capsys: pytest.CaptureFixture[str], command: str, says: str
@@ -125,13 +125,13 @@ def test_a_price_is_said_by_a_command(
 
 def test_the_same_question_again_is_said_to_cost_nothing(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
     typed(FolderBackend(curator), f"{BY_SEX};", "", f"{BY_SEX};", "")
-    assert "costs nothing: the same answer was released before" in capsys.readouterr().out
+    assert "cost nothing, because the answer was released before" in capsys.readouterr().out
     assert spent(curator) == pytest.approx(0.5)
 
 
 def test_a_statement_goes_over_lines_until_its_semicolon(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
     typed(FolderBackend(curator), "SELECT COUNT(*) AS n", "FROM visits", "WHERE sex <> ';' ;", "")
-    assert "costs ε 0.5" in capsys.readouterr().out
+    assert "cost ε 0.5" in capsys.readouterr().out
     assert spent(curator) == pytest.approx(0.5)
 
 
@@ -173,7 +173,7 @@ def test_an_error_is_one_sentence_with_a_code_and_the_prompt_goes_on(
 def test_what_does_not_fit_is_refused_after_its_preview(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
     typed(FolderBackend(untouched), ".epsilon 3", f"{BY_SEX};", "", ".budget", analyst="ana")
     out, err = capsys.readouterr()
-    assert "costs ε 3; n ± 8; left ε 2 on visits" in out
+    assert "cost ε 3; n ± 8 (95 %); remaining ε 2 on visits" in out
     assert err.startswith("T300 ")
     assert ".epsilon 2 would fit" in err
     assert spent(untouched) == 0
@@ -196,10 +196,10 @@ def test_the_commands_show_what_they_are_about(curator: Curator, capsys: pytest.
     assert err == ""
     assert all(name in out for name in COMMANDS)
     assert "age\tinteger\t0 to 120" in out
-    assert "ana asks; their own budget is charged as well" in out
-    assert "left\tε 2 on visits" in out
+    assert "queries are charged to ana and to the data set" in out
+    assert "remaining\tε 2 on visits" in out
     assert "engine\tSELECT" in out
-    assert "no query was answered yet" in out
+    assert "no query has been answered yet" in out
     assert "Each unit of visits is protected" in out
     assert curator.budget("visits", "ana").spent().epsilon == pytest.approx(0.5)
 

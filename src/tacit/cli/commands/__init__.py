@@ -1,5 +1,5 @@
-"""One module a command: `name.py` holds `command`, a click command made with `cls=tacit.cli.groups.Command`.
+"""One module per command: `name.py` holds `command`, a click command made with `cls=tacit.cli.groups.Command`.
 
-The folder is the list: a new file here is a new command. A module imports what is heavy inside the function that needs
-it, because `tacit --help` imports them all.
+Every module of this folder is a command. Heavy imports belong inside functions, because `tacit --help` imports all
+modules.
 """

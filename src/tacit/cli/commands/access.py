@@ -1,4 +1,4 @@
-"""`tacit access`: who may use the server of a folder, and what for."""
+"""`tacit access`: people, roles, tokens and the audit log of a folder's server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.connections import opened_access
+from tacit.cli.connections import open_access
 from tacit.cli.groups import Group
 from tacit.cli.options import access_options, folder_argument, folder_flag, password_options, read_password
 from tacit.cli.output import Screen, show_hints, show_result
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 ROLES: Final = ("owner", "curator", "analyst", "auditor")
 RECORDS_SHOWN: Final = 50
 RECORDS_MAX: Final = 1000
-SHOWN_ONCE: Final = "this is the only time that the token is shown; keep it where only its user can read it"
+SHOWN_ONCE: Final = "the token is shown only once; store it where only its user can read it"
 
 
 @click.group("access", cls=Group)
 def command() -> None:
-    """Manage who may use the server of a folder, and their roles.
+    """Manage the people, roles and tokens of a server.
 
-    People prove who they are with a password or a token; roles say what they may do, everywhere or on one data set.
+    People log in with a password or a token. A role applies to everything, to one data set, or to one table.
 
     \b
       tacit access people add ana
@@ -40,21 +40,20 @@ def command() -> None:
 
 @command.group(cls=Group)
 def people() -> None:
-    """Add people, remove them, and see who there is."""
+    """Add, remove and list people."""
 
 
 @command.group(cls=Group)
 def token() -> None:
-    """Make tokens for programs, revoke them, and see which there are."""
+    """Create, revoke and list tokens for programs."""
 
 
 @people.command("list")
 @access_options
 @click.pass_obj
 def list_people(screen: Screen, folder: Path, postgres: bool) -> None:
-    """List all people with their roles, also those who were removed."""
-
-    with opened_access(folder, postgres) as access:
+    """List all people with their roles, including removed ones."""
+    with open_access(folder, postgres) as access:
         show_people(screen, access.people())
 
 
@@ -64,12 +63,11 @@ def list_people(screen: Screen, folder: Path, postgres: bool) -> None:
 @password_options(is_optional=True)
 @click.pass_obj
 def add(screen: Screen, folder: Path, postgres: bool, name: str, password_file: Path | None, no_password: bool) -> None:
-    """Add a person, without a role yet; asks for a password."""
-
-    with opened_access(folder, postgres) as access:
+    """Add a person without a role; prompts for a password."""
+    with open_access(folder, postgres) as access:
         access.add_person(name, read_password(password_file, is_wanted=not no_password))
         facts, hints = person_object(access.person(name)), _hints(access, name, folder)
-    show_result(screen, f"added {name}, who has no role yet", facts)
+    show_result(screen, f"added {name} without a role", facts)
     show_hints(screen, hints)
 
 
@@ -79,10 +77,10 @@ def add(screen: Screen, folder: Path, postgres: bool, name: str, password_file: 
 @password_options(is_optional=False)
 @click.pass_obj
 def password(screen: Screen, folder: Path, postgres: bool, name: str, password_file: Path | None) -> None:
-    """Set a new password for a person, who is logged out everywhere."""
-    with opened_access(folder, postgres) as access:
+    """Set a new password and log the person out everywhere."""
+    with open_access(folder, postgres) as access:
         access.set_password(name, read_password(password_file) or "")
-    show_result(screen, f"{name} has a new password, and is logged out everywhere", {"name": name})
+    show_result(screen, f"set a new password for {name}, who is logged out everywhere", {"name": name})
 
 
 @people.command()
@@ -90,17 +88,17 @@ def password(screen: Screen, folder: Path, postgres: bool, name: str, password_f
 @click.argument("name")
 @click.pass_obj
 def remove(screen: Screen, folder: Path, postgres: bool, name: str) -> None:
-    """Remove a person for good; their tokens and logins end at once."""
-    with opened_access(folder, postgres) as access:
+    """Remove a person for good, with their tokens and logins."""
+    with open_access(folder, postgres) as access:
         access.remove_person(name)
     show_result(screen, f"removed {name}; the name cannot be used again", {"name": name})
 
 
-def _on_grant(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments that make up a grant."""
+def _grant_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments of a grant to a command."""
     for option in (
-        click.option("--table", help="Only one table of the data set."),
-        click.option("--dataset", help="Only one data set; everything if it is left out."),
+        click.option("--table", help="The table of the data set to which the role applies; all tables by default."),
+        click.option("--dataset", help="The data set to which the role applies; everything by default."),
         click.option("--role", type=click.Choice(ROLES), required=True, help="The role."),
         click.argument("name"),
         access_options,
@@ -110,57 +108,59 @@ def _on_grant(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @command.command()
-@_on_grant
+@_grant_options
 @click.pass_obj
 def grant(screen: Screen, /, folder: Path, postgres: bool, name: str, **settings: Any) -> None:
     """Give a person a role.
 
     \b
-      owner     everything, people included; never on a part
-      curator   the catalog, budgets, and requests of others
-      analyst   questions, within a budget
-      auditor   the ledger and the audit, never an answer
+      owner     may do everything; cannot be limited to a data set
+      curator   manages tables and budgets, decides requests for budget
+      analyst   runs queries within a budget
+      auditor   reads the ledger and the audit log, but no answers
     """
     given = _grant(**settings)
-    with opened_access(folder, postgres) as access:
+    with open_access(folder, postgres) as access:
         access.grant(name, given)
-        facts = _facts(access, name)
+        facts = person_object(access.person(name))
     show_result(screen, f"{name} is {given}", facts)
 
 
 @command.command()
-@_on_grant
+@_grant_options
 @click.pass_obj
 def withdraw(screen: Screen, /, folder: Path, postgres: bool, name: str, **settings: Any) -> None:
-    """Take a role from a person, exactly as it was granted; the last owner keeps theirs."""
+    """Take a role away from a person.
+
+    Give the same options as for the grant. The role of the last owner cannot be taken away.
+    """
     taken = _grant(**settings)
-    with opened_access(folder, postgres) as access:
+    with open_access(folder, postgres) as access:
         access.withdraw(name, taken)
-        facts = _facts(access, name)
+        facts = person_object(access.person(name))
     show_result(screen, f"{name} is no longer {taken}", facts)
 
 
 @token.command()
 @access_options
 @click.argument("name")
-@click.option("--label", default="", help="What it is for, such as a machine's name.")
-@click.option("--days", type=click.IntRange(1, 365), default=90, show_default=True, help="How long it lasts.")
-@click.option("--role", type=click.Choice(ROLES), help="Narrow it to what this role may do.")
-@click.option("--dataset", help="Narrow it to one data set.")
+@click.option("--label", default="", help="Description, such as the name of a machine.")
+@click.option("--days", type=click.IntRange(1, 365), default=90, show_default=True, help="Lifetime in days.")
+@click.option("--role", type=click.Choice(ROLES), help="Restrict the token to this role.")
+@click.option("--dataset", help="Restrict the token to one data set.")
 @click.pass_obj
 def create(screen: Screen, /, folder: Path, postgres: bool, name: str, **settings: Any) -> None:
-    """Create a token for a person; it has no more rights than they have."""
-
-    with opened_access(folder, postgres) as access:
+    """Create a token with at most the rights of a person."""
+    with open_access(folder, postgres) as access:
         made = access.create_token(name, **settings)
     if screen.as_json:
-        screen.show_object({"id": made.id, "token": made.text, "expires_at": moment(made.expires_at)})
+        screen.show_object({"id": made.id, "token": made.text, "expires_at": timestamp(made.expires_at)})
         return
     screen.console.print(made.text, soft_wrap=True)
     show_hints(
         screen,
         [
-            f"{SHOWN_ONCE}; it ends on {made.expires_at:%Y-%m-%d}, or with: "
+            f"{SHOWN_ONCE}; it expires on {made.expires_at:%Y-%m-%d}; end it earlier with: "
             f"tacit access token revoke {made.id}{folder_flag(folder)}"
         ],
     )
@@ -171,12 +171,12 @@ def create(screen: Screen, /, folder: Path, postgres: bool, name: str, **setting
 @click.argument("name", required=False)
 @click.pass_obj
 def list_tokens(screen: Screen, folder: Path, postgres: bool, name: str | None) -> None:
-    """List the tokens of one person or of all, newest first, without their secrets."""
+    """List tokens without their secrets, newest first."""
     from datetime import UTC, datetime
 
-    with opened_access(folder, postgres) as access:
+    with open_access(folder, postgres) as access:
         if name is not None:
-            access.person(name)  # refuses a name that nobody has
+            access.person(name)  # raises for an unknown name
         show_tokens(screen, access.tokens(name), datetime.now(UTC))
 
 
@@ -185,8 +185,11 @@ def list_tokens(screen: Screen, folder: Path, postgres: bool, name: str | None) 
 @click.argument("id")
 @click.pass_obj
 def revoke(screen: Screen, folder: Path, postgres: bool, id: str) -> None:
-    """End a token at once; ID is its second part, as the list shows it."""
-    with opened_access(folder, postgres) as access:
+    """Revoke a token at once.
+
+    ID is the second part of the token, as tacit access token list shows it.
+    """
+    with open_access(folder, postgres) as access:
         access.revoke_token(id)
     show_result(screen, f"revoked the token {id}", {"id": id, "is_revoked": True})
 
@@ -198,14 +201,18 @@ def revoke(screen: Screen, folder: Path, postgres: bool, id: str) -> None:
     type=click.IntRange(1, RECORDS_MAX),
     default=RECORDS_SHOWN,
     show_default=True,
-    help="How many records to show.",
+    help="Number of records to show.",
 )
-@click.option("--first", type=click.IntRange(1), help="The number of the first; the newest if it is left out.")
+@click.option(
+    "--first", type=click.IntRange(1), help="Number of the first record; by default the newest records are shown."
+)
 @click.pass_obj
 def audit(screen: Screen, folder: Path, postgres: bool, records: int, first: int | None) -> None:
-    """Show what was refused and changed, and by whom; changes at this command line have no name."""
+    """Show the audit log: refused requests and changes.
 
-    with opened_access(folder, postgres) as access:
+    Changes made with this command line have no person.
+    """
+    with open_access(folder, postgres) as access:
         begin = max(1, access.audit_last - records + 1) if first is None else first
         show_audit(screen, access.audit(begin, records))
 
@@ -216,58 +223,53 @@ def _grant(role: str, dataset: str | None, table: str | None) -> Grant:
     return Grant(Role(role), dataset, table)
 
 
-def _facts(access: Access, name: str) -> dict[str, Any]:
-
-    return person_object(access.person(name))
-
-
 def _hints(access: Access, name: str, folder: Path) -> list[str]:
-    """Say what comes next for somebody who was just added."""
+    """Return the next command for a person who was just added."""
     has_owner = any(one.role == "owner" for person in access.people() for one in person.grants)
     role = "analyst --dataset NAME" if has_owner else "owner"
-    return [f"give a role with: tacit access grant {name} --role {role}{folder_flag(folder)}"]
+    return [f"give {name} a role with: tacit access grant {name} --role {role}{folder_flag(folder)}"]
 
 
-PEOPLE: Final = ("name", "may", "since")
-TOKENS: Final = ("token", "of", "label", "narrowed to", "expires", "last used", "state")
-AUDIT: Final = ("number", "at", "who", "what", "on", "outcome", "times", "from")
+PEOPLE: Final = ("name", "roles", "since")
+TOKENS: Final = ("id", "person", "label", "restricted to", "expires", "last used", "state")
+AUDIT: Final = ("number", "time", "person", "action", "on", "result", "count", "address")
 
 
 def grant_object(grant: Grant) -> dict[str, Any]:
-    """A grant for programs."""
+    """Return a grant as a JSON object."""
     return {"role": str(grant.role), "dataset": grant.dataset, "table": grant.table}
 
 
 def person_object(person: Person) -> dict[str, Any]:
-    """A person for programs."""
+    """Return a person as a JSON object."""
     return {
         "name": person.name,
         "is_active": person.is_active,
-        "created_at": moment(person.created_at),
+        "created_at": timestamp(person.created_at),
         "grants": [grant_object(one) for one in person.grants],
     }
 
 
 def token_object(token: Token) -> dict[str, Any]:
-    """What is known of a token, for programs."""
+    """Return a token without its secret as a JSON object."""
     return {
         "id": token.id,
         "person": token.person,
         "label": token.label,
         "role": None if token.role is None else str(token.role),
         "dataset": token.dataset,
-        "created_at": moment(token.created_at),
-        "expires_at": moment(token.expires_at),
-        "last_used_at": None if token.last_used_at is None else moment(token.last_used_at),
+        "created_at": timestamp(token.created_at),
+        "expires_at": timestamp(token.expires_at),
+        "last_used_at": None if token.last_used_at is None else timestamp(token.last_used_at),
         "is_revoked": token.is_revoked,
     }
 
 
 def record_object(record: AuditRecord) -> dict[str, Any]:
-    """A record of the audit for programs."""
+    """Return a record of the audit log as a JSON object."""
     return {
         "number": record.number,
-        "at": moment(record.at),
+        "at": timestamp(record.at),
         "actor": record.actor,
         "action": record.action,
         "dataset": record.resource.dataset,
@@ -280,58 +282,58 @@ def record_object(record: AuditRecord) -> dict[str, Any]:
 
 
 def show_people(screen: Screen, people: list[Person]) -> None:
-    """Show people as a table, or say that there is nobody."""
+    """Show people as a table."""
     if screen.as_json:
         screen.show_object({"people": [person_object(one) for one in people]})
     elif people:
-        screen.show_table(PEOPLE, [(one.name, _rights(one), moment(one.created_at)) for one in people])
+        screen.show_table(PEOPLE, [(one.name, _rights(one), timestamp(one.created_at)) for one in people])
     else:
         words = "" if (folder := folder_argument()) is None else folder_flag(Path(folder))
-        screen.console.print(f"no one was added yet; add the first person with: tacit access people add NAME{words}")
+        screen.console.print(f"no people yet; add the first one with: tacit access people add NAME{words}")
 
 
 def show_tokens(screen: Screen, tokens: list[Token], now: datetime) -> None:
-    """Show tokens as a table, without their secrets, which nobody knows any more."""
+    """Show tokens as a table, without their secrets."""
     if screen.as_json:
         screen.show_object({"tokens": [token_object(one) for one in tokens]})
     elif tokens:
         screen.show_table(TOKENS, [_token_row(one, now) for one in tokens])
     else:
-        screen.console.print("there are no tokens")
+        screen.console.print("no tokens")
 
 
 def show_audit(screen: Screen, records: list[AuditRecord]) -> None:
-    """Show records of the audit as a table."""
+    """Show records of the audit log as a table."""
     if screen.as_json:
         screen.show_object({"records": [record_object(one) for one in records]})
     elif records:
         screen.show_table(AUDIT, [_record_row(one) for one in records])
     else:
-        screen.console.print("nothing was refused or changed yet")
+        screen.console.print("the audit log is empty")
 
 
-def moment(at: datetime) -> str:
-    """A time to the second."""
+def timestamp(at: datetime) -> str:
+    """Return a time in ISO format, to the second."""
     return at.isoformat(timespec="seconds")
 
 
 def _rights(person: Person) -> str:
     if not person.is_active:
         return "removed"
-    return ", ".join(map(str, person.grants)) or "nothing yet"
+    return ", ".join(map(str, person.grants)) or "none"
 
 
 def _token_row(token: Token, now: datetime) -> tuple[str, ...]:
     state = "revoked" if token.is_revoked else "expired" if token.expires_at <= now else "valid"
-    narrowed = " on ".join(part for part in (token.role, token.dataset) if part) or "-"
-    used = "never" if token.last_used_at is None else moment(token.last_used_at)
-    return token.id, token.person, token.label, narrowed, moment(token.expires_at), used, state
+    restricted = " on ".join(part for part in (token.role, token.dataset) if part) or "-"
+    used = "never" if token.last_used_at is None else timestamp(token.last_used_at)
+    return token.id, token.person, token.label, restricted, timestamp(token.expires_at), used, state
 
 
 def _record_row(record: AuditRecord) -> tuple[str, ...]:
     return (
         str(record.number),
-        moment(record.at),
+        timestamp(record.at),
         record.actor or "-",
         record.action,
         str(record.resource),

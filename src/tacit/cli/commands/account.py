@@ -1,4 +1,4 @@
-"""`tacit account`: what events cost, the noise for a target, and what a cost means to an attacker."""
+"""`tacit account`: the cost of events, calibration of noise, and what a cost means for an attacker."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tacit.cli.groups import Group
+from tacit.cli.options import plot_option
 from tacit.cli.output import Fact, Screen
 
 if TYPE_CHECKING:
-    from tacit.cli.accounting import Answer
+    from tacit.cli.accounting import AccountAnswer
     from tacit.privacy.events import Event
 
 PRIORS: Final = (0.01, 0.1, 0.5)
 RELATIONS: Final = ("add-remove", "replace-one")
 OPERATORS: Final = (
-    ("N x EVENT", "The event N times over, each time with fresh randomness on the same data."),
+    ("N x EVENT", "The event N times on the same data, each time with fresh randomness."),
     ("EVENT + EVENT", "Several events on the same data, one after another."),
 )
 
 
 class NotationGroup(Group):
-    """A group whose help ends with how events are written."""
+    """A group whose help ends with the notation of events."""
 
     def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         from tacit.privacy.notation import signatures
@@ -36,47 +37,35 @@ class NotationGroup(Group):
 
 @click.group("account", cls=NotationGroup)
 def command() -> None:
-    """Compute what releases cost, and what that means to an attacker.
+    """Compute the privacy cost of releases, and what it means.
 
-    An event is what was released, or is planned:
+    An event describes a release that was made or is planned:
 
     \b
-      "1000 x sampled(0.01, gaussian(1))"    a thousand steps on Poisson samples
-      "gaussian(2) + 10 x laplace(0.1)"      eleven releases on the same data
-      "sampled(256/60000, gaussian(?))"      ? is what calibrate looks for
+      "1000 x sampled(0.01, gaussian(1))"    1000 steps on Poisson samples
+      "gaussian(2) + 10 x laplace(0.1)"      11 releases on the same data
+      "sampled(256/60000, gaussian(?))"      calibrate finds the value of ?
 
-    Bounds hold for plans, whose parameters were fixed before the data was touched. Upper bounds are shown rounded up
-    and lower bounds rounded down; with --json all digits are there, and null where no finite bound is known.
+    Bounds hold for plans whose parameters were fixed before the data were used. Upper bounds are rounded up and lower
+    bounds down; --json shows all digits, and null where no finite bound is known.
     """
 
 
-def _checked(_context: click.Context, _option: click.Parameter, plot: Path | None) -> Path | None:
-    """Refuse a plot that cannot be drawn before anything is computed."""
-    if plot is not None:
-        from tacit.report import check_target
-
-        check_target(plot)
-    return plot
-
-
-_DELTA: Final = click.option("--delta", type=float, required=True, help="The delta at which epsilon is wanted.")
-_PLOT: Final = click.option(
-    "--plot", type=click.Path(path_type=Path), callback=_checked, help="Also save a plot to this .svg or .png file."
-)
+_DELTA: Final = click.option("--delta", type=float, required=True, help="The delta at which to compute epsilon.")
 _FILE: Final = click.option(
     "--file",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="Compose the events of a file instead, one a line, as JSON or in the notation; - is standard input.",
+    help="Compose the events of a file, one per line, in the notation or as JSON; - reads standard input.",
 )
 _RELATION: Final = click.option(
     "--relation",
     type=click.Choice(RELATIONS),
-    help="Which data sets are neighbours, for all events in the notation; the usual one of each unless stated.",
+    help="Neighbouring relation of events in the notation; each kind of event has its default.",
 )
 
 
-def _about_a_plan(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which event it is about, and hand it the event as `plan`."""
+def _event_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that state an event to a command, which receives the event as `plan`."""
 
     @wraps(function)
     def wrapped(*screen: Screen, event: str | None, file: Path | None, relation: str | None, **settings: Any) -> None:
@@ -89,12 +78,12 @@ def _about_a_plan(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command("epsilon")
 @_DELTA
-@_PLOT
-@_about_a_plan
+@plot_option
+@_event_options
 def epsilon_command(screen: Screen, plan: Event, delta: float, plot: Path | None) -> None:
-    """Find epsilon at a delta.
+    """Compute epsilon at a given delta.
 
-    The plot is the privacy curve: delta at every epsilon.
+    --plot draws the privacy curve: delta as a function of epsilon.
     """
     from tacit.accounting import meaning
     from tacit.cli.accounting import CostAnswer
@@ -107,13 +96,13 @@ def epsilon_command(screen: Screen, plan: Event, delta: float, plot: Path | None
 
 
 @command.command("delta")
-@click.option("--epsilon", type=float, required=True, help="The epsilon at which delta is wanted.")
-@_PLOT
-@_about_a_plan
+@click.option("--epsilon", type=float, required=True, help="The epsilon at which to compute delta.")
+@plot_option
+@_event_options
 def delta_command(screen: Screen, plan: Event, epsilon: float, plot: Path | None) -> None:
-    """Find delta at an epsilon.
+    """Compute delta at a given epsilon.
 
-    The plot is the privacy curve: delta at every epsilon.
+    --plot draws the privacy curve: delta as a function of epsilon.
     """
     from tacit.accounting import Bound, Meaning, delta
     from tacit.cli.accounting import CostAnswer
@@ -127,16 +116,16 @@ def delta_command(screen: Screen, plan: Event, epsilon: float, plot: Path | None
 
 
 @command.command("calibrate")
-@click.option("--epsilon", type=float, required=True, help="What the event may cost.")
-@click.option("--delta", type=float, required=True, help="The delta at which it may.")
+@click.option("--epsilon", type=float, required=True, help="The target epsilon.")
+@click.option("--delta", type=float, required=True, help="The target delta.")
 @_RELATION
 @click.argument("event")
 @click.pass_obj
 def calibrate_command(screen: Screen, epsilon: float, delta: float, relation: str | None, event: str) -> None:
-    """Find the noise, or another parameter, for a target.
+    """Find the noise scale, or another parameter, for a target.
 
-    It stands as ? in the event, as in "100 x gaussian(?)"; several ? stand for the same number. The cost has to rise or
-    to fall with it.
+    Write ? for the parameter, as in "100 x gaussian(?)"; several ? have the same value. The cost must increase or
+    decrease with the parameter.
     """
     from tacit.accounting import calibrate, meaning
     from tacit.cli.accounting import CalibrationAnswer, event_template, rounded_parameter
@@ -159,15 +148,15 @@ def calibrate_command(screen: Screen, epsilon: float, delta: float, relation: st
     multiple=True,
     default=PRIORS,
     show_default=True,
-    help="What an attacker believes beforehand, as a probability; may be given several times.",
+    help="Probability that an attacker assigns to a statement beforehand; can be repeated.",
 )
-@_PLOT
-@_about_a_plan
+@plot_option
+@_event_options
 def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[float, ...], plot: Path | None) -> None:
-    """Say what an attacker can gain, at most.
+    """Show how much an attacker can gain at most.
 
-    FPR is the share of the people who are not in the data that an attack accuses, TPR the share of those who are in it
-    that it finds. The plot is the trade-off between the two.
+    For an attack that guesses whether a person is in the data: FPR is its false positive rate, TPR its true positive
+    rate. --plot draws the trade-off between them.
     """
     from tacit.accounting import meaning
     from tacit.cli.accounting import MeaningAnswer
@@ -181,12 +170,12 @@ def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[flo
 
 @command.command("compare")
 @_DELTA
-@_about_a_plan
+@_event_options
 def compare_command(screen: Screen, plan: Event, delta: float) -> None:
-    """Show all accountants side by side.
+    """Compare the bounds of all accountants.
 
-    Every one of them is a true bound; the other commands take the best. For Gaussian releases the chain of theorems
-    that textbooks teach is among them, with a note where its condition fails.
+    All bounds are valid; the other commands use the best. For Gaussian noise, the classical theorems of textbooks are
+    included, with a note where their condition does not hold.
     """
     from tacit.accounting import compare
     from tacit.cli.accounting import bound_object, plan_object
@@ -196,12 +185,10 @@ def compare_command(screen: Screen, plan: Event, delta: float) -> None:
     if screen.as_json:
         screen.show_object({**plan_object(plan), "delta": delta, "bounds": [bound_object(bound) for bound in bounds]})
     else:
-        screen.show_table(
-            ("accountant", "epsilon, at most"), [(bound.method, at_most(bound.upper)) for bound in bounds]
-        )
+        screen.show_table(("accountant", "epsilon at most"), [(bound.method, at_most(bound.upper)) for bound in bounds])
 
 
-def _show(screen: Screen, answer: Answer, plot: Path | None = None) -> None:
+def _show(screen: Screen, answer: AccountAnswer, plot: Path | None = None) -> None:
     if screen.as_json:
         drawn = {} if plot is None else {"plot": str(plot)}
         screen.show_object({**answer.to_dict(), **drawn})

@@ -1,4 +1,4 @@
-"""`tacit budget`: what may be spent on a data set and by whom, and what is left of it."""
+"""`tacit budget`: budgets of data sets and analysts, and requests for more."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _EPSILON: Final = click.option("--epsilon", type=float, required=True, help="Tot
 _DELTA: Final = click.option(
     "--delta",
     type=float,
-    help=f"The delta of (epsilon, delta)-differential privacy, {DEFAULT_DELTA:g} by default; with 0, neither Gaussian "
-    "noise nor groups whose keys are not public are possible.",
+    help=f"Total delta of the budget, {DEFAULT_DELTA:g} by default. With 0 there is no Gaussian noise, and only groups "
+    "from public lists can be shown.",
 )
 
 
@@ -34,7 +34,8 @@ _DELTA: Final = click.option(
 def command() -> None:
     """Set and show the privacy budgets of data sets and analysts.
 
-    A budget is a promise to the people in the data: once an answer was paid from it, it is never changed.
+    A budget is a promise to the people in the data. It can be set again until something is charged to it; after that
+    it can be neither changed nor removed.
     """
 
 
@@ -43,32 +44,35 @@ def command() -> None:
 @click.argument("dataset")
 @_EPSILON
 @_DELTA
-@click.option("--filter", type=click.Choice(FILTERS), help="How charges compose; by default zcdp if delta is above 0.")
-@click.option("--order", type=float, help="The order of the filter renyi, such as 16.")
+@click.option(
+    "--filter", type=click.Choice(FILTERS), help="How costs compose; by default zcdp, and pure if delta is 0."
+)
+@click.option("--order", type=float, help="Order of the renyi filter, such as 16.")
 @click.option(
     "--relation",
     type=click.Choice(RELATIONS),
     default="add-remove",
     show_default=True,
-    help="Which data sets are neighbours: with and without a unit, or with another in its place.",
+    help="Neighbouring data sets: one unit added or removed, or one unit replaced.",
 )
-@click.option("--per-epoch", is_flag=True, help="The budget holds for each epoch of the data instead of for all time.")
+@click.option("--per-epoch", is_flag=True, help="Apply the budget to each epoch of the data instead of to all time.")
 @click.option(
     "--epsilon-min",
     type=float,
-    help="Smallest epsilon that an answer costs, so that no one gets many answers for almost nothing; 1/10,000 of the "
-    "budget by default.",
+    help="Smallest epsilon that an answer may cost, which limits the number of answers; 1/10,000 of the budget by "
+    "default.",
 )
 @click.option(
     "--units",
     type=click.IntRange(1),
-    help="Number of people in the data, if it is public; a delta that is too large for it is warned of.",
+    help="Number of people in the data, if it is public; warns if delta is too large for it.",
 )
 @click.pass_obj
 def set_(screen: Screen, /, folder: Path, dataset: str, relation: str, delta: float | None, **settings: Any) -> None:
-    """Set the budget of a data set; it can be changed until something is charged to it.
+    """Set the budget of a data set.
 
-    Tables name the data set that pays for them; without a name it is the table's own.
+    It can be set again until something is charged to it. DATASET is the name of a table, or the data set given by its
+    --dataset.
 
     \b
       tacit budget set clinic --epsilon 3 --delta 1e-7
@@ -84,14 +88,14 @@ def set_(screen: Screen, /, folder: Path, dataset: str, relation: str, delta: fl
         curator.set_budget(dataset, delta=chosen, relation=Relation(relation), **settings)
         facts = FolderBackend(curator).budgets(dataset)[0]
     sentence = f"{dataset} has a budget of ε {facts['epsilon']:g}, δ {facts['delta']:g} ({facts['filter']})"
-    show_result(screen, f"{sentence}; an answer costs at least ε {at_most(facts['epsilon_min'], 4)}", facts)
+    show_result(screen, f"{sentence}; each answer costs at least ε {at_most(facts['epsilon_min'], 4)}", facts)
     hints = _hints(folder, dataset)
     if delta is None and chosen:
-        hints.append(f"δ {DEFAULT_DELTA:g} is the default; as long as nothing is charged, --delta sets another")
+        hints.append(f"δ {DEFAULT_DELTA:g} is the default; until something is charged, --delta can set another")
     elif not chosen:
         command = f"tacit budget set {shlex.quote(dataset)} --epsilon {facts['epsilon']:g} --delta {DEFAULT_DELTA:g}"
         hints.append(
-            "without a δ, groups whose keys are not public cannot be shown; as long as nothing is charged, set one "
+            "with δ 0, only groups from public lists can be shown; until something is charged, you can set another δ "
             f"with: {command}{folder_flag(folder)}"
         )
     show_hints(screen, hints)
@@ -102,12 +106,12 @@ def set_(screen: Screen, /, folder: Path, dataset: str, relation: str, delta: fl
 @click.argument("name")
 @click.argument("dataset")
 @_EPSILON
-@click.option("--delta", type=float, help="The delta of the cap; that of the data set, and said, unless it is stated.")
+@click.option("--delta", type=float, help="Total delta of the cap; by default that of the data set.")
 @click.pass_obj
 def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: float, delta: float | None) -> None:
-    """Let an analyst, or a group, spend up to a cap on a data set.
+    """Set how much an analyst may spend on a data set.
 
-    A cap to which nothing was charged yet is replaced by another one.
+    The cap can be set again until something is charged to it. NAME may also stand for a group of analysts.
 
     \b
       tacit budget analyst ana clinic --epsilon 1 --delta 1e-8
@@ -124,7 +128,7 @@ def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: floa
         curator.add_analyst(name, {dataset: Budget(epsilon, chosen, **within)})
         rows = FolderBackend(curator).budgets(dataset)
     facts = next(row for row in rows if (row["kind"], row["name"]) == ("analyst", name))
-    note = f"; the δ is that of {dataset}, --delta states another" if delta is None and facts["delta"] else ""
+    note = f"; δ is that of {dataset}; --delta sets another" if delta is None and facts["delta"] else ""
     show_result(screen, f"{name} may spend ε {facts['epsilon']:g}, δ {facts['delta']:g} on {dataset}{note}", facts)
 
 
@@ -135,10 +139,10 @@ def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: floa
 @add_format_option
 @click.pass_obj
 def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddress | None) -> None:
-    """Show what is spent and what is left, of one data set or of all.
+    """Show what is spent and what is left of budgets.
 
-    ε min is what an answer costs at least, and ε left what one more may cost at most. Where costs are added up as rho,
-    what is spent and what is left do not make up the whole.
+    ε left is the most that the next answer may cost, ε min the least. Under other filters than pure, ε spent and ε left
+    need not add up to ε cap.
     """
     from tacit.cli.backends import open_backend
     from tacit.cli.catalog_rendering import show_budgets
@@ -150,16 +154,16 @@ def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddres
     elif budgets:
         show_budgets(screen, budgets)
     else:
-        screen.console.print("no budget was set yet")
+        screen.console.print("no budgets yet; set one with: tacit budget set DATASET --epsilon 1")
 
 
 @command.command()
 @folder_option
 @server_options
-@click.option("--all", "everything", is_flag=True, help="Decided ones, too.")
+@click.option("--all", "everything", is_flag=True, help="Include decided requests.")
 @click.pass_obj
 def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddress | None) -> None:
-    """List requests of analysts for more."""
+    """List the requests of analysts for more budget."""
     found: list[Request]
     if server is None:
         with open_curator(folder) as curator:
@@ -170,28 +174,31 @@ def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddre
     if screen.as_json:
         screen.show_object({"requests": [_request_object(one) for one in found]})
     elif found:
-        columns = ("request", "analyst", "dataset", "asks for", "reason", "state")
+        columns = ("request", "analyst", "data set", "requested", "reason", "state")
         rows = [
             (one.id, one.analyst, one.dataset, f"ε {one.cost.epsilon:g}, δ {one.cost.delta:g}", one.reason, one.state)
             for one in found
         ]
         screen.show_table(columns, rows)
     else:
-        screen.console.print("no open requests")
+        screen.console.print("no requests" if everything else "no open requests")
 
 
 @command.command()
 @folder_option
 @click.argument("request")
-@click.option("--grant", is_flag=True, help="Raise the analyst's cap by what is asked for.")
-@click.option("--decline", is_flag=True, help="Leave it as it is.")
-@click.option("--by", required=True, metavar="NAME", help="Who decides.")
-@click.option("--note", default="", help="Why, for those who read it later.")
+@click.option("--grant", is_flag=True, help="Raise the analyst's cap by the requested amount.")
+@click.option("--decline", is_flag=True, help="Leave the cap as it is.")
+@click.option("--by", required=True, metavar="NAME", help="Name of the person who decides.")
+@click.option("--note", default="", help="Reason, kept with the decision.")
 @click.pass_obj
 def decide(screen: Screen, folder: Path, request: str, grant: bool, decline: bool, by: str, note: str) -> None:
-    """Grant or decline a request; what is granted raises the analyst's cap, never above the data set's."""
+    """Grant or decline a request for more budget.
+
+    A grant raises the analyst's cap, but never above the budget of the data set.
+    """
     if grant == decline:
-        raise click.UsageError("say what is decided: --grant or --decline")
+        raise click.UsageError("give either --grant or --decline")
     with open_curator(folder) as curator:
         decided = curator.decide(request, grant, by, note)
         cap = _cap(curator, decided)
@@ -221,7 +228,7 @@ def _request_object(request: Request) -> dict[str, Any]:
 
 
 def _hints(folder: Path, dataset: str) -> list[str]:
-    """Say when no table is paid by the budget, for its name may be mistyped."""
+    """Return a hint if no table uses the budget: its name may be mistyped."""
     from tacit.curator.catalog import Catalog
     from tacit.privacy.errors import CatalogInvalid
 
@@ -232,4 +239,4 @@ def _hints(folder: Path, dataset: str) -> list[str]:
     datasets = sorted({table.dataset for table in tables if table.is_private})
     if dataset in datasets or not datasets:
         return []
-    return [f"no table is paid by {dataset} yet; tables are paid by {', '.join(datasets)}"]
+    return [f"no table uses the budget {dataset} yet; tables use {', '.join(datasets)}"]

@@ -1,4 +1,4 @@
-"""`tacit completion`: the script that lets a shell complete tacit's commands and options."""
+"""`tacit completion`: the shell script that completes commands and options."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": BashComplete, "fish": F
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
-    Add the line that fits to your shell's start-up file:
+    Add the line for your shell to its start-up file:
 
     \b
       bash   eval "$(tacit completion bash)"

@@ -1,4 +1,4 @@
-"""`tacit demo`: an invented clinic, what an analyst gets to know of it, and a server to try it on."""
+"""`tacit demo`: a tour of an invented clinic, then a server for it."""
 
 from __future__ import annotations
 
@@ -21,38 +21,40 @@ PORT: Final = 8321
 
 
 @click.command("demo", cls=Command)
-@click.option("--no-serve", is_flag=True, help="End after the tour, as with --json.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Keep the clinic in this new folder.")
+@click.option("--no-serve", is_flag=True, help="Stop after the tour, without starting a server.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Keep the clinic in this new folder; by default it is deleted at the end.",
+)
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=PORT,
     show_default=True,
-    help="Where to serve; if it is taken, the next free one.",
+    help="Port of the server; if it is taken, the next free one.",
 )
 @click.pass_obj
 def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> None:
-    """Take a tour of an invented clinic, then serve it on this machine.
+    """Tour an invented clinic, then serve it on this machine.
 
-    The people are the same in every run; the noise comes from the operating system and never repeats.
+    The patients are the same in every run; the noise is fresh in every run.
     """
     from tacit.cli.tour import display
     from tacit.cli.tour.clinic import create_clinic, invented_patients
 
     patients = invented_patients()
     is_served = not (no_serve or screen.as_json)
-    with _place(folder) as place:
+    with _clinic_folder(folder) as place:
         kept = str(place) if folder or is_served else None
         if not screen.as_json:
-            _open(screen, patients)  # before the heavy libraries are loaded, so that there is something to read
+            _show_opening(screen, patients)  # before the slow imports
         with create_clinic(place, patients) as curator:
             if screen.as_json:
                 screen.show_object(_facts(curator, patients, kept, port))
                 return
-            _show(screen, curator, patients)
+            _show_steps(screen, curator, patients)
         if not is_served:
-            from tacit.cli.tour import display
-
             display.show_snippets(screen.console, display.python(kept), display.curl(f"http://127.0.0.1:{port}", None))
             display.show_end(screen.console)
             return
@@ -61,42 +63,42 @@ def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> N
         serve_clinic(screen, place, port)
 
 
-def _open(screen: Screen, patients: list[Patient]) -> None:
+def _show_opening(screen: Screen, patients: list[Patient]) -> None:
     from tacit.cli.tour import display, scenario
 
     visits = sum(len(one.visits) for one in patients)
-    display.show_opening(screen.console, len(patients), visits, scenario.protected(len(patients)))
+    display.show_opening(screen.console, len(patients), visits, scenario.protection_text(len(patients)))
     display.show_question(screen.console, scenario.SQL)
 
 
-def _show(screen: Screen, curator: Curator, patients: list[Patient]) -> None:
+def _show_steps(screen: Screen, curator: Curator, patients: list[Patient]) -> None:
     from tacit.cli.tour import display, scenario
-    from tacit.cli.tour.scenario import differencing
+    from tacit.cli.tour.scenario import differencing_attack
 
     console = screen.console
     first = scenario.first_answer(curator, patients)
     display.show_answer(console, first)
     display.show_cost(console, first)
-    display.show_again(console, scenario.ask_again(curator, first))
-    display.show_attack(console, differencing(curator, patients))
-    display.show_refusal(console, scenario.ask_too_much(curator))
+    display.show_again(console, scenario.repeat_query(curator, first))
+    display.show_attack(console, differencing_attack(curator, patients))
+    display.show_refusal(console, scenario.exceed_budget(curator))
 
 
 def _facts(curator: Curator, patients: list[Patient], kept: str | None, port: int) -> dict[str, object]:
     from dataclasses import asdict
 
     from tacit.cli.tour import clinic, display, scenario
-    from tacit.cli.tour.scenario import differencing
+    from tacit.cli.tour.scenario import differencing_attack
 
     first = scenario.first_answer(curator, patients)
-    again = scenario.ask_again(curator, first)
-    attack = differencing(curator, patients)
-    refused = scenario.ask_too_much(curator)
+    again = scenario.repeat_query(curator, first)
+    attack = differencing_attack(curator, patients)
+    refused = scenario.exceed_budget(curator)
     return {
         "invented": True,
         "patients": len(patients),
         "visits": sum(len(one.visits) for one in patients),
-        "protected": scenario.protected(len(patients)),
+        "protected": scenario.protection_text(len(patients)),
         "analyst": clinic.ANALYST,
         "budget": {"epsilon": clinic.EPSILON_ANALYST, "left": refused.left},
         "level": DEFAULT_LEVEL,
@@ -110,8 +112,8 @@ def _facts(curator: Curator, patients: list[Patient], kept: str | None, port: in
 
 
 @contextmanager
-def _place(folder: Path | None) -> Iterator[Path]:
-    """Give the clinic a place: the folder that was named, or one that is gone afterwards."""
+def _clinic_folder(folder: Path | None) -> Iterator[Path]:
+    """Yield the given folder, or a temporary one."""
     if folder is not None:
         yield folder
         return
@@ -123,7 +125,7 @@ def _place(folder: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """Let a signal that ends the process end it like any other way, so that the clinic is gone then, too."""
+    """Turn SIGTERM and SIGHUP into SystemExit, so that the temporary folder is deleted."""
     import signal
     import sys
 

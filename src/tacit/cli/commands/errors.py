@@ -1,4 +1,4 @@
-"""`tacit errors`: every error code, with what it means and the exit code it leads to."""
+"""`tacit errors`: all error codes with their meaning and exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tacit.cli.output import Screen
 
 @dataclass(frozen=True, slots=True)
 class ErrorEntry:
-    """One error of the tree, as it is shown to people."""
+    """One class of the error tree."""
 
     code: str
     name: str
@@ -22,7 +22,7 @@ class ErrorEntry:
 
 
 def error_entries() -> list[ErrorEntry]:
-    """Read the error tree, in the order of its codes."""
+    """Return the errors of the tree, ordered by code."""
     from tacit.privacy import errors
 
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TacitError)]
@@ -35,13 +35,13 @@ def error_entries() -> list[ErrorEntry]:
 @click.command("errors", cls=Command)
 @click.pass_obj
 def command(screen: Screen) -> None:
-    """List every error code with its meaning."""
+    """List all error codes with their meaning."""
     entries = error_entries()
     if screen.as_json:
         screen.show_object({"errors": [asdict(entry) for entry in entries]})
     else:
         rows = [(entry.code, entry.name, str(entry.exit_code), entry.meaning) for entry in entries]
-        screen.show_table(("code", "error", "exit", "meaning"), rows)
+        screen.show_table(("code", "error", "exit code", "meaning"), rows)
 
 
 def _first_line(kind: type) -> str:

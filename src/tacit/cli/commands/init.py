@@ -1,4 +1,4 @@
-"""`tacit init`: make a folder with an empty catalog and an empty ledger."""
+"""`tacit init`: create a folder with an empty catalog and an empty ledger."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tacit.cli.output import Screen
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
 @click.pass_obj
 def command(screen: Screen, folder: Path) -> None:
-    """Make a folder with an empty catalog and an empty ledger.
+    """Create a folder with an empty catalog and an empty ledger.
 
-    The catalog says what is public about your tables, the ledger what was spent. What is there already is never
-    written over.
+    The catalog describes your tables, the ledger records what is charged to budgets. Existing files are not
+    overwritten.
     """
     _require_new_folder(folder)
     from tacit.curator.catalog import Catalog
-    from tacit.curator.catalog_file import make_private, warning_if_open
+    from tacit.curator.locked_file import make_private_folder, open_folder_warning
     from tacit.ledger import Ledger
 
     try:
-        make_private(folder)
+        make_private_folder(folder)
     except OSError as error:
-        raise click.UsageError(f"{folder} cannot be made: {error.strerror}") from None
+        raise click.UsageError(f"{folder} cannot be created: {error.strerror}") from None
     Ledger.open(folder).close()
     Catalog.create(folder)
-    if sentence := warning_if_open(folder):
+    if sentence := open_folder_warning(folder):
         click.echo(f"tacit: warning: {sentence}", err=True)
     words = folder_flag(folder)
     following = [
@@ -43,9 +43,9 @@ def command(screen: Screen, folder: Path) -> None:
         files = {"catalog": str(folder / CATALOG), "ledger": str(folder / LEDGER)}
         screen.show_object({"folder": str(folder), **files, "next": following})
         return
-    sentence = f"made {folder / CATALOG}, for what is public, and {folder / LEDGER}, for what is spent"
+    sentence = f"created {folder / CATALOG} (tables) and {folder / LEDGER} (budgets)"
     screen.console.print(sentence, soft_wrap=True)
-    screen.console.print("next, register a table with its unit, and set its budget:")
+    screen.console.print("next, register a table and set its budget:")
     for line in following:
         screen.console.print(f"  {line}", soft_wrap=True)
 
@@ -56,7 +56,7 @@ def _require_new_folder(folder: Path) -> None:
 
     texts.path("folder", folder)
     if folder.exists() and not folder.is_dir():
-        raise NameTaken(f"{folder} is a file; choose another name for the folder", name="folder", value=str(folder))
+        raise NameTaken(f"{folder} is a file; give another name for the folder", name="folder", value=str(folder))
     for name in (CATALOG, LEDGER):
         if (folder / name).exists():
-            raise NameTaken(f"{folder / name} is there already; nothing was changed", name="folder", value=str(folder))
+            raise NameTaken(f"{folder / name} already exists; nothing was changed", name="folder", value=str(folder))

@@ -1,4 +1,4 @@
-"""`tacit preview`: what a question would cost and how exact its answer would be, without asking it."""
+"""`tacit preview`: the cost and the expected interval widths of a query, without running it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from tacit.privacy.numbers import DEFAULT_LEVEL
 @click.command("preview", cls=Command)
 @query_options
 @server_options
-@click.option("--analyst", help="The analyst who would ask.")
+@click.option("--analyst", help="The analyst whose budget would be charged as well.")
 @add_format_option
 @click.option(
-    "--explain", is_flag=True, help="Show step by step how it is answered, with the SQL that the engine runs."
+    "--explain",
+    is_flag=True,
+    help="Also show step by step how the query is answered, with the SQL that the engine runs.",
 )
 @click.pass_obj
 def command(
     screen: Screen,
     sql: str,
     folder: Path,
-    asked: dict[str, Any],
+    options: dict[str, Any],
     analyst: str | None,
     explain: bool,
     server: ServerAddress | None,
 ) -> None:
-    """Show exactly what a query would cost and how wide its intervals would be; spends nothing.
+    """Show what a query would cost, without running it.
+
+    Also shows how wide the 95 % intervals would be. The cost is exactly what tacit sql would charge.
 
     \b
       tacit preview "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
@@ -41,7 +45,7 @@ def command(
 
     with open_backend(folder, server, DEFAULT_LEVEL) as backend:
         show_hints(screen, rendering.category_hints(sql, backend.tables()))
-        preview = backend.preview(sql, asked, analyst)
+        preview = backend.preview(sql, options, analyst)
     if screen.as_json:
         screen.show_object(
             {
@@ -55,10 +59,7 @@ def command(
             }
         )
         return
-    facts = [Fact("cost", rendering.cost_text(preview), True), *rendering.budget_facts(preview)]
-    facts += rendering.plan_facts(preview.lines)
-    for name, width in preview.widths.items():
-        facts.append(Fact(name, f"± {width:,.4g} (95 %)" if width is not None else "depends on the data"))
+    facts = rendering.preview_facts(preview)
     if explain:
         facts += [Fact(line.label, line.text) for line in preview.lines]
     if screen.has_reader:

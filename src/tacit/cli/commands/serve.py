@@ -1,4 +1,4 @@
-"""`tacit serve`: answer questions over REST."""
+"""`tacit serve`: serve a folder over REST."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from tacit.cli.output import Screen
 
 @click.command("serve", cls=Command)
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
-@click.option("--host", help="Where to listen; 127.0.0.1 by default, which only this machine reaches.")
-@click.option("--port", type=click.IntRange(0, 65535), help="8321 by default; 0 takes a free one.")
-@click.option("--workers", type=click.IntRange(1, 64), help="How many processes answer; one by default.")
-@click.option("--certificate", type=click.Path(path_type=Path), help="TLS: the certificate, as PEM.")
-@click.option("--key", type=click.Path(path_type=Path), help="TLS: its private key, as PEM.")
-@click.option("--postgres", is_flag=True, default=None, help="The ledger lies in PostgreSQL, as for tacit ledger.")
+@click.option("--host", help="Address to listen on; 127.0.0.1 by default, which only this machine can reach.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 8321 by default, 0 for any free port.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Number of worker processes; 1 by default.")
+@click.option("--certificate", type=click.Path(path_type=Path), help="TLS certificate, as PEM.")
+@click.option("--key", type=click.Path(path_type=Path), help="Private key of the TLS certificate, as PEM.")
+@click.option("--postgres", is_flag=True, default=None, help="The ledger is in PostgreSQL (TACIT_LEDGER_POSTGRES).")
 @click.option(
     "--timing-class",
     type=click.FloatRange(0, 60, min_open=True),
-    help="Shortest time in seconds after which answers are sent, so that timing tells little.",
+    help="Minimum response time of queries in seconds, which limits what timing reveals.",
 )
-@click.option("--without-tls", count=True, help="Give it twice to let others connect without encryption.")
+@click.option("--without-tls", count=True, help="Given twice: let other machines connect without encryption.")
 @click.option(
-    "--demo-for-others", count=True, help="Give it twice to let others connect although the demo has printed passwords."
+    "--demo-for-others",
+    count=True,
+    help="Given twice: let other machines connect although the demo has printed its passwords.",
 )
 @click.pass_obj
 def command(
@@ -40,8 +42,8 @@ def command(
 ) -> None:
     """Serve a folder over REST until Ctrl-C.
 
-    Settings come from server.toml in the folder, from the environment (TACIT_PORT) and from these options, in this
-    order of strength. If no one was added yet, an owner is created, and their token is shown once.
+    Settings come from server.toml in the folder, from environment variables such as TACIT_PORT, and from these options;
+    later ones override earlier ones. If there are no people yet, an owner is created and its token is shown once.
 
     \b
       tacit serve clinic --port 8321
@@ -51,30 +53,30 @@ def command(
     from tacit.server.settings import settings_of
 
     require_folder(folder)
-    said_often = {"without_tls": without_tls or None, "demo_for_others": demo_for_others or None}
-    settings = settings_of(folder, {**flags, **said_often, "timing_class_s": timing_class})
+    repeated = {"without_tls": without_tls or None, "demo_for_others": demo_for_others or None}
+    settings = settings_of(folder, {**flags, **repeated, "timing_class_s": timing_class})
     check_bind(settings)
     settings = free_port(settings)
-    said = _first_owner(settings)
+    owner = _first_owner(settings)
     if screen.as_json:
-        screen.show_object({"url": settings.url, "folder": str(folder), **said})
+        screen.show_object({"url": settings.url, "folder": str(folder), **owner})
     else:
-        screen.console.print(f"serving {folder} at {settings.url} (Ctrl-C stops it)", soft_wrap=True)
-        if said:
+        screen.console.print(f"serving {folder} at {settings.url}; press Ctrl-C to stop", soft_wrap=True)
+        if owner:
             screen.console.print(
-                f"created the person {said['owner']} with the role owner; this token is shown only once:\n\n"
-                f"  {said['token']}\n",
+                f"created the person {owner['owner']} with the role owner; the token is shown only once:\n\n"
+                f"  {owner['token']}\n",
                 soft_wrap=True,
             )
     serve(settings)
 
 
 def _first_owner(settings: Any) -> dict[str, str]:
-    """Make an owner if nobody is known, and return the owner's name and token."""
+    """Create an owner if there are no people, and return the owner's name and token."""
     from tacit.server.access import Grant, Role
-    from tacit.server.process import opened_access
+    from tacit.server.process import open_access
 
-    with opened_access(settings) as access:
+    with open_access(settings) as access:
         if not access.is_empty:
             return {}
         access.add_person("owner")

@@ -1,4 +1,4 @@
-"""`tacit sql`: answer a question privately, or, without one, whatever is typed at a prompt."""
+"""`tacit sql`: answer one query, or open a prompt for several."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ from tacit.privacy.numbers import DEFAULT_LEVEL
 @click.command("sql", cls=Command)
 @partial(query_options, is_required=False)
 @server_options
-@click.option("--analyst", help="The analyst who asks; their own budget is charged as well.")
-@click.option("--purpose", default="", help="Purpose, recorded in the ledger; the query itself by default.")
+@click.option("--analyst", help="The analyst whose budget is charged as well.")
+@click.option("--purpose", default="", help="Purpose, recorded in the ledger; by default the query.")
 @click.option(
-    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=DEFAULT_LEVEL, show_default=True
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=DEFAULT_LEVEL,
+    show_default=True,
+    help="Confidence level of intervals.",
 )
 @click.option("--yes", is_flag=True, help=YES)
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time limit.")
-@click.option("--card", is_flag=True, help="Describe in plain language what was released.")
+@click.option("--card", is_flag=True, help="Also describe the answer and its guarantee in plain language.")
 @click.pass_obj
 def command(
     screen: Screen,
     sql: str | None,
     folder: Path,
-    asked: dict[str, Any],
+    options: dict[str, Any],
     analyst: str | None,
     purpose: str,
     level: float,
@@ -41,11 +45,10 @@ def command(
     card: bool,
     server: ServerAddress | None,
 ) -> None:
-    """Answer SQL about a private table, with noise, and charge it to the table's budget.
+    """Answer a SQL query with noise and charge its cost.
 
-    The query is given as it is, from a file as @FILE, or from standard input as -; without one, a prompt takes one
-    after another and previews each. Noisy numbers are shown with half the width of their interval. The same question
-    again costs nothing.
+    SQL is the query, @FILE to read it from a file, or - to read it from standard input. Without it, a prompt opens and
+    previews each query. Numbers are shown with the half-width of their interval. Repeating a query costs nothing.
 
     \b
       tacit sql "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5
@@ -56,20 +59,20 @@ def command(
 
     if sql is None:
         settings = {"analyst": analyst, "purpose": purpose, "level": level, "timeout_s": timeout, "shows_card": card}
-        _run_repl(screen, folder, server, asked, settings)
+        _run_repl(screen, folder, server, options, settings)
         return
     with open_backend(folder, server, level) as backend:
         show_hints(screen, rendering.category_hints(sql, backend.tables()))
         if not yes:
-            confirm_cost(screen, backend.preview(sql, asked, analyst), analyst)
+            confirm_cost(screen, backend.preview(sql, options, analyst), analyst)
         with progress_bar(screen) as progress:
-            release = backend.sql(sql, asked, analyst, purpose=purpose, timeout_s=timeout, progress=progress)
+            release = backend.sql(sql, options, analyst, purpose=purpose, timeout_s=timeout, progress=progress)
         remaining = backend.remaining(release.datasets, analyst)
         if screen.as_json:
             screen.show_object(rendering.answer_object(release, remaining, level))
             return
         rendering.show_answer(screen, release, level)
-        lines = backend.explain(sql, asked)
+        lines = backend.explain(sql, options)
         if not release.rows:
             click.echo(f"tacit: {rendering.empty_answer_text(lines)}", err=True)
         if screen.has_reader:
@@ -85,13 +88,13 @@ command.params.insert(-2, format_option())
 
 
 def _run_repl(
-    screen: Screen, folder: Path, server: ServerAddress | None, asked: dict[str, Any], settings: dict[str, Any]
+    screen: Screen, folder: Path, server: ServerAddress | None, options: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """Open the prompt, where somebody types and reads."""
+    """Open the prompt; raise UsageError without a terminal."""
     if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
         raise click.UsageError("give the query as an argument, or - to read it from standard input")
     from tacit.cli.backends import open_backend
     from tacit.cli.repl.prompt import run_repl
 
     with open_backend(folder, server, settings["level"]) as backend:
-        run_repl(screen, backend, asked, **settings)
+        run_repl(screen, backend, options, **settings)

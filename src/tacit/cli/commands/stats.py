@@ -1,4 +1,4 @@
-"""`tacit stats`: one statistic of a table, with noise, paid from its budget."""
+"""`tacit stats`: one statistic of a table, with noise, charged to its budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tacit.cli.output import Screen
 
 
 class StatisticsGroup(Group):
-    """A group whose commands are the entries of the table of statistics."""
+    """A group whose commands are the entries of the registry of statistics."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         from tacit.cli.statistics.registry import STATISTICS
@@ -24,7 +24,7 @@ class StatisticsGroup(Group):
         return None if entry is None else command_of(entry)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the statistics by what they are about."""
+        """List the statistics by family."""
         from tacit.cli.statistics.registry import STATISTICS
 
         for family in dict.fromkeys(one.family for one in STATISTICS):
@@ -35,9 +35,9 @@ class StatisticsGroup(Group):
 @click.group("stats", cls=StatisticsGroup, invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Compute a statistic of a table, with noise, and charge it to the table's budget.
+    """Compute a statistic with noise and charge its cost.
 
-    Numbers are shown with half the width of their interval. The same statistic again costs nothing.
+    Numbers are shown with the half-width of their interval. Repeating a statistic costs nothing.
 
     \b
       tacit stats mean visits age --by sex --epsilon 0.5

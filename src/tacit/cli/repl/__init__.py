@@ -1,8 +1,7 @@
-"""The prompt behind `tacit sql` without a query: queries one after another, each previewed before it is asked.
+"""The interactive prompt of `tacit sql`: each query is previewed, confirmed and answered.
 
-Promise: nothing is spent that was not shown before, unless `.confirm off` was typed; a line that is refused spends
-nothing, and the prompt goes on. A query that is stopped while it runs stays charged, as everywhere, and the prompt says
-so.
+Nothing is charged before its cost was shown and confirmed, unless `.confirm off` was typed; a refused line charges
+nothing. A query that is stopped while it runs stays charged, and the prompt says so.
 """
 
 from tacit.privacy.extras import import_extra

@@ -1,8 +1,8 @@
-"""The prompt at a terminal: reads, highlights, completes, and hands every line to the session.
+"""The prompt at a terminal: reads, highlights and completes lines, and passes them to the session.
 
-Enter ends a statement that ends with a semicolon and begins a new line otherwise. Ctrl-C drops what is typed or stops
-what runs, Ctrl-D leaves. The history is a file in the user's own state directory with mode 0600, because queries name
-properties of people; where no such file can be had, it lasts as long as the prompt.
+Enter submits a statement that ends with a semicolon and starts a new line otherwise. Ctrl-C discards the input or stops
+the running query, Ctrl-D quits. The history is a file in the user's state directory with mode 0600, because queries
+name properties of people; if the file cannot be created, the history is kept in memory.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ FILE: Final = "history"
 
 
 def history_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where the history lies: below XDG_STATE_HOME, or where that is by custom."""
+    """Return the path of the history, below XDG_STATE_HOME or its default."""
     stated = environment.get("XDG_STATE_HOME", "")
     base = Path(stated) if os.path.isabs(stated) else Path.home() / ".local" / "state"
     return base / "tacit" / FILE
 
 
 def history() -> History:
-    """Return the history to read from and to write to."""
+    """Return the history of the prompt: a file, or memory if it cannot be created."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     try:
         path = history_path()
         create_private(path)
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows where the home directory is
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
         return InMemoryHistory()
     return FileHistory(path)
 
 
 def create_private(path: Path) -> None:
-    """Make the file if it is missing, and close it to everybody but its owner; a link is not followed."""
+    """Create the file if it is missing, with mode 0600; a symbolic link is not followed."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -69,9 +69,9 @@ def create_private(path: Path) -> None:
 MESSAGE: Final = "tacit> "
 CONFIRM: Final = "Run it? [Enter = yes, n = no]: "
 STYLE: Final = Style.from_dict(
-    {  # the terminal's own colours, so that they are readable on what it has behind them
+    {  # the terminal's own colours, which are readable on its background
         "prompt": "bold ansicyan",
-        "consent": "bold",
+        "confirm": "bold",
         "pygments.keyword": "bold",
         "pygments.name.builtin": "bold",
         "pygments.literal.string": "ansigreen",
@@ -82,11 +82,11 @@ STYLE: Final = Style.from_dict(
 )
 
 
-def run_repl(screen: Screen, backend: Backend, asked: Mapping[str, Any], **settings: Any) -> None:
-    """Answer whoever types until they leave."""
+def run_repl(screen: Screen, backend: Backend, options: Mapping[str, Any], **settings: Any) -> None:
+    """Read and run lines until the user quits."""
     keyboard: PromptSession[str] = PromptSession()
     session = Session(
-        backend, screen, lambda: keyboard.prompt([("class:consent", CONFIRM)], style=STYLE), dict(asked), **settings
+        backend, screen, lambda: keyboard.prompt([("class:confirm", CONFIRM)], style=STYLE), dict(options), **settings
     )
     lines: PromptSession[str] = PromptSession(
         [("class:prompt", MESSAGE)],
@@ -99,16 +99,16 @@ def run_repl(screen: Screen, backend: Backend, asked: Mapping[str, Any], **setti
         multiline=True,
         key_bindings=_keys(),
         prompt_continuation=lambda width, _line, _wrapped: "...".rjust(width - 1) + " ",
-        bottom_toolbar=lambda: _state(session),
+        bottom_toolbar=lambda: _toolbar(session),
     )
     session.say(f"{backend.location}: end a query with ; and quit with Ctrl-D; .help lists the commands")
-    if not session.price:
-        session.say("set the price of a query first, for example: .epsilon 0.5")
+    if not session.cost:
+        session.say("set the privacy cost of a query first, for example: .epsilon 0.5")
     while True:
         try:
             text = lines.prompt()
         except KeyboardInterrupt:
-            continue  # what was typed is dropped
+            continue  # discards the input
         except EOFError:
             return
         try:
@@ -118,7 +118,7 @@ def run_repl(screen: Screen, backend: Backend, asked: Mapping[str, Any], **setti
 
 
 def execute(session: Session, text: str) -> None:
-    """Do what was typed: one command, or statements one after another; the first that fails ends them."""
+    """Run one dot command, or statements until the first that fails."""
     parts: list[tuple[Callable[[Session, str], None], str]]
     parts = (
         [(run_dot_command, text)] if is_dot_command(text) else [(Session.ask, one) for one in split_statements(text)]
@@ -131,12 +131,12 @@ def execute(session: Session, text: str) -> None:
         except Interrupted as error:
             session.say(str(error))
             return
-        except (KeyboardInterrupt, EOFError):  # instead of consent
+        except (KeyboardInterrupt, EOFError):  # at the confirmation
             session.say("not run; nothing was charged")
             return
         except Exception as error:
             failure = describe_error(error, folder_argument())
-            message = re.sub(r"--(epsilon|rho|error|analyst)\b", r".\1", failure.message)  # as they are typed here
+            message = re.sub(r"--(epsilon|rho|error|analyst)\b", r".\1", failure.message)  # as dot commands
             click.echo(f"{failure.code} {message}", err=True)
             return
 
@@ -145,7 +145,7 @@ def _keys() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("enter", filter=~completion_is_selected)
-    def _end_or_go_on(event: KeyPressEvent) -> None:
+    def _submit_or_break_line(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if is_complete(buffer.text):
             buffer.validate_and_handle()
@@ -153,13 +153,13 @@ def _keys() -> KeyBindings:
             buffer.insert_text("\n")
 
     @keys.add("enter", filter=completion_is_selected)
-    def _take(event: KeyPressEvent) -> None:
+    def _accept_completion(event: KeyPressEvent) -> None:
         event.current_buffer.complete_state = None
 
     return keys
 
 
-def _state(session: Session) -> str:
+def _toolbar(session: Session) -> str:
     who = f"analyst {session.analyst}" if session.analyst else "no analyst"
-    price = f"price {session.price}" if session.price else "no price set: .epsilon 0.5"
-    return f" {who} · {price}" + ("" if session.asks_confirmation else " · without confirmation")
+    cost = f"cost {session.cost} per query" if session.cost else "no cost set: .epsilon 0.5"
+    return f" {who} · {cost}" + ("" if session.asks_confirmation else " · no confirmation")

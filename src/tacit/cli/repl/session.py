@@ -1,11 +1,11 @@
 """One session of the prompt: the settings of the next query, its preview, confirmation and answer, and dot commands.
 
-No dot command spends anything.
+Dot commands charge nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tacit.cli import rendering
 from tacit.cli.backends import Backend
 from tacit.cli.output import Fact, Screen, progress_bar
-from tacit.pipeline.interrupts import shielded
+from tacit.pipeline.interrupts import run_shielded
 from tacit.privacy.errors import InvalidInput, NotInCatalog
-from tacit.privacy.figures import at_least, exactly
+from tacit.privacy.figures import exactly
 from tacit.privacy.numbers import DEFAULT_LEVEL, positive
 
 if TYPE_CHECKING:
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-PRICES: Final = ("epsilon", "rho", "error")
+COSTS: Final = ("epsilon", "rho", "error")
 SYMBOLS: Final = {"epsilon": "ε ", "rho": "ρ ", "error": "± "}
 YES: Final = ("", "y", "yes")
 
 
 @dataclass
 class Session:
-    """What holds for the next question; dot commands change it."""
+    """The settings of the next query, which dot commands change."""
 
     backend: Backend
     screen: Screen
     confirm: Callable[[], str]
-    """Asks whoever types whether to go on; returns what was typed."""
-    asked: dict[str, Any] = field(default_factory=dict)
-    """The price and the rest of a question, as `tacit sql` has them."""
+    """Prompts for confirmation and returns the answer."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """The cost and the other plan options, as for `tacit sql`."""
     analyst: str | None = None
     purpose: str = ""
     level: float = DEFAULT_LEVEL
@@ -49,28 +49,25 @@ class Session:
     """The card of the last answer."""
 
     @property
-    def price(self) -> str:
-        """What the next question may cost, in words; empty if that was not said."""
-        stated = [name for name in PRICES if self.asked.get(name) is not None]
-        return f"{SYMBOLS[stated[0]]}{exactly(self.asked[stated[0]])}" if stated else ""
+    def cost(self) -> str:
+        """The cost of the next query in words; empty if it is not set."""
+        stated = [name for name in COSTS if self.options.get(name) is not None]
+        return f"{SYMBOLS[stated[0]]}{exactly(self.options[stated[0]])}" if stated else ""
 
-    def set_price(self, name: str, value: float) -> None:
-        """Let the next questions cost so much; what was said before no longer holds."""
-        self.asked |= {**dict.fromkeys(PRICES), name: value}
+    def set_cost(self, name: str, value: float) -> None:
+        """Set the cost of the next queries as epsilon, rho or error, instead of the one before."""
+        self.options |= {**dict.fromkeys(COSTS), name: value}
 
-    def require_price(self) -> None:
-        """Refuse to choose a price for somebody."""
-        if not self.price:
-            raise InvalidInput(
-                "set a price first: .epsilon, .rho or .error with a number",
-                name="epsilon",
-            )
+    def require_cost(self) -> None:
+        """Raise InvalidInput unless the cost is set; it has no default."""
+        if not self.cost:
+            raise InvalidInput("set the privacy cost first, with .epsilon, .rho or .error and a number", name="epsilon")
 
     def ask(self, sql: str) -> None:
-        """Preview a question and, if that is wanted, ask it and show the answer."""
-        self.require_price()
+        """Preview a query, ask for confirmation, run it and show the answer."""
+        self.require_cost()
         if self.asks_confirmation:
-            self.say(preview_line(self.previewed(sql)))
+            self.say(preview_line(self.preview(sql)))
             if self.confirm().strip().lower() not in YES:
                 self.say("not run; nothing was charged")
                 return
@@ -78,7 +75,7 @@ class Session:
             answer = self.interruptible(
                 lambda: self.backend.sql(
                     sql,
-                    self.asked,
+                    self.options,
                     self.analyst,
                     purpose=self.purpose,
                     timeout_s=self.timeout_s,
@@ -86,15 +83,15 @@ class Session:
                 )
             )
         self.card = answer.card
-        self.show(answer, self.backend.explain(sql, self.asked))
+        self.show(answer, self.backend.explain(sql, self.options))
 
-    def previewed(self, sql: str) -> Preview:
-        """Return what a question would cost."""
-        self.require_price()
-        return self.interruptible(lambda: self.backend.preview(sql, self.asked, self.analyst))
+    def preview(self, sql: str) -> Preview:
+        """Return what a query would cost."""
+        self.require_cost()
+        return self.interruptible(lambda: self.backend.preview(sql, self.options, self.analyst))
 
-    def show(self, answer: rendering.Answer, lines: Sequence[Line]) -> None:
-        """Show an answer as `tacit sql` does; `lines` say how it was made."""
+    def show(self, answer: rendering.QueryAnswer, lines: Sequence[Line]) -> None:
+        """Show an answer as `tacit sql` does; `lines` explain how it was computed."""
         self.screen.show_table(answer.columns, rendering.table_rows(answer, self.level))
         if self.screen.console.is_terminal:
             remaining = self.backend.remaining(answer.datasets, self.analyst)
@@ -107,92 +104,67 @@ class Session:
         self.screen.console.print(sentence, soft_wrap=True)
 
     def interruptible(self, work: Callable[[], T]) -> T:
-        """Do something that Ctrl-C may stop."""
-        return shielded(work, self.backend.cancel)
+        """Run `work` so that Ctrl-C cancels it."""
+        return run_shielded(work, self.backend.cancel)
 
 
 def preview_line(preview: Preview) -> str:
-    """Return the price, the expected half-widths and what is left, on one line."""
-    price = f"costs {rendering.cost_text(preview)}"
-    parts = [price, *_widths(preview.widths), f"left {remaining_text(preview)}"]
-    return "; ".join(parts if preview.fits else [*parts, f"does not fit: {preview.refusal}"])
-
-
-def remaining_text(preview: Preview) -> str:
-    """Return what is left of each budget that would pay."""
-    return ", ".join(f"ε {at_least(cost.epsilon)} on {name}" for name, cost in preview.remaining.items())
-
-
-def preview_facts(preview: Preview) -> list[Fact]:
-    """Return a preview as facts, one a line."""
-    facts = [Fact("cost", rendering.cost_text(preview), True), *rendering.budget_facts(preview)]
-    facts += rendering.plan_facts(preview.lines)
-    return [*facts, *(Fact(name, _width(width)) for name, width in preview.widths.items())]
-
-
-def _widths(widths: Mapping[str, float | None]) -> list[str]:
-    shown = ", ".join(f"{name} {_width(width)}" for name, width in widths.items())
-    return [shown] if shown else []
-
-
-def _width(width: float | None) -> str:
-    return "± depends on the data" if width is None else f"± {width:,.4g}"
+    """Return the cost, the expected half-widths and the remaining budgets of a preview on one line."""
+    widths = ", ".join(f"{name} {rendering.half_width_text(width)}" for name, width in preview.widths.items())
+    budgets = rendering.budget_facts(preview)
+    parts = [f"cost {rendering.cost_text(preview)}", widths, *(f"{one.label} {one.text}" for one in budgets)]
+    return "; ".join(filter(None, parts))
 
 
 class ExitRequested(Exception):
-    """Whoever types wants to leave."""
+    """The user wants to quit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """What follows the command's name, what it does in a few words, and how."""
+class DotCommand:
+    """A dot command: its argument, its description and its function."""
 
-    takes: str
-    does: str
+    argument: str
+    description: str
     run: Callable[[Session, str], None]
 
 
 def run_dot_command(session: Session, line: str) -> None:
-    """Do what a command says."""
+    """Run a dot command."""
     name, _, rest = line.strip().removesuffix(";").strip().partition(" ")
     if name not in COMMANDS:
-        raise InvalidInput(f"there is no command {name}; .help lists them", name="command", value=name)
+        raise InvalidInput(f"no such command {name}; .help lists the commands", name="command", value=name)
     COMMANDS[name].run(session, rest.strip())
 
 
 def _help(session: Session, _rest: str) -> None:
-    facts = [Fact(f"{name} {one.takes}".strip(), one.does) for name, one in COMMANDS.items()]
-    session.screen.show_facts([*facts, Fact("SELECT ... ;", "preview a query, and run it after you confirm it")])
+    facts = [Fact(f"{name} {one.argument}".strip(), one.description) for name, one in COMMANDS.items()]
+    session.screen.show_facts([*facts, Fact("SELECT ... ;", "preview a query and run it after you confirm it")])
 
 
 def _tables(session: Session, _rest: str) -> None:
-    from tacit.cli.catalog_rendering import protects, shown
+    from tacit.cli.catalog_rendering import printable, protected_text
 
     tables = session.backend.tables()
     if not tables:
-        session.say("no table was added yet")
+        session.say("no tables yet")
         return
     rows = [
-        (shown(one.name), protects(one), one.dataset if one.is_private else "", str(len(one.columns))) for one in tables
+        (printable(one.name), protected_text(one), one.dataset if one.is_private else "", str(len(one.columns)))
+        for one in tables
     ]
-    session.screen.show_table(("table", "protects", "budget", "columns"), rows)
+    session.screen.show_table(("table", "protected", "budget", "columns"), rows)
 
 
 def _describe(session: Session, rest: str) -> None:
-    from tacit.cli.catalog_rendering import facts_text, protects, shown
+    from tacit.cli.catalog_rendering import printable, protected_text, show_columns
 
     name = rest.strip('"')
     found = [one for one in session.backend.tables() if one.name.lower() == name.lower()]
     if not found:
-        raise NotInCatalog(
-            f"there is no table {name}; .tables lists them" if name else "name a table: .describe visits"
-        )
-    session.say(f"{shown(found[0].name)} protects {protects(found[0])}")
-    rows = [
-        (shown(one.name), one.kind.value, facts_text(one), "" if one.nullable else "never missing")
-        for one in found[0].columns
-    ]
-    session.screen.show_table(("column", "kind", "stated", ""), rows)
+        raise NotInCatalog(f"no table {name}; .tables lists the tables" if name else "give a table: .describe visits")
+    session.say(f"{printable(found[0].name)}; protected: {protected_text(found[0])}")
+    show_columns(session.screen, found[0])
 
 
 def _budget(session: Session, _rest: str) -> None:
@@ -201,14 +173,14 @@ def _budget(session: Session, _rest: str) -> None:
     show_budgets(session.screen, session.backend.budgets())
 
 
-def _price(session: Session, rest: str, *, name: str) -> None:
+def _cost(session: Session, rest: str, *, name: str) -> None:
     if rest:
         try:
             value = float(rest)
         except ValueError:
-            raise InvalidInput(f"{name} is a number, as in .{name} 0.5", name=name, value=rest) from None
-        session.set_price(name, float(positive(name, value)))
-    session.say(f"each query may cost {session.price}" if session.price else "no price is set")
+            raise InvalidInput(f"{name} must be a number: .{name} 0.5", name=name, value=rest) from None
+        session.set_cost(name, float(positive(name, value)))
+    session.say(f"each query costs {session.cost}" if session.cost else "no cost is set")
 
 
 def _analyst(session: Session, rest: str) -> None:
@@ -216,22 +188,22 @@ def _analyst(session: Session, rest: str) -> None:
         session.backend.require_analyst(rest)
     session.analyst = rest or None
     session.say(
-        f"{rest} asks; their own budget is charged as well" if rest else "no analyst: only the data set is charged"
+        f"queries are charged to {rest} and to the data set" if rest else "queries are charged to the data set only"
     )
 
 
 def _preview(session: Session, rest: str) -> None:
-    session.screen.show_facts(preview_facts(session.previewed(rest)))
+    session.screen.show_facts(rendering.preview_facts(session.preview(rest)))
 
 
 def _explain(session: Session, rest: str) -> None:
-    session.require_price()
-    lines = session.interruptible(lambda: session.backend.explain(rest, session.asked))
+    session.require_cost()
+    lines = session.interruptible(lambda: session.backend.explain(rest, session.options))
     session.screen.show_facts([Fact(line.label, line.text) for line in lines])
 
 
 def _card(session: Session, _rest: str) -> None:
-    session.say(session.card or "no query was answered yet")
+    session.say(session.card or "no query has been answered yet")
 
 
 def _confirm(session: Session, rest: str) -> None:
@@ -239,28 +211,28 @@ def _confirm(session: Session, rest: str) -> None:
         raise InvalidInput("type .confirm on or .confirm off", name="confirm", value=rest)
     session.asks_confirmation = rest == "on" if rest else session.asks_confirmation
     session.say(
-        "every query is previewed, and runs after you confirm it"
+        "each query is previewed and runs after you confirm it"
         if session.asks_confirmation
-        else "queries run, and are charged, without confirmation"
+        else "queries run and are charged without confirmation"
     )
 
 
-def _quit(_asking: Session, _rest: str) -> None:
+def _quit(_session: Session, _rest: str) -> None:
     raise ExitRequested
 
 
-COMMANDS: Final[dict[str, Command]] = {
-    ".help": Command("", "list the commands", _help),
-    ".tables": Command("", "list the tables", _tables),
-    ".describe": Command("TABLE", "show what is public about a table", _describe),
-    ".budget": Command("", "show what is spent and what is left", _budget),
-    ".epsilon": Command("X", "set the price of a query to epsilon X", partial(_price, name="epsilon")),
-    ".rho": Command("X", "set the price of a query to rho X", partial(_price, name="rho")),
-    ".error": Command("X", "set the price of a query to what ± X costs", partial(_price, name="error")),
-    ".analyst": Command("NAME", "set the analyst", _analyst),
-    ".preview": Command("SQL", "show what a query would cost", _preview),
-    ".explain": Command("SQL", "show step by step how a query is answered", _explain),
-    ".card": Command("", "describe the last answer in plain language", _card),
-    ".confirm": Command("on|off", "confirm each query before it runs, or not", _confirm),
-    ".quit": Command("", "quit, as Ctrl-D does", _quit),
+COMMANDS: Final[dict[str, DotCommand]] = {
+    ".help": DotCommand("", "list the commands", _help),
+    ".tables": DotCommand("", "list the tables", _tables),
+    ".describe": DotCommand("TABLE", "show the columns of a table", _describe),
+    ".budget": DotCommand("", "show what is spent and what is left of each budget", _budget),
+    ".epsilon": DotCommand("X", "set the cost of a query to epsilon X", partial(_cost, name="epsilon")),
+    ".rho": DotCommand("X", "set the cost of a query to rho X", partial(_cost, name="rho")),
+    ".error": DotCommand("X", "set the cost of a query so that its 95 % interval is ± X", partial(_cost, name="error")),
+    ".analyst": DotCommand("NAME", "set the analyst whose budget is charged as well", _analyst),
+    ".preview": DotCommand("SQL", "show what a query would cost", _preview),
+    ".explain": DotCommand("SQL", "show step by step how a query is answered", _explain),
+    ".card": DotCommand("", "describe the last answer in plain language", _card),
+    ".confirm": DotCommand("on|off", "turn the confirmation of each query on or off", _confirm),
+    ".quit": DotCommand("", "quit, as Ctrl-D does", _quit),
 }

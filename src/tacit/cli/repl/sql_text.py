@@ -1,7 +1,6 @@
-"""SQL as it is typed: where a statement ends, and which words may come next.
+"""Statement splitting and completion of SQL at the prompt.
 
-Statements end at a semicolon outside of quotes and comments. Only what the catalog says is offered for completion, all
-of which is public.
+Statements end at a semicolon outside of quotes and comments. Completions come from the catalog, which is public.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ if TYPE_CHECKING:
 
 
 def is_dot_command(text: str) -> bool:
-    """Whether a text is a command of the prompt."""
+    """Return whether the input is a dot command."""
     return text.lstrip().startswith(".")
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter ends the input: a command of the prompt, nothing at all, or statements that all have their ;."""
+    """Return whether Enter submits the input: a dot command, blank input, or statements that end with a semicolon."""
     return is_dot_command(text) or not text.strip() or any(map(_is_end, (_tokens(text) or [])[-1:]))
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a text ends inside of quotes or of a comment: a semicolon after it would be part of them."""
+    """Return whether the text ends inside quotes or a comment."""
     tokens = _tokens(f"{text};")
     return not tokens or tokens[-1].start != len(text)
 
 
 def split_statements(text: str) -> list[str]:
-    """Return the statements of a text without their semicolons; the last may lack its own.
+    """Return the statements of a text without their semicolons; the last semicolon is optional.
 
-    A text with an open quote or comment is one statement, which is refused as a whole.
+    Text with an open quote or comment is one statement, which the parser refuses.
     """
     tokens = _tokens(text)
     if tokens is None:
@@ -55,7 +54,7 @@ def split_statements(text: str) -> list[str]:
 
 
 def _tokens(text: str) -> list[Any] | None:
-    """Return the tokens of a text, or None if a quote or a comment is open at its end."""
+    """Return the tokens of a text, or None if a quote or comment is not closed."""
     from sqlglot import tokenize
     from sqlglot.errors import TokenError
 
@@ -87,61 +86,61 @@ _WORD: Final = re.compile(r'"?\w*$')
 
 
 class SqlCompleter(Completer):
-    """Completes what is typed; `tables` is asked each time, so that the catalog may change meanwhile."""
+    """Completes dot commands, tables, columns and keywords; `tables` is called each time, as the catalog may change."""
 
     def __init__(self, tables: Callable[[], Sequence[Table]]) -> None:
         self._tables = tables
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what fits before the cursor."""
+        """Yield the completions at the cursor."""
         text = document.text_before_cursor
         if not is_dot_command(text):
-            yield from self._of_sql(text, document.text, complete_event)
+            yield from self._complete_sql(text, document.text, complete_event)
             return
         command, space, rest = text.lstrip().partition(" ")
         if not space:
-            yield from _fitting(command, COMMANDS, ((name, one.does) for name, one in COMMANDS.items()))
+            yield from _matching(command, COMMANDS, ((name, one.description) for name, one in COMMANDS.items()))
         elif command == ".describe":
-            yield from _fitting(rest, (written(one.name) for one in self._tables()))
+            yield from _matching(rest, (identifier(one.name) for one in self._tables()))
         elif command == ".confirm":
-            yield from _fitting(rest, ("on", "off"))
+            yield from _matching(rest, ("on", "off"))
         elif command in (".preview", ".explain"):
-            yield from self._of_sql(rest, document.text, complete_event)
+            yield from self._complete_sql(rest, document.text, complete_event)
 
-    def _of_sql(self, text: str, whole: str, event: CompleteEvent) -> Iterator[Completion]:
+    def _complete_sql(self, text: str, whole: str, event: CompleteEvent) -> Iterator[Completion]:
         if is_quoted(text) and not _WORD.search(text)[0].startswith('"'):  # type: ignore[index]
             return
         tables = {one.name.lower(): one for one in self._tables()}
         if found := _OF_TABLE.search(text):
-            table = tables.get(_meant(found[1], whole))
-            yield from _fitting(found[2], (written(one.name) for one in table.columns) if table else ())
+            table = tables.get(_table_name(found[1], whole))
+            yield from _matching(found[2], (identifier(one.name) for one in table.columns) if table else ())
             return
         word = _WORD.search(text)[0]  # type: ignore[index]
         if _AFTER_TABLE.search(text):
-            yield from _fitting(word, (written(one.name) for one in tables.values()))
+            yield from _matching(word, (identifier(one.name) for one in tables.values()))
             return
         if not word and not event.completion_requested:
-            return  # a menu after every space would be in the way
+            return  # no menu after every space
         named = [tables[name] for name in map(_plain, (one[1] for one in _NAMED.finditer(whole))) if name in tables]
-        columns = {written(one.name): None for table in named or tables.values() for one in table.columns}
-        yield from _fitting(word, columns)
-        yield from _fitting(word, (*KEYWORDS, *FUNCTIONS))
+        columns = {identifier(one.name): None for table in named or tables.values() for one in table.columns}
+        yield from _matching(word, columns)
+        yield from _matching(word, (*KEYWORDS, *FUNCTIONS))
 
 
-def written(name: str) -> str:
-    """Return a name as SQL takes it."""
+def identifier(name: str) -> str:
+    """Return a name as an SQL identifier, quoted where necessary."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
 
 
-def _fitting(typed: str, words: Iterable[str], said: Iterable[tuple[str, str]] = ()) -> Iterator[Completion]:
-    meanings, start = dict(said), typed.strip('"').lower()
+def _matching(typed: str, words: Iterable[str], descriptions: Iterable[tuple[str, str]] = ()) -> Iterator[Completion]:
+    meanings, start = dict(descriptions), typed.strip('"').lower()
     for word in words:
         if word.strip('"').lower().startswith(start) and word != typed and word.isprintable():
             yield Completion(word, -len(typed), display_meta=meanings.get(word, ""))
 
 
-def _meant(name: str, whole: str) -> str:
-    """Return the table that a name before a dot stands for: itself, or that of which it is an alias."""
+def _table_name(name: str, whole: str) -> str:
+    """Return the table of a name before a dot, which may be an alias."""
     aliases = {_plain(found[2]): _plain(found[1]) for found in _NAMED.finditer(whole) if found[2]}
     return aliases.get(_plain(name), _plain(name))
 

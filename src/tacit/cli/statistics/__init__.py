@@ -1,1 +1,1 @@
-"""`tacit stats`: the registry of statistics, their commands, and how answers are presented."""
+"""`tacit stats`: the registry of statistics, their commands, and the presentation of answers."""

@@ -1,4 +1,4 @@
-"""The command of one statistic: its arguments and options; `execution` runs it, and is imported when it does."""
+"""The command of one statistic: its arguments, options and completion; `execution` runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from tacit.cli.confirmation import YES
 from tacit.cli.groups import Command, format_option
-from tacit.cli.options import AS_JSON, is_typed, server_address, server_parameters
+from tacit.cli.options import AS_JSON, PLOT_SETTINGS, is_typed, server_address, server_parameters
 from tacit.cli.output import Screen
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
@@ -25,18 +25,21 @@ SHARED: Final = frozenset(
     }
 )
 MORE: Final = (
-    "TABLE is a registered table, whose budget pays; or a file, with --unit or --each-row to say who is protected, and "
-    "nothing records the charge."
+    "TABLE is a registered table, whose budget is charged; or a file with --unit or --each-row, whose charges are not "
+    "recorded."
 )
 
 
 def command_of(entry: Statistic) -> click.Command:
-    """Return the command that asks for a statistic."""
+    """Return the command of a statistic."""
     example = f"\b\n  tacit stats {entry.name} {entry.example}"
     texts = (entry.explanation, entry.more, MORE, example)
     return Command(
         entry.name,
-        params=[*_arguments(entry), *_price(), *_about(entry), *entry.options(), *_place(), *_asking(), *_answer()],
+        params=[
+            *(*_arguments(entry), *_cost_options(), *_column_options(entry), *entry.options()),
+            *(*_table_options(), *_run_options(), *_output_options()),
+        ],
         callback=click.pass_obj(partial(_run, entry)),
         help="\n\n".join(text for text in texts if text),
         short_help=entry.explanation,
@@ -44,7 +47,6 @@ def command_of(entry: Statistic) -> click.Command:
 
 
 def _run(entry: Statistic, screen: Screen, /, **settings: Any) -> None:
-
     from tacit.cli.statistics.execution import StatisticQuery, is_file, run_statistic
 
     url, token_file = settings.pop("server"), settings.pop("token_file")
@@ -79,28 +81,26 @@ def _arguments(entry: Statistic) -> list[click.Parameter]:
     return found
 
 
-def _price() -> list[click.Parameter]:
+def _cost_options() -> list[click.Parameter]:
     return [
-        click.Option(["--epsilon"], type=float, help="Privacy cost of the whole answer."),
-        click.Option(
-            ["--rho"], type=float, help="Privacy cost of the whole answer, as rho of zero-concentrated privacy."
-        ),
-        click.Option(["--delta"], type=float, help="For a file: the delta of its one-time budget; 0 by default."),
+        click.Option(["--epsilon"], type=float, help="Privacy cost of the whole answer, as epsilon."),
+        click.Option(["--rho"], type=float, help="Privacy cost of the whole answer, as rho of zCDP."),
+        click.Option(["--delta"], type=float, help="For a file: delta of the answer; 0 by default."),
     ]
 
 
-def _about(entry: Statistic) -> list[click.Parameter]:
+def _column_options(entry: Statistic) -> list[click.Parameter]:
     found: list[click.Parameter] = []
     if entry.is_grouped:
         found.append(click.Option(["--by"], multiple=True, metavar="COLUMN", help="Group by this column."))
     if entry.is_grouped or entry.has_keys:
-        about = "Which values a column has" if entry.has_keys else "Which groups are shown"
+        about = "Values of a column" if entry.has_keys else "Groups to show"
         found.append(
             click.Option(
                 ["--keys"],
                 multiple=True,
                 metavar="[COLUMN=]A,B",
-                help=f"{about}, as a public list, if not those of the catalog{AS_JSON}.",
+                help=f"{about}, as a public list; by default those of the catalog{AS_JSON}.",
             )
         )
     if entry.bounds:
@@ -109,14 +109,14 @@ def _about(entry: Statistic) -> list[click.Parameter]:
                 ["--bounds"],
                 multiple=True,
                 metavar="[COLUMN=]LOW:HIGH",
-                help="Bounds of a column, if not those of the catalog; chosen without looking at the data"
-                + (", or learn, which takes a fifth of the cost." if entry.learns else "."),
+                help="Bounds of a column, chosen without looking at the data; by default those of the catalog."
+                + (" 'learn' learns them privately for a fifth of the cost." if entry.learns else ""),
             )
         )
     return found
 
 
-def _place() -> list[click.Parameter]:
+def _table_options() -> list[click.Parameter]:
     return [
         click.Option(
             ["--folder"],
@@ -125,29 +125,27 @@ def _place() -> list[click.Parameter]:
             help="The folder with the catalog and the ledger.",
         ),
         *server_parameters(),
-        click.Option(
-            ["--unit"], metavar="COLUMN", help="For a file: the column whose values identify the protected people."
-        ),
-        click.Option(["--each-row"], is_flag=True, help="For a file: every row is a person."),
+        click.Option(["--unit"], metavar="COLUMN", help="For a file: the column that identifies the protected people."),
+        click.Option(["--each-row"], is_flag=True, help="For a file: each row is one person."),
         click.Option(
             ["--rows-per-unit"],
             type=click.IntRange(1, 1_000_000),
             metavar="N",
-            help="Maximum number of rows of a unit that count, if not as in the catalog.",
+            help="Maximum number of rows that a unit contributes; by default as in the catalog.",
         ),
     ]
 
 
-def _asking() -> list[click.Parameter]:
+def _run_options() -> list[click.Parameter]:
     return [
-        click.Option(["--analyst"], help="The analyst who asks; their own budget is charged as well."),
+        click.Option(["--analyst"], help="The analyst whose budget is charged as well."),
         click.Option(["--purpose"], default="", help="Purpose, recorded in the ledger."),
         click.Option(["--yes"], is_flag=True, help=YES),
         click.Option(["--timeout"], type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time limit."),
     ]
 
 
-def _answer() -> list[click.Parameter]:
+def _output_options() -> list[click.Parameter]:
     return [
         format_option(),
         click.Option(
@@ -155,28 +153,15 @@ def _answer() -> list[click.Parameter]:
             type=click.FloatRange(0, 1, min_open=True, max_open=True),
             default=DEFAULT_LEVEL,
             show_default=True,
+            help="Confidence level of intervals.",
         ),
-        click.Option(["--card"], is_flag=True, help="Describe in plain language what was released."),
-        click.Option(
-            ["--plot"],
-            type=click.Path(path_type=Path),
-            callback=_checked,
-            help="Also save a plot to this .svg or .png file.",
-        ),
+        click.Option(["--card"], is_flag=True, help="Also describe the answer and its guarantee in plain language."),
+        click.Option(["--plot"], **PLOT_SETTINGS),
     ]
 
 
-def _checked(_context: click.Context, _option: click.Parameter, plot: Path | None) -> Path | None:
-    """Refuse a plot that cannot be drawn before anything is charged."""
-    if plot is not None:
-        from tacit.report import check_target
-
-        check_target(plot)
-    return plot
-
-
 def _tables(context: click.Context, _argument: click.Parameter, begun: str) -> list[Any]:
-    """Complete a table: those of the folder, and files."""
+    """Return the completions of TABLE: tables of the folder, and files."""
     from click.shell_completion import CompletionItem
 
     names = [name for name in _known(context) if name.startswith(begun.lower())]
@@ -184,7 +169,7 @@ def _tables(context: click.Context, _argument: click.Parameter, begun: str) -> l
 
 
 def _columns(context: click.Context, _argument: click.Parameter, begun: str) -> list[Any]:
-    """Complete a column of the table that was typed."""
+    """Return the completions of a column of the typed table."""
     from click.shell_completion import CompletionItem
 
     table = _known(context).get(str(context.params.get("table", "")).lower())
@@ -193,7 +178,7 @@ def _columns(context: click.Context, _argument: click.Parameter, begun: str) -> 
 
 
 def _known(context: click.Context) -> dict[str, Any]:
-    """Return the tables of the folder; whatever is wrong with it, a shell that completes is told nothing."""
+    """Return the tables of the folder, or none if the catalog cannot be read."""
     from tacit.curator.catalog import Catalog
     from tacit.privacy.errors import TacitError
 

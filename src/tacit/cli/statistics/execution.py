@@ -1,11 +1,11 @@
-"""A statistic from what was typed to the answer on the screen, for a table of the folder, a file, or a server's table.
+"""Run one statistic of a registered table, a file, or a table of a server, and show its answer.
 
-Nothing is charged before everything that was typed has been read, the columns have been found, and the path of the plot
-has been checked. The answer is shown before it is plotted, so that a full disk loses no answer.
+Nothing is charged before all arguments are parsed, the columns are found and the path of the plot is checked. The
+answer is shown before it is plotted, so that a full disk loses no answer.
 
-A registered table is paid from its budget, and a repeated question costs nothing. A file has no budget: it is asked in
-a temporary folder (`tacit.curator.file_table`), and nothing records the charge. A file that the folder knows as a table
-is refused: asking it beside its budget would be a way around the budget.
+A registered table is charged to its budget, and a repeated statistic costs nothing. A file has no budget: it is
+registered in a temporary folder (`tacit.curator.file_table`), and its charges are not recorded. A file that is a table
+of the folder is refused, because that would bypass its budget.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from tacit.cli.options import ServerAddress, folder_flag
 from tacit.cli.output import Fact, Screen, progress_bar
 from tacit.cli.statistics.parsing import LEARN, stated_facts
 from tacit.cli.statistics.presentation import Presentation
-from tacit.curator.file_table import FILES, OneTimeBudget, open_file_table
+from tacit.curator.file_table import OneTimeBudget, open_file_table
 from tacit.curator.registration import column_named
+from tacit.curator.row_numbering import FILES
 from tacit.curator.table_sources import ADDRESSES, SUFFIXES, describe, source_of
 from tacit.engines.protocol import Source
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotInCatalog, WrongKind
@@ -47,14 +48,14 @@ if TYPE_CHECKING:
     from tacit.stats.releases import StatisticPreview
 
 NOT_RECORDED: Final = (
-    "nothing records this charge, and each further question about the file adds to what is known about its people; to "
-    "keep account, register it: {}"
+    "the charge is not recorded, and each further answer about this file reveals more about its people; to keep a "
+    "budget, register it: {}"
 )
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """Which table is meant, as it is typed."""
+    """The table of a statistic, as typed."""
 
     table: str
     folder: Path
@@ -62,12 +63,12 @@ class TableSpec:
     unit: str | None
     each_row: bool
     columns: tuple[str, ...]
-    """Every column that the statistic is about."""
+    """All columns of the statistic."""
     budget: OneTimeBudget
 
 
 class LocalTable:
-    """A table of the folder, or a file, that is ready to be asked."""
+    """A table of the folder, or a file."""
 
     is_remote = False
 
@@ -77,31 +78,31 @@ class LocalTable:
         self._table, self._curator = table, curator
         self.each_row = each_row
         self.advice = advice
-        """For a file: how its charges would be recorded."""
+        """For a file: how to register it, so that charges are recorded."""
         self._prepared: PreparedStatistic | None = None
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a ledger records what is charged."""
+        """Whether charges are recorded in a ledger."""
         return self._curator is not None
 
     @property
     def declared(self) -> Table:
-        """What is public about the table."""
+        """The table with its public facts."""
         return self._table.table
 
     def column(self, name: str) -> TableColumn:
-        """Return a column for statistics."""
+        """Return a column as an argument of a statistic."""
         return self._table[name]
 
-    def prepare(self, entry: Statistic, columns: list[Any], asked: Mapping[str, Any]) -> None:
-        """Plan a statistic; nothing is charged."""
+    def prepare(self, entry: Statistic, columns: list[Any], arguments: Mapping[str, Any]) -> None:
+        """Plan a statistic, without charging it."""
         from tacit import stats
 
-        self._prepared = stats.prepare(entry.call, stats, entry, columns, asked)
+        self._prepared = stats.prepare(entry.call, stats, entry, columns, arguments)
 
     def preview(self) -> StatisticPreview:
-        """Return what the prepared statistic would cost."""
+        """Return the cost of the prepared statistic."""
         assert self._prepared is not None
         return self._prepared.preview()
 
@@ -111,13 +112,13 @@ class LocalTable:
         return self._prepared.release()
 
     def remaining(self, analyst: str | None) -> dict[str, Cost]:
-        """Return what is left of the data set's budget; nothing for a file."""
+        """Return the remaining budget of the data set; empty for a file."""
         name = self.declared.dataset
         return {} if self._curator is None else {name: self._curator.budget(name, analyst).remaining()}
 
 
 class ServerTable:
-    """A table of a server, ready to be asked; the token says who asks."""
+    """A table of a server; the token identifies the analyst."""
 
     is_remote = True
     is_recorded = True
@@ -132,20 +133,20 @@ class ServerTable:
 
     @property
     def declared(self) -> Table:
-        """What is public about the table."""
+        """The table with its public facts."""
         return self._table.table
 
     def column(self, name: str) -> RemoteColumn:
-        """Return a column for statistics."""
+        """Return a column as an argument of a statistic."""
         return self._table[name]
 
-    def prepare(self, entry: Statistic, columns: list[Any], asked: Mapping[str, Any]) -> None:
-        """Keep what will be asked; the server plans it."""
-        known = {name: value for name, value in asked.items() if name != "progress"}
+    def prepare(self, entry: Statistic, columns: list[Any], arguments: Mapping[str, Any]) -> None:
+        """Keep the call of a statistic, which the server plans."""
+        known = {name: value for name, value in arguments.items() if name != "progress"}
         self._call = lambda functions, run: entry.call(functions, entry, columns, {**known, **run})
 
     def preview(self) -> RemotePreview:
-        """Return what the prepared statistic would cost."""
+        """Return the cost of the prepared statistic."""
         assert self._call is not None
         found: RemotePreview = self._call(self._client.stats.previews, {})
         return found
@@ -158,12 +159,12 @@ class ServerTable:
         return answer
 
     def remaining(self, _analyst: str | None) -> dict[str, Cost]:
-        """Return what is left after the answer to whoever asked."""
+        """Return the remaining budget after the answer."""
         return self._left
 
 
 def _remote_table(client: Client, name: str) -> RemoteTable:
-    """Return a table of a server; a misspelt name is refused with the one that is near, of those that may be seen."""
+    """Return a table of a server; raise NotInCatalog with the nearest visible name for a misspelt one."""
     try:
         return client.table(name)
     except NotInCatalog as error:
@@ -173,13 +174,15 @@ def _remote_table(client: Client, name: str) -> RemoteTable:
 
 @contextmanager
 def open_table(spec: TableSpec, level: float) -> Iterator[LocalTable | ServerTable]:
-    """Open the table that is meant; what is made for a file is deleted afterwards.
+    """Open the table of a statistic; temporary copies of a file are deleted afterwards.
 
-    Intervals of a server's answers have `level`.
+    `level` is the confidence level of a server's answers.
     """
     if spec.server is not None:
         if spec.unit is not None or spec.each_row:
-            raise click.UsageError(f"{spec.table} is a table of the server, which has its unit; leave --unit out")
+            raise click.UsageError(
+                f"{spec.table} is a table of the server, which knows its unit; leave out --unit and --each-row"
+            )
         with open_client(spec.server) as client:
             yield ServerTable(client, spec.table, level)
         return
@@ -188,7 +191,9 @@ def open_table(spec: TableSpec, level: float) -> Iterator[LocalTable | ServerTab
             yield table
         return
     if spec.unit is not None or spec.each_row:
-        raise click.UsageError(f"{spec.table} is not a file: a registered table has its unit; leave --unit out")
+        raise click.UsageError(
+            f"{spec.table} is not a file; a registered table has its unit, so leave out --unit and --each-row"
+        )
     with open_curator(spec.folder) as curator:
         yield LocalTable(curator.table(spec.table), curator)
 
@@ -199,7 +204,7 @@ def is_registered(spec: TableSpec) -> bool:
 
 
 def is_file(text: str) -> bool:
-    """Return whether a text is meant as a file, or as the address of a table in a database."""
+    """Return whether TABLE looks like a file or the address of a database table."""
     path = text.partition("#")[0].lower()
     return text.startswith(tuple(ADDRESSES)) or path.endswith(tuple(SUFFIXES)) or os.path.exists(text)
 
@@ -212,7 +217,7 @@ def _open_file(spec: TableSpec) -> Iterator[LocalTable]:
     wanted = [column_named(spec.table, described, name) for name in spec.columns]
     for one in wanted:
         if one.kind is None:
-            raise WrongKind(f"{one.name} is of the type {one.type}, of which there are no statistics")
+            raise WrongKind(f"{one.name} has the type {one.type}, which statistics do not support")
     columns = list(dict.fromkeys([*([] if unit is None else [unit]), *wanted]))
     advice = NOT_RECORDED.format(_registration(spec))
     with (
@@ -225,7 +230,7 @@ def _open_file(spec: TableSpec) -> Iterator[LocalTable]:
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Let a closed terminal or a kill end the command as Ctrl-C does: copies of rows must not outlive it."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that temporary copies of rows are deleted."""
     import signal
     import threading
 
@@ -244,43 +249,43 @@ def interrupt_on_signals() -> Iterator[None]:
 
 
 def _source(spec: TableSpec) -> Source:
-    """Return where the rows of a file are, or refuse one whose charges belong to a budget."""
+    """Return the source of a file; raise NotAllowed if it is a table with a budget."""
     source = source_of(spec.table, folder=spec.folder)
     if (spec.unit is None) == (not spec.each_row):
         raise click.UsageError(
-            f"who is protected in {spec.table}? give --unit COLUMN, whose values are the people, or --each-row, if "
-            "every row is a person" + ("; not both" if spec.each_row else "")
+            f"who is protected in {spec.table}? give --unit COLUMN, the column that identifies people, or --each-row, "
+            "if each row is one person" + ("; not both" if spec.each_row else "")
         )
     if is_set_up(spec.folder):
         catalog = open_catalog(spec.folder)
         for table in catalog.tables.values():
             if replace(catalog.source(table.name), csv=()) == source:
                 raise NotAllowed(
-                    f"{spec.table} is the table {table.name} of this folder, and its budget pays",
+                    f"{spec.table} is the table {table.name} of this folder, whose budget must be charged",
                     accepted=f"tacit stats ... {shlex.quote(table.name)}, without --unit",
                 )
     if spec.budget.rho is not None and not spec.budget.delta:
-        raise click.UsageError("--rho for a file needs --delta, at which it is converted to epsilon")
+        raise click.UsageError("--rho for a file needs --delta, to convert it to epsilon")
     if spec.each_row and source.form not in FILES:
-        raise InvalidInput("--each-row is for files; name the column of the people with --unit")
+        raise InvalidInput("--each-row is for files only; give the column that identifies people with --unit")
     return source
 
 
 def _name(text: str) -> str:
-    """Return what a file is called as a table."""
+    """Return a table name for a file."""
     inner = text.partition("#")[2] or Path(text).name.partition(".")[0]
     return re.sub(r"\W+", "_", inner.rpartition(".")[2]).strip("_") or "rows"
 
 
 def _registration(spec: TableSpec) -> str:
     """Return the command that registers a file."""
-    protects = " --each-row" if spec.unit is None else f" --unit {shlex.quote(spec.unit)}"
-    return f"tacit table add {_name(spec.table)} {shlex.quote(spec.table)}{protects}{folder_flag(spec.folder)}"
+    unit = " --each-row" if spec.unit is None else f" --unit {shlex.quote(spec.unit)}"
+    return f"tacit table add {_name(spec.table)} {shlex.quote(spec.table)}{unit}{folder_flag(spec.folder)}"
 
 
 @dataclass(frozen=True)
 class StatisticQuery:
-    """A statistic as it was typed."""
+    """A statistic with all its arguments, as typed."""
 
     statistic: Statistic
     table: str
@@ -307,38 +312,38 @@ class StatisticQuery:
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
-            raise click.UsageError("state a price: --epsilon or --rho")
+            raise click.UsageError("give the privacy cost of the statistic: --epsilon or --rho")
         if self.each_row and self.rows_per_unit is not None:
-            raise click.UsageError("with --each-row a person has one row; leave --rows-per-unit out")
+            raise click.UsageError("with --each-row each person has one row; leave out --rows-per-unit")
 
     @property
     def spec(self) -> TableSpec:
-        """Which table is meant."""
+        """The table of the statistic."""
         budget = OneTimeBudget(self.epsilon, self.rho, self.delta or 0.0)
         columns = tuple(dict.fromkeys([*self.columns, *self.by]))
         return TableSpec(self.table, self.folder, self.server, self.unit, self.each_row, columns, budget)
 
     @property
-    def per_unit(self) -> int | None:
-        """How many rows of a unit are counted, if that is said; a test takes one."""
+    def row_limit(self) -> int | None:
+        """Rows per unit, if given; a test takes one."""
         return 1 if self.rows_per_unit is None and self.statistic.is_test else self.rows_per_unit
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """What every statistic can be told."""
-        said = {
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments that all statistics share."""
+        given = {
             "epsilon": self.epsilon,
             "rho": self.rho,
-            "rows_per_unit": self.per_unit,
+            "rows_per_unit": self.row_limit,
             "analyst": self.analyst,
             "purpose": self.purpose or None,
             "timeout_s": self.timeout,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def run_statistic(screen: Screen, query: StatisticQuery) -> None:
-    """Ask a statistic and show its answer."""
+    """Run a statistic and show its answer."""
     with open_table(query.spec, query.level) as opened:
         _check(query, opened)
         with progress_bar(screen) as progress:
@@ -346,7 +351,7 @@ def run_statistic(screen: Screen, query: StatisticQuery) -> None:
             if opened.is_recorded and not query.yes:
                 confirm_cost(screen, opened.preview(), query.analyst)
             answer = opened.release()
-        _shown(query, opened, answer).show(screen)
+        _presentation(query, opened, answer).show(screen)
         if query.plot is not None:
             answer.plot().save(query.plot)
             if screen.has_reader:
@@ -356,23 +361,23 @@ def run_statistic(screen: Screen, query: StatisticQuery) -> None:
 
 
 def _check(query: StatisticQuery, opened: LocalTable | ServerTable) -> None:
-    """Refuse what is said of a file that only a ledger can keep, and of a table what its budget decides."""
+    """Raise UsageError for options that a server, a budget or a file does not accept."""
     if opened.is_remote:
         if query.analyst is not None:
-            raise click.UsageError("the token says who asks a server; leave --analyst out")
+            raise click.UsageError("a server identifies the analyst by the token; leave out --analyst")
         if query.own.get("picks"):
-            raise click.UsageError("a server answers all ranges at once; leave --range and --below out")
+            raise click.UsageError("a server returns all ranges; leave out --range and --below")
     if opened.is_recorded:
         if query.delta is not None:
-            raise click.UsageError("the budget of a registered table has its own delta; leave --delta out")
+            raise click.UsageError("the budget of a registered table has its own delta; leave out --delta")
         return
     for name, value in (("--analyst", query.analyst), ("--purpose", query.purpose)):
         if value:
-            raise click.UsageError(f"no ledger keeps questions about a file; leave {name} out, or register the table")
+            raise click.UsageError(f"charges for a file are not recorded; leave out {name}, or register the table")
 
 
 def _prepare(query: StatisticQuery, opened: LocalTable | ServerTable, progress: Progress | None) -> None:
-    """State what was said of the columns, and plan the statistic."""
+    """Apply the given bounds and keys to the columns, and plan the statistic."""
     entry = query.statistic
     facts, learnt = stated_facts(opened.declared, query.columns, query.by, query.bounds, query.keys)
 
@@ -383,37 +388,39 @@ def _prepare(query: StatisticQuery, opened: LocalTable | ServerTable, progress: 
 
     columns, groups = (list(map(column, names)) for names in (query.columns, query.by))
     own = {name: value for name, value in query.own.items() if value is not None}
-    asked = {**own, **_learning(entry, columns, learnt), **query.asked, "progress": progress}
+    arguments = {**own, **_learnt_bounds(entry, columns, learnt), **query.arguments, "progress": progress}
     if groups:
-        asked["by"] = groups[0] if len(groups) == 1 else groups
-    opened.prepare(entry, columns, asked)
+        arguments["by"] = groups[0] if len(groups) == 1 else groups
+    opened.prepare(entry, columns, arguments)
 
 
-def _learning(entry: Statistic, columns: Sequence[TableColumn], learnt: Sequence[str]) -> dict[str, str]:
-    """Return the keywords that ask for bounds to be learnt."""
+def _learnt_bounds(entry: Statistic, columns: Sequence[TableColumn], learnt: Sequence[str]) -> dict[str, str]:
+    """Return the keyword arguments for bounds that are to be learnt."""
     if learnt and not entry.learns:
-        raise click.UsageError(f"{entry.name} does not learn bounds; learn them first: tacit stats bounds")
+        raise click.UsageError(f"{entry.name} cannot learn bounds; learn them first with: tacit stats bounds")
     keywords = dict(zip((column.declared.name for column in columns), entry.bounds, strict=False))
     for name in learnt:
         if name not in keywords:
-            raise click.UsageError(f"{name} is grouped by: it has keys, and no bounds that could be learnt")
+            raise click.UsageError(
+                f"{name} is a group column, which has keys instead of bounds; leave out its --bounds"
+            )
     return {keywords[name]: LEARN for name in learnt}
 
 
-def _shown(query: StatisticQuery, opened: LocalTable | ServerTable, answer: Answer) -> Presentation:
+def _presentation(query: StatisticQuery, opened: LocalTable | ServerTable, answer: Answer) -> Presentation:
     table = opened.declared
     unit = table.unit.column if table.unit is not None else ""
-    rows = query.per_unit or table.limits.rows_per_unit
-    is_numbered = rows == 1 and unit.rstrip("_") == "row"  # registered with --each-row: nothing can be left out
+    rows = query.row_limit or table.limits.rows_per_unit
+    is_numbered = rows == 1 and unit.rstrip("_") == "row"  # registered with --each-row: no row is left out
     limit = "1 row" if rows == 1 else f"{rows:,} rows"
-    counted = f"at most {limit} of each {unit}; further rows are left out"
+    counted = f"at most {limit} of each {unit}; rows beyond that are left out"
     return Presentation(
         answer,
         query.level,
         query.table,
         query.columns,
         counted="" if opened.each_row or is_numbered else counted,
-        protected="each row, as one person" if opened.each_row else f"each {unit}",
+        protected="each row is one person" if opened.each_row else f"each {unit}",
         remaining=opened.remaining(query.analyst),
         advice=opened.advice,
         as_bars=query.statistic.as_bars,

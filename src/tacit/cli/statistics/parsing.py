@@ -1,15 +1,15 @@
-"""Bounds, keys and bins as they are typed after a statistic.
+"""Parsers of the options --bounds, --keys, --bins, --edges, --levels and --range of statistics.
 
-Bounds and keys hold for this one question and change nothing in the catalog. They decide how exact an answer is, and
-must be chosen without looking at the data.
+Bounds and keys apply to one statistic and do not change the catalog. They are public, and must be chosen without
+looking at the data.
 
-    --bins age=12            equal parts of the bounds, which are stated by --bounds or in the catalog
-    --bins age=0:120:12      the same with bounds of their own
+    --bins age=12            equal parts of the bounds, from --bounds or the catalog
+    --bins age=0:120:12      equal parts of the given bounds
     --bins day=month         days, months or years between the bounds of dates
     --edges age=0,18,65,120  bins between edges
     --keys ward=a,b,c        listed values
 
-Without any of them a column has the values that the catalog lists, or a default number of equal parts of its bounds.
+Without any of them, the cells are the categories of the catalog, or a default number of equal parts of the bounds.
 """
 
 from __future__ import annotations
@@ -41,51 +41,53 @@ LEARN: Final = "learn"
 def stated_facts(
     table: Table, columns: Sequence[str], groups: Sequence[str], bounds: Sequence[str], keys: Sequence[str]
 ) -> tuple[dict[str, Bounds | Categories], list[str]]:
-    """Return the bounds and categories that are stated of columns, and the columns whose bounds are to be learnt."""
-    asked = [*columns, *groups]
+    """Return the bounds and categories given for columns, and the columns whose bounds are to be learnt."""
+    known = [*columns, *groups]
     facts: dict[str, Bounds | Categories] = {}
     learnt: list[str] = []
     for text in bounds:
-        name, value = _parted(table, "bounds", asked, columns, text)
+        name, value = _split_column(table, "bounds", known, columns, text)
         if value.lower() == LEARN:
             learnt.append(name)
         else:
             facts[name] = bounds_of(name, table.column(name).kind, value)
     for text in keys:
-        name, value = _parted(table, "keys", asked, groups or columns, text)
+        name, value = _split_column(table, "keys", known, groups or columns, text)
         if name in facts or name in learnt:
-            raise InvalidInput(f"{name} has bounds or keys, not both", name="keys", value=text)
+            raise InvalidInput(f"give either --bounds or --keys for {name}, not both", name="keys", value=text)
         facts[name] = categories_of(name, table.column(name).kind, value)
     return facts, learnt
 
 
 def edges_of(kind: Kind, text: str) -> list[Any]:
-    """Read edges with commas between them: numbers, or dates and times in ISO form."""
+    """Parse comma-separated edges: numbers, or ISO dates and times."""
     if text.count(",") >= EDGES_MAX:
-        raise TooLarge(f"at most {EDGES_MAX:,} edges are compared one by one; say --bins", name="edges")
+        raise TooLarge(f"at most {EDGES_MAX:,} edges are supported; use --bins", name="edges")
     return [part.strip() for part in text.split(",")] if kind in (Kind.DATE, Kind.TIME) else numbers_of("edges", text)
 
 
 def numbers_of(what: str, text: str) -> list[int | float]:
-    """Read numbers with commas between them."""
+    """Parse comma-separated numbers."""
     return [_number(what, part) for part in text.split(",")]
 
 
-def _parted(table: Table, what: str, asked: Sequence[str], candidates: Sequence[str], text: str) -> tuple[str, str]:
-    """Part "column=value"; without a column it is about the only candidate."""
-    for name in sorted({table.column(one).name for one in asked}, key=len, reverse=True):
+def _split_column(
+    table: Table, what: str, known: Sequence[str], candidates: Sequence[str], text: str
+) -> tuple[str, str]:
+    """Split "column=value"; without a column the value belongs to the only candidate."""
+    for name in sorted({table.column(one).name for one in known}, key=len, reverse=True):
         if text.lower().startswith(f"{name.lower()}=") and text[len(name) + 1 :].strip():
             return name, text[len(name) + 1 :].strip()
     example = f"--{what} COLUMN={EXAMPLES[what]}"
     if "=" in text:
         name = text.partition("=")[0]
         raise NotInCatalog(
-            f"{name} is not among the columns that are asked about, {', '.join(asked)}; write {example}",
+            f"{name} is not a column of this statistic, which has {', '.join(known)}; write {example}",
             name=what,
             value=text,
         )
     if len(candidates) != 1:
-        raise InvalidInput(f"say of which column {text!r} are the {what}: {example}", name=what, value=text)
+        raise InvalidInput(f"several columns could have the {what} {text!r}; write {example}", name=what, value=text)
     return table.column(candidates[0]).name, text
 
 
@@ -95,32 +97,32 @@ def _number(what: str, text: str) -> int | float:
             return read(text)
         except ValueError:
             continue
-    raise InvalidInput(f"{what} are numbers with commas between them, such as 0,18,65, not {text!r}", name=what)
+    raise InvalidInput(f"{what} must be comma-separated numbers, such as 0,18,65, not {text!r}", name=what)
 
 
 PARTS: Final[Mapping[str, Literal["day", "month", "year"]]] = {"day": "day", "month": "month", "year": "year"}
-LONGER: Final = "count by longer periods, --bins month or --bins year, or within narrower bounds"
+LONGER: Final = "longer periods (--bins month or --bins year), or narrower bounds"
 
 
 def domain_of(
     columns: Sequence[TableColumn], bins: Sequence[str], edges: Sequence[str], most: int, *, by_period: bool = False
 ) -> dict[str, Any]:
-    """Return the cells of each column; `most` is how many a column has of which only bounds are known.
+    """Return the cells of each column; `most` is the number of cells of a column with bounds only.
 
-    Where cells are grouped `by_period`, they are days, months or years: equal parts would lie in two periods at once.
+    With `by_period`, cells must be days, months or years: equal parts could lie in two periods.
     """
     stated = {name: ("edges", text) for name, text in _by_column(columns, edges, "edges")}
     for name, text in _by_column(columns, bins, "bins"):
         if name in stated:
-            raise InvalidInput(f"{name} has bins or edges, not both", name="bins", value=text)
+            raise InvalidInput(f"give either --bins or --edges for {name}, not both", name="bins", value=text)
         if by_period and text.rpartition(":")[2] not in PARTS:
-            raise InvalidInput(f"the bins of {name} are grouped by period: they are day, month or year", name="bins")
+            raise InvalidInput(f"the levels of {name} are periods, so its bins must be day, month or year", name="bins")
         stated[name] = ("bins", text)
     return {one.declared.name: _cells(one.declared, *stated.get(one.declared.name, ("", "")), most) for one in columns}
 
 
 def levels_of(texts: Sequence[str]) -> list[str | dict[str, str]]:
-    """Read the levels of a hierarchy: periods, or "child=parent" with commas between them, or a file of such pairs."""
+    """Parse the levels of a hierarchy: periods, comma-separated "child=parent" pairs, or @FILE with such pairs."""
     found: list[str | dict[str, str]] = []
     for text in texts:
         if "=" in text or text.startswith("@"):
@@ -130,15 +132,15 @@ def levels_of(texts: Sequence[str]) -> list[str | dict[str, str]]:
     for one in found:
         if isinstance(one, str) and one not in PERIODS:
             raise InvalidInput(
-                f"a level is {', '.join(PERIODS)}, or groups of values: a=north,b=north,c=south, not {one!r}",
+                f"a level must be {', '.join(PERIODS)}, or groups of values such as a=north,b=north, not {one!r}",
                 name="level",
                 value=one,
             )
     return found
 
 
-def picked(column: TableColumn, cells: Any, texts: Sequence[str]) -> list[tuple[Any, Any]]:
-    """Read ranges of cells, and refuse those that begin or end within one: before anything is charged."""
+def ranges_of(column: TableColumn, cells: Any, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Parse ranges; raise, before anything is charged, if one begins or ends inside a cell."""
     declared = column.declared
     cut = cut_of(declared, cells)
     found = []
@@ -154,16 +156,16 @@ def picked(column: TableColumn, cells: Any, texts: Sequence[str]) -> list[tuple[
     return found
 
 
-def below(column: TableColumn, cells: Any, texts: Sequence[str]) -> list[tuple[Any, Any]]:
-    """Read the ends of ranges that begin with the first cell."""
+def prefixes_of(column: TableColumn, cells: Any, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Parse the ends of ranges that begin with the first cell."""
     cut = cut_of(column.declared, cells)
     start = cut.values[0] if cut.values else cut.edges[0]
-    shown = start.isoformat() if isinstance(start, date) else start
-    return picked(column, cells, [f"{shown}:{text}" for text in texts])
+    first = start.isoformat() if isinstance(start, date) else start
+    return ranges_of(column, cells, [f"{first}:{text}" for text in texts])
 
 
 def cut_of(declared: Declared, cells: Any) -> Cut:
-    """Return cells as a partition of a column."""
+    """Return the partition of a column into cells."""
     facts = cells if isinstance(cells, Categories) else declared.facts
     if cells is not None and not isinstance(cells, Categories):
         return Cut(declared.name, edges=tuple(cells))
@@ -173,7 +175,7 @@ def cut_of(declared: Declared, cells: Any) -> Cut:
 
 
 def _cells(declared: Declared, what: str, text: str, most: int) -> Any:
-    """Return the edges of a column's cells, or None for those whose values are listed."""
+    """Return the edges of a column's cells, or None if its values are listed."""
     name, kind = declared.name, declared.kind
     if what == "edges":
         return list(checked_edges(name, kind, edges_of(kind, text)))
@@ -183,19 +185,21 @@ def _cells(declared: Declared, what: str, text: str, most: int) -> Any:
     bounds = fit_facts(name, kind, bounds_of(name, kind, low)) if low else declared.facts
     if not isinstance(bounds, Bounds):
         if kind in (Kind.TEXT, Kind.BOOLEAN):
-            accepted = f"--keys {name}=A,B,C, listed without looking at the data"
+            accepted = f"--keys {name}=A,B,C, chosen without looking at the data"
             raise NotBounded(
-                f"the values of {name} are not public, and showing one could give a person away", accepted=accepted
+                f"the values of {name} are not public, and showing one could reveal a person", accepted=accepted
             )
-        raise NotBounded(f"nothing public limits {name}", accepted=f"--bins {name}=0:120:12, chosen without looking")
+        raise NotBounded(
+            f"{name} has no bounds", accepted=f"--bins {name}=0:120:12, chosen without looking at the data"
+        )
     if count in PARTS:
         if kind not in (Kind.DATE, Kind.TIME):
-            raise WrongKind(f"{name} holds {kind} values, and only dates have {count}s")
+            raise WrongKind(f"{name} is {kind}; only dates have {count}s")
         first, last = (_day(end) for end in ends_of(name, kind, bounds))
         days = date_edges(first, last + timedelta(days=1), PARTS[count])
         if len(days) > DATES_MAX + 1:
             raise TooWide(
-                f"{name} has {len(days) - 1:,} {count}s, and at most {DATES_MAX:,} are counted", accepted=LONGER
+                f"{name} has {len(days) - 1:,} {count}s; at most {DATES_MAX:,} are supported", accepted=LONGER
             )
         return [edge_of(name, kind, day) for day in days]
     return list(Partition.of(name, kind, bounds, _count(name, count) if count else most, even=bool(count)).edges)
@@ -209,7 +213,8 @@ def _day(end: float | date) -> date:
 def _count(name: str, text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text[:9]) <= 1_000_000:
         raise InvalidInput(
-            f"the bins of {name} are a number of them, 12, with bounds, 0:120:12, or day, month or year, not {text!r}",
+            f"the bins of {name} must be a number such as 12, with bounds such as 0:120:12, or day, month or year, not "
+            f"{text!r}",
             name="bins",
             value=text,
         )
@@ -217,7 +222,7 @@ def _count(name: str, text: str) -> int:
 
 
 def _by_column(columns: Sequence[TableColumn], texts: Sequence[str], what: str) -> list[tuple[str, str]]:
-    """Part "column=value"; without a column it is about the only one."""
+    """Split "column=value"; without a column the value belongs to the only one."""
     names = {one.declared.name.lower(): one.declared.name for one in columns}
     found = []
     for text in texts:
@@ -227,13 +232,13 @@ def _by_column(columns: Sequence[TableColumn], texts: Sequence[str], what: str) 
         name, value = pair_of(text, f"{columns[0].declared.name}={'12' if what == 'bins' else '0,18,65,120'}")
         if name.lower() not in names:
             listed = ", ".join(names.values())
-            raise NotInCatalog(f"{name} is not among the columns that are asked about, {listed}", name=what, value=text)
+            raise NotInCatalog(f"{name} is not a column of this statistic, which has {listed}", name=what, value=text)
         found.append((names[name.lower()], value))
     return found
 
 
 def _listed(cut: Cut, text: str) -> Any:
-    """Return the listed value that is written so."""
+    """Return the listed value with this text."""
     return next((one for one in cut.values if str(one) == text), text)
 
 
@@ -242,6 +247,8 @@ def _mapping(text: str) -> dict[str, str]:
         try:
             lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
-            raise InvalidInput(f"{text[1:]} cannot be read as a text of child,parent lines", name="level") from None
+            raise InvalidInput(
+                f"{text[1:]} cannot be read as UTF-8 text with lines child,parent", name="level"
+            ) from None
         return dict(pair_of(line.replace(",", "=", 1), "a,north") for line in lines if line.strip())
     return dict(pair_of(part, "a=north") for part in text.split(","))

@@ -1,4 +1,4 @@
-"""The answer of a statistic: tables and charts for terminals, CSV and Markdown for pipes, JSON for programs."""
+"""Answers of statistics as tables with charts, CSV, Markdown and JSON objects."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from tacit.cli.catalog_rendering import shown
+from tacit.cli.catalog_rendering import printable
 from tacit.cli.output import Fact, Screen
-from tacit.cli.rendering import cell, cost_object, cost_text, field
+from tacit.cli.rendering import cell, cost_object, cost_text, field, remaining_facts
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.figures import at_least
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats import Answer, TestAnswer, WorkloadAnswer
 from tacit.stats.plots import Plot, plot_of
-from tacit.stats.workloads import Counted, CountTable
+from tacit.stats.workloads import CountTable, NoisyCount
 
 if TYPE_CHECKING:
     from tacit import Cost
@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One number of an answer."""
+    """One number of an answer, with its keys and its interval."""
 
     keys: tuple[Any, ...]
     value: Any
@@ -48,12 +48,12 @@ class Row:
 
     @property
     def has_width(self) -> bool:
-        """Whether half of the interval is a number."""
+        """Whether value and interval are numbers."""
         return self.span is not None and all(isinstance(end, int | float) for end in (self.value, *self.span))
 
 
 def rows_of(answer: Answer | CountTable, level: float) -> list[Row]:
-    """Return an answer, or a table of counts, as rows with the intervals of a level."""
+    """Return an answer, or a table of counts, as rows with intervals at a level."""
     span = answer.interval(level)
     values = _list(answer.values if isinstance(answer, CountTable) else answer.value)
     ends: list[Span | None] = [None] * len(values)
@@ -63,22 +63,22 @@ def rows_of(answer: Answer | CountTable, level: float) -> list[Row]:
     return [Row(tuple(key), value, one) for key, value, one in zip(keys, values, ends, strict=True)]
 
 
-def key(value: Any) -> str:
-    """Return a part of a key for people; numbers in it are names, so 2024 has no comma in it."""
+def key_text(value: Any) -> str:
+    """Return a part of a key as text; numbers have no thousands separator, as 2024 may be a year."""
     if value is None:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else shown(str(value))
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
 def figures(row: Row) -> tuple[str, str]:
-    """Return a value and its interval, with as many digits as the noise leaves.
+    """Return a value and its interval as text, with as many digits as the noise allows.
 
-    The value has ± half its interval beside it only where it lies in the middle of the interval.
+    The half-width is shown after the value only if the value is the midpoint of the interval.
     """
     if row.span is None:
-        return shown(cell(row.value)), "–"
+        return printable(cell(row.value)), "–"
     half = (row.span.high - row.span.low) / 2 if row.has_width else 0.0
     if not 1e-9 < half < 1e15:
         return cell(row.value), f"{cell(row.span.low)} to {cell(row.span.high)}"
@@ -90,12 +90,12 @@ def figures(row: Row) -> tuple[str, str]:
     return f"{value} ± {half}" if is_centred else value, f"{low} to {high}"
 
 
-def plain(value: Any) -> Any:
-    """Return a value that JSON has."""
+def json_array(value: Any) -> Any:
+    """Return a value or array that JSON can hold: dates as strings, numbers that are not finite as null."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [json_array(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.isoformat() if isinstance(value, date) else value
@@ -108,14 +108,14 @@ def _list(value: Any) -> list[Any]:
 
 
 class SelectedRanges(WorkloadAnswer):
-    """An answer about ranges of one column, of which only some are shown."""
+    """An answer with ranges of one column, of which only some are shown."""
 
     ranges: tuple[tuple[Any, Any], ...] = ()
     column: str = ""
 
     @classmethod
     def select(cls, answer: Answer, column: str, ranges: Sequence[tuple[Any, Any]]) -> SelectedRanges:
-        """Show some ranges of an answer, each from one edge to another."""
+        """Return the answer restricted to some ranges."""
         made = cls.of(answer)
         assert isinstance(made, SelectedRanges)
         made.column, made.ranges = column, tuple(ranges)
@@ -131,17 +131,17 @@ class SelectedRanges(WorkloadAnswer):
 
     @cached_property
     def value(self) -> Any:
-        """The counts, in the order of the picked ranges."""
+        """The counts, in the order of the ranges."""
         return np.array([one.value for one in self._counted])
 
     def interval(self, level: float = DEFAULT_LEVEL) -> Interval:
-        """Return where each count without noise lies with probability `level`, each by itself."""
+        """Return the interval of each count, which holds with probability `level` for each by itself."""
         spans = [one.interval(level) for one in self._counted]
         return Interval(*(np.array([span[end] for span in spans]) for end in (0, 1)))
 
     def plot(self) -> Plot:
-        """Return the picked ranges as bars."""
-        named = [f"{key(low)} to {key(high)}" for low, high in self.ranges]
+        """Return a bar chart of the ranges."""
+        named = [f"{key_text(low)} to {key_text(high)}" for low, high in self.ranges]
         rows = [
             {self.column: name, "value": row["value"], "low": row["low"], "high": row["high"]}
             for name, row in zip(named, self.rows, strict=True)
@@ -149,7 +149,7 @@ class SelectedRanges(WorkloadAnswer):
         return plot_of(self.label, (self.column,), rows, self.card, "bars")
 
     @cached_property
-    def _counted(self) -> list[Counted]:
+    def _counted(self) -> list[NoisyCount]:
         return [self.range(low, high) for low, high in self.ranges]
 
 
@@ -158,8 +158,8 @@ EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 FULL: Final = "█"
 
 
-def drawn(rows: Sequence[Row], width: int, *, as_bars: bool) -> list[str]:
-    """Return a picture for each row, at most `width` letters wide; none where they would say nothing."""
+def chart(rows: Sequence[Row], width: int, *, as_bars: bool) -> list[str]:
+    """Return a bar or an interval for each row, at most `width` characters wide; none if it would not be useful."""
     numbers = [row.value for row in rows]
     is_drawable = all(isinstance(value, int | float) and math.isfinite(value) for value in numbers)
     if len(rows) < 2 or width < WIDTH_MIN or not is_drawable:
@@ -182,13 +182,13 @@ def drawn(rows: Sequence[Row], width: int, *, as_bars: bool) -> list[str]:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of a share of the width, to an eighth of a letter."""
+    """Return a bar that fills a share of the width, to an eighth of a character."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     return FULL * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
 def point(low: float, value: float, high: float, *, width: int) -> str:
-    """Return a point with its interval, as shares of the width."""
+    """Return a point with its interval, given as shares of the width."""
     first, at, last = (round(min(max(share, 0.0), 1.0) * (width - 1)) for share in (low, value, high))
     line = "".join("─" if first <= place <= last else " " for place in range(width))
     return f"{line[:at]}●{line[at + 1 :]}".rstrip()
@@ -200,18 +200,20 @@ def _share(number: float, low: float, high: float) -> float:
 
 ROWS_SHOWN: Final = 1000
 BESIDE: Final = 3
-"""How many letters stand between two columns."""
+"""Characters between two columns."""
 
 ANSWER: Final = "bold cyan"
 
 
-def listed(names: Sequence[str], label: str, rows: Sequence[Row], level: float, width: int, *, as_bars: bool) -> Table:
-    """Return a row for each number: its keys, the number, its interval, and a picture where there is room for one."""
+def list_table(
+    names: Sequence[str], label: str, rows: Sequence[Row], level: float, width: int, *, as_bars: bool
+) -> Table:
+    """Return a table with a row per number: its keys, value and interval, and a chart if it fits."""
     has_spans = any(row.span is not None for row in rows)
     heads = [*names, label, *([interval_name(level)] if has_spans else [])]
-    texts = [[*map(key, row.keys), *figures(row)[: 1 + has_spans]] for row in rows[:ROWS_SHOWN]]
+    texts = [[*map(key_text, row.keys), *figures(row)[: 1 + has_spans]] for row in rows[:ROWS_SHOWN]]
     taken = sum(max(map(len, column)) + BESIDE for column in zip(heads, *texts, strict=True))
-    pictures = drawn(rows[:ROWS_SHOWN], width - taken - BESIDE - 2, as_bars=as_bars)
+    pictures = chart(rows[:ROWS_SHOWN], width - taken - BESIDE - 2, as_bars=as_bars)
     table = _table()
     for place, head in enumerate(heads):
         is_number = place >= len(names)
@@ -228,12 +230,12 @@ def listed(names: Sequence[str], label: str, rows: Sequence[Row], level: float, 
     return table
 
 
-def crossed(names: Sequence[str], rows: Sequence[Row], width: int) -> Table | None:
-    """Return a two-way table, the first key downwards and the second across; none where it is too wide."""
+def cross_table(names: Sequence[str], rows: Sequence[Row], width: int) -> Table | None:
+    """Return a two-way table with the first key as rows and the second as columns; None if it is too wide."""
     down, across = (list(dict.fromkeys(row.keys[part] for row in rows)) for part in (0, 1))
     texts = {row.keys: figures(row)[0] for row in rows}
-    heads = [" \\ ".join(names), *map(key, across)]
-    lines = [[key(one), *(texts[one, other] for other in across)] for one in down]
+    heads = [" \\ ".join(names), *map(key_text, across)]
+    lines = [[key_text(one), *(texts[one, other] for other in across)] for one in down]
     if sum(max(map(len, column)) + BESIDE for column in zip(heads, *lines, strict=True)) + 2 > width:
         return None
     table = _table()
@@ -244,8 +246,8 @@ def crossed(names: Sequence[str], rows: Sequence[Row], width: int) -> Table | No
     return table
 
 
-def tested(answer: TestAnswer, level: float) -> Table:
-    """Return a test as one row."""
+def test_table(answer: TestAnswer, level: float) -> Table:
+    """Return the result of a hypothesis test as one row."""
     table = _table()
     found = [("p-value", f"{answer.pvalue:.2g}"), ("statistic", f"{answer.statistic:.3g}")]
     if answer.estimate is not None:
@@ -259,7 +261,7 @@ def tested(answer: TestAnswer, level: float) -> Table:
 
 
 def interval_name(level: float) -> str:
-    """Return the name of the intervals of a level."""
+    """Return the heading of intervals at a level."""
     return f"{level * 100:g} % interval"
 
 
@@ -269,7 +271,7 @@ def _table() -> Table:
 
 @dataclass(frozen=True)
 class Presentation:
-    """All that is said of one answer."""
+    """One answer with what is shown of it."""
 
     answer: Answer
     level: float
@@ -279,13 +281,13 @@ class Presentation:
     protected: str
     remaining: dict[str, Cost]
     advice: str
-    """For a file: that nothing remembers the charge."""
+    """For a file: that the charge is not recorded."""
     as_bars: bool
     plot: Path | None = None
-    """Where the answer is drawn, too."""
+    """The file of the plot, if any."""
 
     def show(self, screen: Screen) -> None:
-        """Write the answer in the format of the screen; what is said of it stands beside a table on a terminal."""
+        """Write the answer in the format of the screen, with facts below a table on a terminal."""
         if screen.format == "json":
             screen.show_object(self.object())
             return
@@ -295,7 +297,7 @@ class Presentation:
             names, rows = self._texts()
             screen.show_markdown(names, rows)
         else:
-            screen.show_csv(self._names(), [[field(plain(one)) for one in fields] for fields in self._fields()])
+            screen.show_csv(self._names(), [[field(json_array(one)) for one in fields] for fields in self._fields()])
         if screen.has_reader:
             screen.show_facts(self.facts())
         else:
@@ -303,18 +305,18 @@ class Presentation:
                 click.echo(f"cells {sentence}", err=True)
             click.echo(f"cost {cost_text(self.answer.cost)}", err=True)
             for name, cost in self.remaining.items():
-                click.echo(f"left ε {at_least(cost.epsilon)} on {name}", err=True)
+                click.echo(f"remaining ε {at_least(cost.epsilon)} on {name}", err=True)
             for sentence in (*self.answer.warnings, *([self.advice] if self.advice else [])):
                 click.echo(f"tacit: warning: {sentence}", err=True)
 
     def object(self) -> dict[str, Any]:
-        """Return the answer for programs."""
+        """Return the answer as a JSON object."""
         answer = self.answer
         return {
             "label": answer.label,
             "table": self.table,
             "columns": list(self.columns),
-            "value": plain(answer.value),
+            "value": json_array(answer.value),
             "rows": self._row_objects(),
             "level": self.level,
             **({"bounds": learnt} if (learnt := answer.learnt_bounds) else {}),
@@ -333,7 +335,7 @@ class Presentation:
         }
 
     def facts(self) -> list[Fact]:
-        """Return what is said below an answer: who is protected, what it cost and what is left."""
+        """Return the facts below an answer: who is protected, what is counted, cost and remaining budget."""
         claim = self.answer.hypothesis
         facts = [] if claim is None else [Fact("tested", f"whether {claim}")]
         facts += [
@@ -345,31 +347,34 @@ class Presentation:
         facts.append(Fact("protected", self.protected))
         facts += [Fact("counted", self.counted)] if self.counted else []
         facts.append(Fact("cost", cost_text(self.answer.cost), True))
-        facts += [Fact("left", f"ε {at_least(cost.epsilon)} on {name}") for name, cost in self.remaining.items()]
-        return [*facts, *([Fact("not kept", self.advice)] if self.advice else [])]
+        facts += remaining_facts(self.remaining)
+        return [*facts, *([Fact("not recorded", self.advice)] if self.advice else [])]
 
     def _row_objects(self) -> list[dict[str, Any]]:
         if isinstance(self.answer, TestAnswer):
             low, high = self.answer.interval(self.level) or (None, None)
             (row,) = self.answer.rows
             return [
-                {name: plain(value) for name, value in (row | {"estimate_low": low, "estimate_high": high}).items()}
+                {
+                    name: json_array(value)
+                    for name, value in (row | {"estimate_low": low, "estimate_high": high}).items()
+                }
             ]
         is_many = isinstance(self.answer, WorkloadAnswer) and not isinstance(self.answer, SelectedRanges)
         return [
             {
                 **({"table": label} if is_many else {}),
-                "keys": dict(zip(names, map(plain, row.keys), strict=True)),
-                "value": plain(row.value),
-                "low": plain(row.span.low) if row.span else None,
-                "high": plain(row.span.high) if row.span else None,
+                "keys": dict(zip(names, map(json_array, row.keys), strict=True)),
+                "value": json_array(row.value),
+                "low": json_array(row.span.low) if row.span else None,
+                "high": json_array(row.span.high) if row.span else None,
             }
             for names, label, rows in self._tables()
             for row in rows
         ]
 
     def _names(self) -> list[str]:
-        """Return what stands in the first line of CSV."""
+        """Return the header of the CSV."""
         if isinstance(self.answer, TestAnswer):
             return list(self._row_objects()[0])
         widest = max((len(row.keys) for row in rows_of(self.answer, self.level)), default=0)
@@ -377,39 +382,39 @@ class Presentation:
         return [*names, *(f"key{place}" for place in range(len(names) + 1, widest + 1)), "value", "low", "high"]
 
     def _texts(self) -> tuple[list[str], list[list[str]]]:
-        """Return the answer for people, a row a number."""
-
+        """Return the header and rows of the answer as text."""
         if isinstance(self.answer, TestAnswer):
             return self._names(), [[cell(value) for value in row.values()] for row in self._row_objects()]
         names = self._names()[:-3]
-        rows = [[*map(key, row.keys), *figures(row)] for row in rows_of(self.answer, self.level)]
+        rows = [[*map(key_text, row.keys), *figures(row)] for row in rows_of(self.answer, self.level)]
         return [*names, self.answer.label, interval_name(self.level)], rows
 
     def _fields(self) -> list[tuple[Any, ...]]:
-        """Return what stands in each line of a pipe; a test has its p-value, statistic, estimate, and its ends."""
+        """Return the rows of the CSV; a test has its p-value, statistic and estimate with interval."""
         if isinstance(self.answer, TestAnswer):
             return [tuple(row.values()) for row in self._row_objects()]
         return [(*row.keys, row.value, *(row.span or ("", ""))) for row in rows_of(self.answer, self.level)]
 
     def _show_table(self, screen: Screen) -> None:
-
         answer, width = self.answer, screen.console.width
         if isinstance(answer, TestAnswer):
-            screen.console.print(tested(answer, self.level))
+            screen.console.print(test_table(answer, self.level))
             return
         picture = answer.plan.picture
         as_bars = self.as_bars or picture == "bars"
         for names, label, rows in self._tables():
             is_crossed = len(names) == 2 and (picture == "heat" or isinstance(answer, WorkloadAnswer))
-            table = crossed(names, rows, width) if is_crossed and not isinstance(answer, SelectedRanges) else None
-            screen.console.print(table or listed(names, label, rows, self.level, width, as_bars=as_bars))
+            table = cross_table(names, rows, width) if is_crossed and not isinstance(answer, SelectedRanges) else None
+            screen.console.print(table or list_table(names, label, rows, self.level, width, as_bars=as_bars))
             if (more := len(rows) - ROWS_SHOWN) > 0:
-                screen.console.print(f" and {more:,} more rows, which a pipe or --json shows", style="dim")
+                screen.console.print(f" and {more:,} more rows; use --format csv or --json to see them", style="dim")
         if picture == "word" and answer.value is None:
-            screen.console.print("  no value leads by enough to be shown", style="dim")
+            screen.console.print(
+                "  no value leads by enough to be shown; give --keys, or spend more epsilon", style="dim"
+            )
 
     def _tables(self) -> Iterator[tuple[tuple[str, ...], str, list[Row]]]:
-        """Yield what the parts of keys are called, what is counted, and rows: once, or for each table of many."""
+        """Yield the key names, the label and the rows of each table of the answer."""
         answer = self.answer
         if not isinstance(answer, WorkloadAnswer) or isinstance(answer, SelectedRanges):
             yield answer.key_names, answer.label, rows_of(answer, self.level)

@@ -1,5 +1,5 @@
-"""The tour behind `tacit demo`: an invented clinic, one analyst, and what an analyst learns about it.
+"""The tour of `tacit demo`: an invented clinic, and what an analyst learns about it.
 
-The noise of what is asked of the curator is fresh from the operating system; only the many attacks are simulated, with
-noise that can be replayed, and they are labelled as such.
+Answers of the curator have fresh noise from the operating system. Only the repeated attacks are simulated with seeded
+noise, and are labelled as such.
 """

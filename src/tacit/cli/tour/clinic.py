@@ -1,7 +1,7 @@
 """The clinic of the demo: invented patients, the same in every run, in a folder with catalog, budget and analyst.
 
-This is the one place where seeded randomness belongs: it makes up people, it protects none. Whatever the catalog says
-of a column holds for every row made here, so that nothing is clamped and the true values are what noise is added to.
+Seeded randomness is used to invent people, not to protect them. All rows satisfy the bounds of the catalog, so that
+nothing is clamped and noise is added to the true values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from tacit.privacy.errors import InvalidInput, NameTaken
 if TYPE_CHECKING:
     from tacit.curator import Curator
 
-
 PATIENTS: Final = 4_000
 VISITS_MAX: Final = 4
 AGE_MAX: Final = 100
@@ -36,14 +35,13 @@ TOWNS: Final = (
     "Marbach", "Norden", "Ostrau", "Pirna", "Quellen", "Rosenau", "Selb", "Talheim", "Urfeld", "Wiesen",
 )  # fmt: skip
 DIAGNOSES: Final = {"hypertension": 26, "back pain": 20, "asthma": 16, "depression": 15, "diabetes": 14, "migraine": 9}
-"""Diagnoses, with how many of a hundred patients have each."""
-
+"""Diagnoses, each with its share of patients in percent."""
 COLUMNS: Final = ("patient_id", "age", "sex", "town", "ward", "diagnosis", "cost", "day")
 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """One invented person, with the cost and the day of each visit."""
+    """One invented patient, with the cost and the day of each visit."""
 
     patient_id: int
     age: int
@@ -55,7 +53,7 @@ class Patient:
 
 
 def invented_patients() -> list[Patient]:
-    """Invent the clinic's patients."""
+    """Return the patients of the clinic."""
     dice = random.Random(SEED)
     shares = list(accumulate(DIAGNOSES.values()))
     names = list(DIAGNOSES)
@@ -63,7 +61,7 @@ def invented_patients() -> list[Patient]:
 
 
 def write_visits(patients: list[Patient], path: Path) -> None:
-    """Write a CSV with one row a visit, in the order of the days."""
+    """Write a CSV with one row per visit, ordered by day."""
     rows = [
         (day, one.patient_id, one.age, one.sex, one.town, one.ward, one.diagnosis, cost)
         for one in patients
@@ -104,16 +102,16 @@ EPSILON_ANALYST, DELTA_ANALYST = 1.5, 1e-8
 
 
 def create_clinic(folder: Path, patients: list[Patient]) -> Curator:
-    """Write the visits into a folder, register them there, and return its curator."""
+    """Write the visits to a folder, register them, and return the curator."""
     from tacit import Budget
     from tacit.curator import Curator
-    from tacit.curator.catalog_file import make_private
+    from tacit.curator.locked_file import make_private_folder
     from tacit.privacy.bounds import Bounds, Categories
     from tacit.privacy.tables import Limits
 
     require_new_folder(folder)
     try:
-        make_private(folder)
+        make_private_folder(folder)
         write_visits(patients, folder / FILE)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror}", name="folder", value=str(folder)) from None
@@ -141,13 +139,13 @@ def create_clinic(folder: Path, patients: list[Patient]) -> Curator:
 
 
 def require_new_folder(folder: Path) -> None:
-    """Refuse a folder that holds something of a curator already: the demo begins with a full budget."""
+    """Raise NameTaken if the folder already has a catalog, a ledger or visits: the demo starts with a full budget."""
     texts.path("folder", folder)
     if folder.exists() and not folder.is_dir():
-        raise NameTaken(f"{folder} is a file; name a new folder", name="folder", value=str(folder))
+        raise NameTaken(f"{folder} is a file; give a new folder", name="folder", value=str(folder))
     for name in (CATALOG, LEDGER, FILE):
         if (folder / name).exists():
             sentence = (
-                f"{folder / name} is there already; name a new folder, or open this one with: tacit serve {folder}"
+                f"{folder / name} already exists; give a new folder, or serve this one with: tacit serve {folder}"
             )
             raise NameTaken(sentence, name="folder", value=str(folder))

@@ -1,4 +1,4 @@
-"""The clinic behind a server: three people who may log in, with what was invented for them, on this machine only."""
+"""The clinic on a server for this machine only, with three people and their invented passwords and tokens."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TOKEN_DAYS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """Somebody who may log in, with what to prove it; made up in this run."""
+class DemoAccount:
+    """A person of the demo, with the password and token of this run."""
 
     name: str
     role: str
@@ -31,21 +31,21 @@ class Account:
 
 
 def serve_clinic(screen: Screen, folder: Path, port: int) -> None:
-    """Make the people, say how to ask, and serve until a signal comes."""
+    """Create the people, show how to connect, and serve until a signal arrives."""
     from tacit.server.process import serve
 
     settings = settings_with_free_port(folder, port)
-    accounts = invented_accounts(settings)
+    accounts = create_accounts(settings)
     analyst = next(one for one in accounts if one.name == ANALYST)
     display.show_snippets(screen.console, display.python(str(folder)), display.curl(settings.url, analyst.token))
-    moved = f"port {port} is taken, so it is {settings.port}" if settings.port != port else ""
+    moved = f"port {port} is taken" if settings.port != port else ""
     display.show_people(screen.console, settings.url, [(a.name, a.role, a.password, a.token) for a in accounts], moved)
     screen.console.file.flush()
     serve(settings)
 
 
 def settings_with_free_port(folder: Path, port: int) -> Settings:
-    """Return settings of a server for this machine only, at a port that is free: the wanted one, or one soon after."""
+    """Return the settings of a server for this machine only, on the given port or the next free one."""
     from tacit.server.process import free_port
     from tacit.server.settings import Settings
 
@@ -57,18 +57,18 @@ def settings_with_free_port(folder: Path, port: int) -> Settings:
     return free_port(Settings(folder=folder, port=0))
 
 
-def invented_accounts(settings: Settings) -> list[Account]:
-    """Make an owner, the analyst and an auditor, each with a password and a token that nobody has had before."""
+def create_accounts(settings: Settings) -> list[DemoAccount]:
+    """Create an owner, an analyst and an auditor, each with a fresh password and token."""
     from tacit.server.access import Grant, Role
-    from tacit.server.process import opened_access
+    from tacit.server.process import open_access
 
     wanted = {"owner": Grant(Role.OWNER), ANALYST: Grant(Role.ANALYST, TABLE), "auditor": Grant(Role.AUDITOR)}
     accounts = []
-    with opened_access(settings) as access:
+    with open_access(settings) as access:
         for name, grant in wanted.items():
             password = secrets.token_urlsafe(12)
             access.add_person(name, password, is_demo=True)
             access.grant(name, grant)
             token = access.create_token(name, label="made by tacit demo", days=TOKEN_DAYS).text
-            accounts.append(Account(name, str(grant.role), password, token))
+            accounts.append(DemoAccount(name, str(grant.role), password, token))
     return accounts

@@ -1,6 +1,6 @@
-"""The steps of the tour on a terminal, and the Python and curl that do the same.
+"""The steps of the tour on a terminal, and the same query in Python and curl.
 
-The number of lines does not depend on the noise, and nothing needs more than 80 columns.
+The number of lines does not depend on the noise, and lines have at most 80 columns.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from rich.text import Text
 
 from tacit.cli.tour import clinic, scenario
 from tacit.cli.tour.clinic import ANALYST, EPSILON_ANALYST
-from tacit.cli.tour.scenario import EPSILON, TOO_DEAR_EPSILON, Again, Answered, Attack, Cell, Refused
+from tacit.cli.tour.scenario import EPSILON, REFUSED_EPSILON, Attack, Cell, FirstAnswer, Refusal, RepeatedAnswer
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
 KEPT: Final = "clinic"
-"""The folder that the snippets speak of when the tour's own is gone."""
-
+"""The folder in snippets if the tour's own is deleted."""
 FIRST_DEMO: Final = f"# first: tacit demo --no-serve --folder {KEPT}"
 FIRST_SERVE: Final = f"# first: tacit serve {KEPT}, which shows a token"
 TOKEN: Final = "tacit_..."
@@ -28,8 +27,8 @@ WIDTH: Final = 70
 
 
 def python(folder: str | None) -> str:
-    """Return Python that registers the visits of `folder` anew, and asks; None: of a folder that is to be made."""
-    asked = textwrap.indent(scenario.SQL, "  ")
+    """Return a Python program that registers the visits of `folder`, or of the example folder, and queries them."""
+    query = textwrap.indent(scenario.SQL, "  ")
     program = f'''\
 import tacit
 
@@ -45,7 +44,7 @@ curator.set_budget("{clinic.TABLE}", epsilon={clinic.EPSILON:g}, delta={clinic.D
 ana = tacit.Budget(epsilon={clinic.EPSILON_ANALYST:g}, delta={clinic.DELTA_ANALYST:g})
 curator.add_analyst("{clinic.ANALYST}", budgets={{"{clinic.TABLE}": ana}})
 release = curator.sql("""
-{asked}
+{query}
 """, epsilon={scenario.EPSILON:g}, analyst="{clinic.ANALYST}")
 print(release.rows[0], release.intervals({DEFAULT_LEVEL})[0], release.cost)
 '''
@@ -53,10 +52,10 @@ print(release.rows[0], release.intervals({DEFAULT_LEVEL})[0], release.cost)
 
 
 def curl(address: str, token: str | None) -> str:
-    """Return the lines of shell that ask a server the same question; without a token, with a place for one."""
+    """Return the shell commands that send the query to a server; without a token, with a placeholder."""
     first, *rest = textwrap.wrap(" ".join(scenario.SQL.split()), WIDTH)
     words = [f'SQL="{first}"', *(f'SQL="$SQL {line}"' for line in rest)]
-    asked = "\n".join(
+    lines = "\n".join(
         [
             f"TOKEN={token or TOKEN}",
             *words,
@@ -65,18 +64,17 @@ def curl(address: str, token: str | None) -> str:
             f'  -d "{{\\"epsilon\\": {scenario.EPSILON:g}, \\"sql\\": \\"$SQL\\"}}"',
         ]
     )
-    return f"{asked}\n" if token else f"{FIRST_SERVE}\n{asked}\n"
+    return f"{lines}\n" if token else f"{FIRST_SERVE}\n{lines}\n"
 
 
 WIDTH_MAX: Final = 100
 INDENT: Final = "   "
 LABEL_WIDTH: Final = 16
 BAR_WIDTH: Final = 20
-INVENTED: Final = "shown because these people are invented"
 
 
 def show_opening(console: Console, patients: int, visits: int, protected: str) -> None:
-    """Say where we are and who is protected."""
+    """Show the clinic and who is protected."""
     console.print()
     console.print(
         Text.assemble(("tacit", "bold cyan"), f"  an invented clinic: {patients:,} patients, {visits:,} visits")
@@ -86,12 +84,12 @@ def show_opening(console: Console, patients: int, visits: int, protected: str) -
 
 
 def show_question(console: Console, sql: str) -> None:
-    """Show what the analyst asks."""
-    _heading(console, "2", f"What {ANALYST}, an analyst, asks, for ε {EPSILON:g}")
+    """Show the query of the analyst."""
+    _heading(console, "2", f"A query of the analyst {ANALYST}, at ε {EPSILON:g}")
     _code(console, sql)
 
 
-def show_answer(console: Console, answered: Answered) -> None:
+def show_answer(console: Console, answered: FirstAnswer) -> None:
     """Show the private answer beside the true values."""
     _heading(console, "3", "The private answer beside the true values")
     names = list(next(iter(answered.rows.values())))
@@ -103,98 +101,107 @@ def show_answer(console: Console, answered: Answered) -> None:
             line.append_text(_cell(cells[name]))
         line.rstrip()
         console.print(line, soft_wrap=True)
-    console.print(Text(f"{INDENT}The true values are {INVENTED}.", "dim"))
+    console.print(Text(f"{INDENT}The true values can be shown because these people are invented.", "dim"))
 
 
-def show_cost(console: Console, answered: Answered) -> None:
-    """Show what the answer cost, item by item, and what is left."""
-    _heading(console, "4", "What it costs")
+def show_cost(console: Console, answered: FirstAnswer) -> None:
+    """Show the cost of the answer by measurement, and the remaining budget."""
+    _heading(console, "4", "What the answer costs")
     width = max(len(item.measures) for item in answered.items) + 3
     for item in answered.items:
         noise = item.noise.partition(" (")[0]
         part = "" if item.epsilon is None else f"ε {item.epsilon:.2f}"
         console.print(Text.assemble(INDENT, f"{item.measures:{width}}{part:9}", (noise, "dim")))
     whole = f"ε {answered.epsilon:.2f}"
-    console.print(Text.assemble(INDENT, f"{'together':{width}}", (whole, "bold"), ("   as previewed", "dim")))
+    console.print(Text.assemble(INDENT, f"{'total':{width}}", (whole, "bold"), ("   as previewed", "dim")))
     _left(console, answered.left)
 
 
-def show_again(console: Console, again: Again) -> None:
-    """Show what the same question gave once more."""
-    _heading(console, "5", "The same question again")
-    same = "the same" if again.is_same else "another"
-    _fact(console, "answer", Text.assemble((same, "bold cyan"), ", out of the ledger: no fresh noise to average away"))
+def show_again(console: Console, again: RepeatedAnswer) -> None:
+    """Show the answer of the repeated query."""
+    _heading(console, "5", "The same query again")
+    same = "the same" if again.is_same else "different"
+    _fact(
+        console,
+        "answer",
+        Text.assemble((same, "bold cyan"), ", from the ledger: there is no fresh noise to average away"),
+    )
     _fact(console, "cost", Text(f"ε {again.epsilon:g}"))
 
 
 def show_attack(console: Console, attack: Attack) -> None:
-    """Show the attack on one patient, and how well many of them guess."""
-    _heading(console, "6", "An attack: everybody with a diagnosis, with and without the last line")
+    """Show the attack on one patient, and the success rate of many attacks."""
+    _heading(console, "6", "A differencing attack: two counts, with and without the last line")
     _code(console, attack.but_one)
-    _fact(console, "target", Text(f"{attack.target}, alone there with that age and sex"))
+    _fact(console, "target", Text(f"{attack.target}, the only patient with this age, sex and town"))
     everybody, but_one = attack.answers
-    _fact(console, "answers", Text(f"{everybody:,} everybody, {but_one:,} everybody but one"))
+    _fact(console, "answers", Text(f"{everybody:,} with the target, {but_one:,} without"))
     _fact(
         console,
         "difference",
         Text.assemble(
-            (f"{attack.difference}", "bold cyan"), f" in place of the {attack.true_difference} that tells all"
+            (f"{attack.difference}", "bold cyan"),
+            f" instead of the true {attack.true_difference}, which would reveal the diagnosis",
         ),
     )
     console.print()
     _words(
-        console, Text(f"{attack.attacks:,} such attacks, on {attack.targets:,} patients of whom half have it, guess")
+        console,
+        Text(
+            f"Correct guesses of {attack.attacks:,} such attacks on {attack.targets:,} patients, half of whom have the "
+            "diagnosis:"
+        ),
     )
     for label, rate, style in (
         ("exact answers", attack.exact_rate, "red"),
         ("private answers", attack.private_rate, "cyan"),
-        ("a coin", attack.coin_rate, "dim"),
+        ("a coin toss", attack.coin_rate, "dim"),
         (f"bound at ε {attack.epsilon:g}", attack.bound, "dim"),
     ):
-        right = f" {100 * rate:.0f} % right"
+        right = f" {100 * rate:.0f} % correct"
         _fact(console, label, Text.assemble(*_bar(rate, style), right))
     _words(
         console,
         Text(
-            "The bound e^ε/(1+e^ε) holds for every attack of this cost. The noise of these attacks is simulated, in a "
-            f"budget of its own: they came to ε {attack.epsilon_simulated:,.0f}.",
+            "The bound e^ε/(1+e^ε) holds for every attack at this cost. The repeated attacks are simulated, with a "
+            f"budget of their own: together they cost ε {attack.epsilon_simulated:,.0f}.",
             "dim",
         ),
     )
 
 
-def show_refusal(console: Console, refused: Refused) -> None:
-    """Show what is refused, and what would fit."""
-    _heading(console, "7", f"A question for more than is left, at ε {TOO_DEAR_EPSILON:g}")
+def show_refusal(console: Console, refused: Refusal) -> None:
+    """Show the refusal of a query, and what would fit."""
+    _heading(console, "7", f"A query that exceeds the remaining budget, at ε {REFUSED_EPSILON:g}")
     _code(console, refused.sql)
     _fact(console, "refused", Text.assemble((refused.code, "bold red"), f" {refused.message}"))
     _left(console, refused.left)
 
 
 def show_snippets(console: Console, python: str, curl: str) -> None:
-    """Show the lines that do the same."""
+    """Show the same query in Python and curl."""
     _heading(console, "8", "The same in Python")
     _code(console, python)
     console.print()
-    _words(console, Text("and over the network", "bold"))
+    _words(console, Text("The same with curl", "bold"))
     _code(console, curl)
 
 
 def show_end(console: Console) -> None:
-    """Say what to do next, where no server follows."""
-    _heading(console, "→", "Next: tacit demo, which serves the clinic after the tour")
+    """Show the next command, if no server follows."""
+    _heading(console, "→", "Next: run tacit demo to serve the clinic after the tour")
     console.print()
 
 
 def show_people(console: Console, address: str, people: Sequence[tuple[str, str, str, str]], moved: str) -> None:
-    """Say what to open, and who may log in: name, role, password and token of each."""
+    """Show the URL of the server, and the name, role, password and token of each person."""
     _heading(console, "→", f"The clinic is served at {address}" + (f" ({moved})" if moved else ""))
-    _fact(console, "open", Text.assemble((address, "bold cyan"), "   requests: /openapi.json"))
+    _fact(console, "open", Text.assemble((address, "bold cyan"), "   API: /openapi.json"))
     for name, role, password, token in people:
         who = name if name == role else f"{name}, {role}"
         _fact(console, who, Text.assemble("password ", (password, "bold")))
         console.print(Text(f"{INDENT}token {token}", "dim"), soft_wrap=True)
-    _words(console, Text("Made up for this run; only this machine can connect. Ctrl-C stops the server.", "dim"))
+    _words(console, Text("For this run and this machine only. Ctrl-C stops the server.", "dim"))
     console.print()
 
 
@@ -229,7 +236,7 @@ def _cell(cell: Cell) -> Text:
 
 def _left(console: Console, left: float) -> None:
     bar = _bar(left / EPSILON_ANALYST, "green")
-    _fact(console, f"left to {ANALYST}", Text.assemble(*bar, f" ε {left:.2f} of {EPSILON_ANALYST:g}"))
+    _fact(console, f"left for {ANALYST}", Text.assemble(*bar, f" ε {left:.2f} of {EPSILON_ANALYST:g}"))
 
 
 def _bar(share: float, style: str) -> tuple[tuple[str, str], tuple[str, str]]:

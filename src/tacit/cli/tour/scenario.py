@@ -1,7 +1,7 @@
-"""What the analyst asks of the clinic: a question, the same one again, and one that is too dear.
+"""The steps of the tour: a query, the same query again, a differencing attack, and a query over budget.
 
-Every step returns what was asked, what came back, what is true and what it cost; how that looks is left to `display`.
-The true values are counted from the invented people, never asked of the curator.
+Each step returns the query, its answer, the true values and the cost; `display` shows them. True values are computed
+from the invented patients, not by the curator.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SQL: Final = """\
 SELECT ward, COUNT(DISTINCT patient_id) AS patients, AVG(cost) AS mean_cost
 FROM visits
 GROUP BY ward ORDER BY ward"""
-TOO_DEAR: Final = "SELECT diagnosis, SUM(cost) AS total FROM visits GROUP BY diagnosis"
-TOO_DEAR_EPSILON: Final = 1.0
+REFUSED_SQL: Final = "SELECT diagnosis, SUM(cost) AS total FROM visits GROUP BY diagnosis"
+REFUSED_EPSILON: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A private number beside the true one, and between what the number without noise lies, 95 times in 100."""
+    """A private number with its 95 % interval, and the true number."""
 
     answer: float
     low: float
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One part of a price: what is measured, with which noise, for which epsilon."""
+    """One measurement of an answer: its noise and its share of epsilon."""
 
     measures: str
     noise: str
@@ -53,8 +53,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """A question and its answer: for each ward its numbers by their names, and what they cost, item by item."""
+class FirstAnswer:
+    """A query with the numbers of each ward by name, and their cost by measurement."""
 
     sql: str
     rows: Mapping[str, Mapping[str, Cell]]
@@ -62,12 +62,12 @@ class Answered:
     previewed: float
     epsilon: float
     left: float
-    """What the analyst may still spend."""
+    """The remaining epsilon of the analyst."""
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """What the same question gave, asked once more."""
+class RepeatedAnswer:
+    """Whether the repeated query had the same answer, and its cost."""
 
     is_same: bool
     epsilon: float
@@ -75,8 +75,8 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A question for which not enough is left: the error's own words, and what would fit."""
+class Refusal:
+    """A query over budget, with the error and the epsilon that would fit."""
 
     sql: str
     code: str
@@ -86,17 +86,16 @@ class Refused:
     left: float
 
 
-def protected(patients: int) -> str:
-    """Say who is protected, and how well."""
+def protection_text(patients: int) -> str:
+    """Return who is protected, and what the guarantee says."""
     return (
-        f"Each of the {patients:,} patients, with all their visits: an answer of cost ε {EPSILON:g} "
-        f"is at most {math.exp(EPSILON):.2f} times as likely if any one of them is in the data than if not, and the "
-        "other way round."
+        f"Each of the {patients:,} patients, with all their visits. Whether or not one patient is in the data, the "
+        f"probability of any answer of cost ε {EPSILON:g} changes by a factor of at most {math.exp(EPSILON):.2f}."
     )
 
 
-def first_answer(curator: Curator, patients: list[Patient]) -> Answered:
-    """Ask the question as the analyst."""
+def first_answer(curator: Curator, patients: list[Patient]) -> FirstAnswer:
+    """Run the query as the analyst."""
     from tacit.mechanisms import Laplace
 
     preview = curator.preview(SQL, EPSILON, analyst=ANALYST)
@@ -111,36 +110,36 @@ def first_answer(curator: Curator, patients: list[Patient]) -> Answered:
     for row, spans in zip(release.rows, release.intervals(DEFAULT_LEVEL), strict=True):
         ward = row["ward"]
         rows[ward] = {name: _cell(row[name], spans[name], truth) for name, truth in truths[ward].items()}
-    return Answered(SQL, rows, tuple(items), preview.epsilon, release.cost.epsilon, left(curator))
+    return FirstAnswer(SQL, rows, tuple(items), preview.epsilon, release.cost.epsilon, epsilon_left(curator))
 
 
-def ask_again(curator: Curator, first: Answered) -> Again:
-    """Ask the same question once more."""
+def repeat_query(curator: Curator, first: FirstAnswer) -> RepeatedAnswer:
+    """Run the same query again."""
     release = curator.sql(SQL, EPSILON, analyst=ANALYST)
     known = [[row["ward"], row["patients"], row["mean_cost"]] for row in release.rows]
     before = [[ward, cells["patients"].answer, cells["mean_cost"].answer] for ward, cells in first.rows.items()]
-    return Again(known == before, release.cost.epsilon, left(curator))
+    return RepeatedAnswer(known == before, release.cost.epsilon, epsilon_left(curator))
 
 
-def ask_too_much(curator: Curator) -> Refused:
-    """Ask for more than is left, and return the refusal."""
+def exceed_budget(curator: Curator) -> Refusal:
+    """Run a query that costs more than is left, and return the refusal."""
     try:
-        curator.sql(TOO_DEAR, TOO_DEAR_EPSILON, analyst=ANALYST)
+        curator.sql(REFUSED_SQL, REFUSED_EPSILON, analyst=ANALYST)
     except BudgetExceeded as refusal:
         fits = refusal.fits.epsilon if refusal.fits is not None else None
-        return Refused(TOO_DEAR, refusal.code, refusal.message, TOO_DEAR_EPSILON, fits, left(curator))
+        return Refusal(REFUSED_SQL, refusal.code, refusal.message, REFUSED_EPSILON, fits, epsilon_left(curator))
     raise AssertionError("the ledger admitted more than the analyst's budget holds")
 
 
 def plan_of(curator: Curator, sql: str, epsilon: float) -> Plan:
-    """Return the priced plan by which the curator answers a question of the analyst."""
+    """Return the plan of a query of the analyst."""
     from tacit.query import QuerySpec
 
     return curator.queries().plan(QuerySpec.of_plan(sql, epsilon, {}, ANALYST))
 
 
 def true_values(patients: list[Patient]) -> dict[str, dict[str, Any]]:
-    """Count what the question is about, ward by ward, without noise."""
+    """Return the numbers of the query by ward, without noise."""
     found = {}
     for ward in sorted(WARDS):
         theirs = [one for one in patients if one.ward == ward]
@@ -149,8 +148,8 @@ def true_values(patients: list[Patient]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def left(curator: Curator) -> float:
-    """Return what the analyst may still spend."""
+def epsilon_left(curator: Curator) -> float:
+    """Return the remaining epsilon of the analyst."""
     return curator.budget(TABLE, ANALYST).remaining().epsilon
 
 
@@ -162,15 +161,14 @@ def _cell(answer: float, span: Interval | None, truth: float) -> Cell:
 DIAGNOSIS: Final = "depression"
 EPSILON_EACH: Final = 0.25
 TIMES: Final = 10
-"""How often each target is attacked, each time with other noise."""
-
+"""Number of simulated attacks on each target, each with other noise."""
 SEED: Final = 1854
 EVERYBODY: Final = f"SELECT COUNT(DISTINCT patient_id) AS n FROM visits\nWHERE diagnosis = '{DIAGNOSIS}'"
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack for real, and how often many simulated ones guess right."""
+    """One attack on the curator, and the success rates of many simulated ones."""
 
     everybody: str
     but_one: str
@@ -185,15 +183,15 @@ class Attack:
     coin_rate: float
     bound: float
     epsilon: float
-    """What the two questions about one target cost."""
+    """The cost of the two queries of one attack."""
     epsilon_simulated: float
-    """What all the simulated ones were charged, in a budget of their own."""
+    """The cost of all simulated attacks, charged to a budget of their own."""
     is_simulated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often the attack guesses right, with exact and with private answers, and what the latter were charged."""
+    """Success rates of the attack with exact and with private answers, and the cost of the private ones."""
 
     attacks: int
     exact: float
@@ -201,19 +199,21 @@ class Rates:
     epsilon_charged: float
 
 
-def differencing(curator: Curator, patients: list[Patient]) -> Attack:
-    """Attack one patient for real, and every target many times in a simulation."""
+def differencing_attack(curator: Curator, patients: list[Patient]) -> Attack:
+    """Attack one patient through the curator, and all targets many times in a simulation."""
     chosen = targets(patients)
     victim = next(one for one in chosen if has_it(one))
     everybody, but_one = (
         int(curator.sql(sql, EPSILON_EACH, analyst=ANALYST).rows[0]["n"]) for sql in (EVERYBODY, everybody_but(victim))
     )
-    rates = simulated(plan_of(curator, EVERYBODY, EPSILON_EACH), sum(map(has_it, patients)), list(map(has_it, chosen)))
+    rates = simulate_attacks(
+        plan_of(curator, EVERYBODY, EPSILON_EACH), sum(map(has_it, patients)), list(map(has_it, chosen))
+    )
     epsilon = 2 * EPSILON_EACH
     return Attack(
         everybody=EVERYBODY,
         but_one=everybody_but(victim),
-        target=in_words(victim),
+        target=description(victim),
         answers=(everybody, but_one),
         difference=everybody - but_one,
         true_difference=1,
@@ -229,8 +229,8 @@ def differencing(curator: Curator, patients: list[Patient]) -> Attack:
     )
 
 
-def simulated(plan: Plan, count: int, secrets: list[bool]) -> Rates:
-    """Attack everybody whose secret is given, `TIMES` times each; `count` have the diagnosis in all."""
+def simulate_attacks(plan: Plan, count: int, secrets: list[bool]) -> Rates:
+    """Attack each secret `TIMES` times; `count` patients have the diagnosis."""
     import numpy as np
 
     from tacit import Budget
@@ -242,12 +242,12 @@ def simulated(plan: Plan, count: int, secrets: list[bool]) -> Rates:
     budget = Budget(epsilon=math.ceil(2 * EPSILON_EACH * len(truths)))
     budget.charge(Repeated(plan.event, 2 * len(truths)), purpose="a simulated attack")
     source, noise = SeededSource(SEED), plan.price.noises[0]
-    private = _right(noise.release(everybody, source=source), noise.release(but_one, source=source), truths)
-    return Rates(len(truths), _right(everybody, but_one, truths), private, budget.spent().epsilon)
+    private = _success_rate(noise.release(everybody, source=source), noise.release(but_one, source=source), truths)
+    return Rates(len(truths), _success_rate(everybody, but_one, truths), private, budget.spent().epsilon)
 
 
 def targets(patients: list[Patient]) -> list[Patient]:
-    """Return patients who are alone with their age, sex and town: as many who have the diagnosis as who do not."""
+    """Return patients with a unique age, sex and town, half of whom have the diagnosis."""
     alike = Counter((one.age, one.sex, one.town) for one in patients)
     alone = [one for one in patients if alike[one.age, one.sex, one.town] == 1]
     with_it = [one for one in alone if has_it(one)]
@@ -257,20 +257,20 @@ def targets(patients: list[Patient]) -> list[Patient]:
 
 
 def has_it(patient: Patient) -> bool:
-    """Whether a patient has the diagnosis: the secret."""
+    """Return whether a patient has the diagnosis, which is the secret."""
     return patient.diagnosis == DIAGNOSIS
 
 
 def everybody_but(victim: Patient) -> str:
-    """Return the question about everybody but one."""
+    """Return the query that counts everybody but one patient."""
     return f"{EVERYBODY}\nAND NOT (age = {victim.age} AND sex = '{victim.sex}' AND town = '{victim.town}')"
 
 
-def in_words(victim: Patient) -> str:
-    """Return what the attacker knows of somebody."""
-    return f"the {'woman' if victim.sex == 'F' else 'man'} of {victim.age} from {victim.town}"
+def description(victim: Patient) -> str:
+    """Return what the attacker knows about a patient."""
+    return f"a {'woman' if victim.sex == 'F' else 'man'} aged {victim.age} from {victim.town}"
 
 
-def _right(everybody: Any, but_one: Any, truths: Any) -> float:
-    """Return how often the difference tells the secret: who lies nearer to 1 than to 0 is taken to have it."""
+def _success_rate(everybody: Any, but_one: Any, truths: Any) -> float:
+    """Return how often a difference above 1/2 agrees with the secret."""
     return float(((everybody - but_one > 0.5) == truths).mean())
