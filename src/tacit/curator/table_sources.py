@@ -112,7 +112,7 @@ def format_of(place: str, stated: str | None) -> str:
         if lowered.endswith(suffix):
             return form
     raise InvalidInput(
-        f"the name {addresses.redact(place)} does not say what the file holds; say its format: csv, parquet or duckdb",
+        f"the name {addresses.redact(place)} has no known suffix; state the format: csv, parquet or duckdb",
         name="format",
         value=addresses.redact(place),
     )

@@ -134,7 +134,7 @@ def test_a_format_and_a_table_may_be_stated(here: Path) -> None:
         ({"a": [1]}, {}, WrongType, "not a dict; write it to a file first"),
         ("", {}, EmptyInput, "a source is the path of a file"),
         ("s3://bucket/a.csv", {}, InvalidInput, "copy the rows to a file first"),
-        ("notes.txt", {}, InvalidInput, "does not say what the file holds; say its format: csv, parquet or duckdb"),
+        ("notes.txt", {}, InvalidInput, "has no known suffix; state the format: csv, parquet or duckdb"),
         ("a.csv", {"format": "xlsx"}, InvalidInput, "a format is one of csv, parquet, duckdb"),
         ("a.csv", {"table": "visits"}, InvalidInput, "only a DuckDB file has tables in it"),
         ("b.db", {}, EmptyInput, "b.db may hold several tables; name one of them: b.db#visits"),
