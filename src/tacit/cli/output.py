@@ -10,11 +10,11 @@ import csv
 import io
 import json
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tacit.engines.protocol import Progress
 
 
+T = TypeVar("T")
 FORMATS: Final = ("table", "csv", "json", "markdown")
 FACTS_WIDTH_MAX: Final = 100
 LABEL_WIDTH: Final = 17
@@ -110,6 +111,23 @@ class Screen:
             self.show_markdown(columns, rows)
         else:
             self.show_table(columns, rows)
+
+    def show_list(
+        self,
+        name: str,
+        items: Sequence[T],
+        to_object: Callable[[T], Any],
+        columns: Sequence[str],
+        to_row: Callable[[T], Sequence[str]],
+        empty: str,
+    ) -> None:
+        """Write items as a table, or as one JSON object under `name`; `empty` is shown if there are none."""
+        if self.as_json:
+            self.show_object({name: [to_object(one) for one in items]})
+        elif items:
+            self.show_table(columns, [to_row(one) for one in items])
+        else:
+            self.console.print(empty, soft_wrap=True)
 
     def show_facts(self, facts: Sequence[Fact]) -> None:
         """Write facts: in two columns on a terminal, as tab-separated lines in a pipe."""

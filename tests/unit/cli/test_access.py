@@ -128,9 +128,9 @@ def test_on_a_terminal_tables_have_heads(folder: Path, monkeypatch: pytest.Monke
     assert typist.runs("access", "people", "add", "ana", "--no-password", *place)[0] == 0
     assert typist.runs("access", "token", "create", "ana", *place)[0] == 0
     for words, heads in (
-        (("people", "list"), ("name", "may", "since", "nothing yet")),
-        (("token", "list"), ("token", "narrowed to", "never", "valid")),
-        (("audit",), ("who", "outcome", "people.write", "done")),
+        (("people", "list"), ("name", "roles", "since", "none")),
+        (("token", "list"), ("id", "restricted to", "never", "valid")),
+        (("audit",), ("person", "result", "people.write", "done")),
     ):
         shown = typist.runs("access", *words, *place)[1]
         assert all(head in shown for head in heads), shown

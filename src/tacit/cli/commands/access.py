@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ import click
 
 from tacit.cli.connections import open_access
 from tacit.cli.groups import Group
-from tacit.cli.options import access_options, folder_argument, folder_flag, password_options, read_password
+from tacit.cli.options import access_options, folder_flag, password_options, read_password
 from tacit.cli.output import Screen, show_hints, show_result
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def token() -> None:
 def list_people(screen: Screen, folder: Path, postgres: bool) -> None:
     """List all people with their roles, including removed ones."""
     with open_access(folder, postgres) as access:
-        show_people(screen, access.people())
+        people = access.people()
+    empty = f"no people yet; add the first one with: tacit access people add NAME{folder_flag(folder)}"
+    screen.show_list("people", people, person_object, PEOPLE, _person_row, empty)
 
 
 @people.command()
@@ -172,12 +175,12 @@ def create(screen: Screen, /, folder: Path, postgres: bool, name: str, **setting
 @click.pass_obj
 def list_tokens(screen: Screen, folder: Path, postgres: bool, name: str | None) -> None:
     """List tokens without their secrets, newest first."""
-    from datetime import UTC, datetime
-
     with open_access(folder, postgres) as access:
         if name is not None:
             access.person(name)  # raises for an unknown name
-        show_tokens(screen, access.tokens(name), datetime.now(UTC))
+        tokens = access.tokens(name)
+    row = partial(_token_row, now=datetime.now(UTC))
+    screen.show_list("tokens", tokens, token_object, TOKENS, row, "no tokens")
 
 
 @token.command()
@@ -214,7 +217,8 @@ def audit(screen: Screen, folder: Path, postgres: bool, records: int, first: int
     """
     with open_access(folder, postgres) as access:
         begin = max(1, access.audit_last - records + 1) if first is None else first
-        show_audit(screen, access.audit(begin, records))
+        found = access.audit(begin, records)
+    screen.show_list("records", found, record_object, AUDIT, _record_row, "the audit log is empty")
 
 
 def _grant(role: str, dataset: str | None, table: str | None) -> Grant:
@@ -281,46 +285,14 @@ def record_object(record: AuditRecord) -> dict[str, Any]:
     }
 
 
-def show_people(screen: Screen, people: list[Person]) -> None:
-    """Show people as a table."""
-    if screen.as_json:
-        screen.show_object({"people": [person_object(one) for one in people]})
-    elif people:
-        screen.show_table(PEOPLE, [(one.name, _rights(one), timestamp(one.created_at)) for one in people])
-    else:
-        words = "" if (folder := folder_argument()) is None else folder_flag(Path(folder))
-        screen.console.print(f"no people yet; add the first one with: tacit access people add NAME{words}")
-
-
-def show_tokens(screen: Screen, tokens: list[Token], now: datetime) -> None:
-    """Show tokens as a table, without their secrets."""
-    if screen.as_json:
-        screen.show_object({"tokens": [token_object(one) for one in tokens]})
-    elif tokens:
-        screen.show_table(TOKENS, [_token_row(one, now) for one in tokens])
-    else:
-        screen.console.print("no tokens")
-
-
-def show_audit(screen: Screen, records: list[AuditRecord]) -> None:
-    """Show records of the audit log as a table."""
-    if screen.as_json:
-        screen.show_object({"records": [record_object(one) for one in records]})
-    elif records:
-        screen.show_table(AUDIT, [_record_row(one) for one in records])
-    else:
-        screen.console.print("the audit log is empty")
-
-
 def timestamp(at: datetime) -> str:
     """Return a time in ISO format, to the second."""
     return at.isoformat(timespec="seconds")
 
 
-def _rights(person: Person) -> str:
-    if not person.is_active:
-        return "removed"
-    return ", ".join(map(str, person.grants)) or "none"
+def _person_row(person: Person) -> tuple[str, ...]:
+    roles = ", ".join(map(str, person.grants)) or "none"
+    return person.name, roles if person.is_active else "removed", timestamp(person.created_at)
 
 
 def _token_row(token: Token, now: datetime) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FILTERS: Final = ("pure", "zcdp", "renyi", "gdp")
 RELATIONS: Final = ("add-remove", "replace-one")
+REQUESTS: Final = ("request", "analyst", "data set", "requested", "reason", "state")
 
 _EPSILON: Final = click.option("--epsilon", type=float, required=True, help="Total epsilon of the budget.")
 _DELTA: Final = click.option(
@@ -171,17 +172,8 @@ def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddre
     else:
         with open_client(server) as client:
             found = client.requests(only_open=not everything)
-    if screen.as_json:
-        screen.show_object({"requests": [_request_object(one) for one in found]})
-    elif found:
-        columns = ("request", "analyst", "data set", "requested", "reason", "state")
-        rows = [
-            (one.id, one.analyst, one.dataset, f"ε {one.cost.epsilon:g}, δ {one.cost.delta:g}", one.reason, one.state)
-            for one in found
-        ]
-        screen.show_table(columns, rows)
-    else:
-        screen.console.print("no requests" if everything else "no open requests")
+    empty = "no requests" if everything else "no open requests"
+    screen.show_list("requests", found, _request_object, REQUESTS, _request_row, empty)
 
 
 @command.command()
@@ -210,6 +202,10 @@ def decide(screen: Screen, folder: Path, request: str, grant: bool, decline: boo
 def _cap(curator: Curator, request: Request) -> str:
     cap = curator.budget(request.dataset, request.analyst).cap
     return f"ε {cap.epsilon:g}, δ {cap.delta:g}"
+
+
+def _request_row(one: Request) -> tuple[str, ...]:
+    return one.id, one.analyst, one.dataset, f"ε {one.cost.epsilon:g}, δ {one.cost.delta:g}", one.reason, one.state
 
 
 def _request_object(request: Request) -> dict[str, Any]:

@@ -36,12 +36,12 @@ def error_entries() -> list[ErrorEntry]:
 @click.pass_obj
 def command(screen: Screen) -> None:
     """List all error codes with their meaning."""
-    entries = error_entries()
-    if screen.as_json:
-        screen.show_object({"errors": [asdict(entry) for entry in entries]})
-    else:
-        rows = [(entry.code, entry.name, str(entry.exit_code), entry.meaning) for entry in entries]
-        screen.show_table(("code", "error", "exit code", "meaning"), rows)
+    columns = ("code", "error", "exit code", "meaning")
+    screen.show_list("errors", error_entries(), asdict, columns, _row, "")
+
+
+def _row(entry: ErrorEntry) -> tuple[str, ...]:
+    return entry.code, entry.name, str(entry.exit_code), entry.meaning
 
 
 def _first_line(kind: type) -> str:

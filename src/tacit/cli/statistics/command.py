@@ -37,7 +37,7 @@ def command_of(entry: Statistic) -> click.Command:
     return Command(
         entry.name,
         params=[
-            *(*_arguments(entry), *_cost_options(), *_column_options(entry), *entry.options()),
+            *(*_arguments(entry), *_cost_options(), *_column_options(entry), *entry.options),
             *(*_table_options(), *_run_options(), *_output_options()),
         ],
         callback=click.pass_obj(partial(_run, entry)),

@@ -7,7 +7,7 @@ so an entry passes only its own arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -99,108 +99,55 @@ def call_line_counts(
     return SelectedRanges.select(answer, name, picks) if picks else answer
 
 
-def q_option() -> list[click.Parameter]:
-    """Return the option of `quantile`."""
-    return [
-        click.Option(
-            ["--q"],
-            type=float,
-            multiple=True,
-            required=True,
-            metavar="SHARE",
-            help="Share of the quantile, such as 0.9; can be repeated.",
-        )
-    ]
-
-
-def histogram_options() -> list[click.Parameter]:
-    """Return the options of `histogram`."""
-    return [
-        bins_option("Number of equal bins between the bounds; 10 by default."),
-        click.Option(["--edges"], metavar="A,B,C", help="Edges of the bins, instead of their number."),
-    ]
-
-
-def bins_option(words: str) -> click.Parameter:
-    """Return the option for a number of bins."""
-    return click.Option(["--bins"], type=click.IntRange(1, 10_000), metavar="N", help=words)
-
-
-def cdf_options() -> list[click.Parameter]:
-    """Return the option of `cdf`."""
-    return [bins_option("Number of points of the curve; 64 by default.")]
-
-
-def k_option() -> list[click.Parameter]:
-    """Return the option of `top-k`."""
-    return [click.Option(["--k"], type=click.IntRange(1), required=True, metavar="N", help="Number of values to show.")]
-
-
-def mean_option() -> list[click.Parameter]:
-    """Return the option of `t-test`."""
-    return [click.Option(["--mean", "popmean"], type=float, help="For one group: the mean to compare with.")]
-
-
-def expected_option() -> list[click.Parameter]:
-    """Return the option of `chi-squared`."""
-    return [
-        click.Option(
-            ["--expected"], metavar="A,B", help="For one column: the expected shares of its values; equal by default."
-        )
-    ]
-
-
-def cells_options() -> list[click.Parameter]:
-    """Return the options for the cells of columns (`parsing.domain_of`)."""
-    return [
-        click.Option(
-            ["--bins"],
-            multiple=True,
-            metavar="[COLUMN=]N",
-            help="Number of equal bins between the bounds of a column; or LOW:HIGH:N; or day, month or year.",
-        ),
-        click.Option(
-            ["--edges"], multiple=True, metavar="[COLUMN=]A,B,C", help="Edges of the bins, instead of their number."
-        ),
-    ]
-
-
-def marginals_options() -> list[click.Parameter]:
-    """Return the options of `marginals`."""
-    ways = click.Option(
-        ["--ways"], default="1,2", show_default=True, metavar="N,N", help="How many columns the tables have."
-    )
-    return [ways, *cells_options()]
-
-
-def ranges_options() -> list[click.Parameter]:
-    """Return the options of `ranges`."""
-    pick = click.Option(
-        ["--range", "picks"],
+SHARES: Final = click.Option(
+    ["--q"],
+    type=float,
+    multiple=True,
+    required=True,
+    metavar="SHARE",
+    help="Share of the quantile, such as 0.9; can be repeated.",
+)
+K: Final = click.Option(["--k"], type=click.IntRange(1), required=True, metavar="N", help="Number of values to show.")
+MEAN: Final = click.Option(["--mean", "popmean"], type=float, help="For one group: the mean to compare with.")
+EXPECTED: Final = click.Option(
+    ["--expected"], metavar="A,B", help="For one column: the expected shares of its values; equal by default."
+)
+BINS: Final[dict[str, Any]] = {"type": click.IntRange(1, 10_000), "metavar": "N"}
+CURVE: Final = click.Option(["--bins"], **BINS, help="Number of points of the curve; 64 by default.")
+HISTOGRAM: Final = (
+    click.Option(["--bins"], **BINS, help="Number of equal bins between the bounds; 10 by default."),
+    click.Option(["--edges"], metavar="A,B,C", help="Edges of the bins, instead of their number."),
+)
+CELLS: Final = (
+    click.Option(
+        ["--bins"],
         multiple=True,
-        metavar="FROM:TO",
-        help="Show the range between two edges; other ranges of the same release cost nothing later.",
-    )
-    return [pick, *cells_options()]
-
-
-def prefixes_options() -> list[click.Parameter]:
-    """Return the options of `prefixes`."""
-    pick = click.Option(["--below", "picks"], multiple=True, metavar="EDGE", help="Show the count below this edge.")
-    return [pick, *cells_options()]
-
-
-def hierarchy_options() -> list[click.Parameter]:
-    """Return the options of `hierarchy`."""
-    level = click.Option(
-        ["--levels"],
-        multiple=True,
-        required=True,
-        metavar="LEVEL,LEVEL",
-        help="Levels from the coarsest: year, quarter, month or day of dates; or the group of each value, such as "
-        "a=north,b=north, or @FILE with a pair per line. Can be repeated.",
-    )
-    return [level, *cells_options()]
+        metavar="[COLUMN=]N",
+        help="Number of equal bins between the bounds of a column; or LOW:HIGH:N; or day, month or year.",
+    ),
+    click.Option(
+        ["--edges"], multiple=True, metavar="[COLUMN=]A,B,C", help="Edges of the bins, instead of their number."
+    ),
+)
+"""The cells of columns (`parsing.domain_of`)."""
+WAYS: Final = click.Option(
+    ["--ways"], default="1,2", show_default=True, metavar="N,N", help="How many columns the tables have."
+)
+RANGE: Final = click.Option(
+    ["--range", "picks"],
+    multiple=True,
+    metavar="FROM:TO",
+    help="Show the range between two edges; other ranges of the same release cost nothing later.",
+)
+BELOW: Final = click.Option(["--below", "picks"], multiple=True, metavar="EDGE", help="Show the count below this edge.")
+LEVELS: Final = click.Option(
+    ["--levels"],
+    multiple=True,
+    required=True,
+    metavar="LEVEL,LEVEL",
+    help="Levels from the coarsest: year, quarter, month or day of dates; or the group of each value, such as "
+    "a=north,b=north, or @FILE with a pair per line. Can be repeated.",
+)
 
 
 Call = Callable[[Any, "Statistic", Sequence["TableColumn"], Mapping[str, Any]], "Answer"]
@@ -232,7 +179,7 @@ class Statistic:
     """Whether its numbers are drawn as bars from 0."""
     more: str = ""
     """More help."""
-    options: Callable[[], list[click.Parameter]] = field(default=list)
+    options: tuple[click.Parameter, ...] = ()
     """Its own options; their names are the keyword arguments of the function."""
     call: Call = call_by_name
 
@@ -267,7 +214,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         QUANTILES,
         "One or several quantiles of a column.",
         "visits age --q 0.25 --q 0.75 --epsilon 0.5",
-        options=q_option,
+        options=(SHARES,),
         call=call_quantiles,
     ),
     Statistic(
@@ -282,7 +229,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "The cumulative distribution of a column.",
         "visits age --bins 12 --epsilon 0.5",
         as_bars=True,
-        options=cdf_options,
+        options=(CURVE,),
     ),
     Statistic(
         "bounds",
@@ -299,7 +246,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "visits age --bins 12 --epsilon 0.5",
         has_keys=True,
         more="Bins divide the bounds equally, or lie between --edges; text columns are counted by --keys.",
-        options=histogram_options,
+        options=HISTOGRAM,
         call=call_histogram,
     ),
     Statistic(
@@ -321,7 +268,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         bounds=(),
         has_keys=True,
         more="Without --keys, only values that enough units have are shown, and the budget must have a delta above 0.",
-        options=k_option,
+        options=(K,),
     ),
     Statistic(
         "contingency",
@@ -364,7 +311,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         "visits age --by sex --keys F,M --epsilon 1",
         learns=False,
         is_test=True,
-        options=mean_option,
+        options=(MEAN,),
     ),
     Statistic(
         "chi-squared",
@@ -376,7 +323,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         bounds=(),
         has_keys=True,
         is_test=True,
-        options=expected_option,
+        options=(EXPECTED,),
         call=call_chi_squared,
     ),
     Statistic(
@@ -411,7 +358,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         learns=False,
         has_keys=True,
         as_bars=True,
-        options=marginals_options,
+        options=(WAYS, *CELLS),
         call=call_marginals,
     ),
     Statistic(
@@ -425,7 +372,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         as_bars=True,
         more="All ranges are released together: another --range of the same release costs nothing. A range includes "
         "its first edge and excludes its last, except for the last edge of all.",
-        options=ranges_options,
+        options=(RANGE, *CELLS),
         call=call_line_counts,
     ),
     Statistic(
@@ -437,7 +384,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         learns=False,
         has_keys=True,
         as_bars=True,
-        options=prefixes_options,
+        options=(BELOW, *CELLS),
         call=call_line_counts,
     ),
     Statistic(
@@ -449,7 +396,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = (
         learns=False,
         has_keys=True,
         as_bars=True,
-        options=hierarchy_options,
+        options=(LEVELS, *CELLS),
         call=call_line_counts,
     ),
 )
