@@ -8,13 +8,15 @@ new one is complete, except the one that was shown before it: if the new rows ar
 process that has a removed file open keeps it until it closes it.
 
 Promise of `write_numbered`: the file holds each row of the source once, with the declared columns and a number that no
-other row has, so that each row can be a unit. Which row has which number is arbitrary.
+other row has, so that each row can be a unit. Numbers are random and independent of one another, so that a row that is
+there or not changes no other row's number.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -127,7 +129,11 @@ class PreparedStore:
 
 
 def write_numbered(source: Source, table: Table, number: str, path: Path) -> Source:
-    """Write the columns of `table`, and the column `number`, to a new Parquet file, and return it as a source."""
+    """Write the columns of `table`, and the column `number`, to a new Parquet file, and return it as a source.
+
+    Numbers are random: 60 bits of a digest of a secret and the row's position, the secret new for each file. If they
+    were positions, removing one row would change the numbers, and with them the answers, of all rows after it.
+    """
     spill = path.parent / "spill"
     connection, copies = connect({"temp_directory": str(spill)}), Utf8Copies(spill / f"{os.getpid()}-{path.name}")
     named = ", ".join(f"c{index} AS {quoted(one.name)}" for index, one in enumerate(table.columns))
@@ -138,10 +144,16 @@ def write_numbered(source: Source, table: Table, number: str, path: Path) -> Sou
     try:
         check_files(connection, source, copies)
         rows = relations.select_declared(inspect_source(connection, source, copies), table)
-        sql = f"SELECT row_number() OVER () AS {quoted(number)}, {named} FROM ({rows.sql})"
-        copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
-        with attached(connection, rows.attached):
-            DuckDBStatements().run(connection, partial(connection.execute, copy), failure=failure)
+        check = f"SELECT COUNT(*) = COUNT(DISTINCT {quoted(number)}) FROM {literal(str(path))}"
+        found = [(False,)]
+        while found != [(True,)]:
+            secret = literal(secrets.token_hex(32))
+            digits = f"left(sha256({secret} || row_number() OVER ()), 15)"
+            sql = f"SELECT CAST('0x' || {digits} AS BIGINT) AS {quoted(number)}, {named} FROM ({rows.sql})"
+            copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet)"
+            with attached(connection, rows.attached):
+                DuckDBStatements().run(connection, partial(connection.execute, copy), failure=failure)
+            found = DuckDBStatements().run(connection, lambda: connection.execute(check).fetchall(), failure=failure)
         return Source("parquet", str(path))
     finally:
         connection.close()
