@@ -235,8 +235,7 @@ class RunningCount:
                 )
             if self._file is not None:
                 self._file.require_own()
-            if self._is_lost:
-                raise InvalidInput("it is not known whether the last step was recorded; open this running total again")
+            self._require_recorded()
             self._record(at, value)
             return self._total(at + 1)
 
@@ -267,7 +266,16 @@ class RunningCount:
             self._load(None if self._file is not None else self.to_bytes(), self._file)
         self._is_lost = not self._anchor.is_at(self.steps, self._digest)
 
+    def _require_recorded(self) -> None:
+        """Raise InvalidInput while a step may be in the state and not in the ledger: its noise was not released."""
+        if self._is_lost:
+            raise InvalidInput("it is not known whether the last step was recorded; open this running total again")
+
     def _total(self, steps: int) -> RunningTotal:
+        self._require_recorded()
+        return self._total_of(steps)
+
+    def _total_of(self, steps: int) -> RunningTotal:
         estimate, spread, kurtosis = self._sums.total(steps)
         noises = self._sums.summands(steps)
         return RunningTotal(steps, max(0, round(estimate)), estimate, spread, kurtosis, at_least=0.0, summands=noises)
@@ -388,7 +396,7 @@ class RunningSum(RunningCount):
         low, high = self._header["bounds"]
         return f"{self._header['values']} values between {low:g} and {high:g}"
 
-    def _total(self, steps: int) -> RunningTotal:
+    def _total_of(self, steps: int) -> RunningTotal:
         estimate, spread, kurtosis = self._sums.total(steps)
         worth = float(self._scale.step)
         return RunningTotal(steps, estimate * worth, estimate * worth, spread * worth**2, kurtosis)

@@ -213,3 +213,32 @@ def test_a_note_depends_on_the_secret_at_every_step() -> None:
         first, second = step_digest(first, record), step_digest(second, record)
         assert first != second
         assert first not in (start_digest(record), step_digest("", record))
+
+
+@pytest.mark.parametrize("kind", [RunningCount, RunningSum])
+@pytest.mark.parametrize("failure", ["a copy", "a ledger that is busy"])
+def test_a_step_that_was_not_recorded_is_not_shown(kind: Any, failure: str, budget: LedgerBudget) -> None:
+    """The attack: the unrecorded step has the noise of the one that goes on, and it cancels in their difference."""
+    facts = {"bounds": (0, 2000)} if kind is RunningSum else {"per_step": 1}
+    running = kind(8, budget=budget, epsilon=0.5, **facts)
+    with_values = (lambda one: [one]) if kind is RunningSum else int
+    running.add(with_values(3))
+    doubtful = kind.from_bytes(running.to_bytes(), budget=budget)
+    if failure == "a copy":
+        running.add(with_values(1000))
+        with pytest.raises(AlreadySettled):
+            doubtful.add(with_values(0))
+    else:
+        busy = LedgerBusy("busy")
+        with (
+            patch.object(StepAnchor, "advance", side_effect=busy),
+            patch.object(StepAnchor, "is_at", side_effect=busy),
+            pytest.raises(LedgerBusy),
+        ):
+            doubtful.add(with_values(1000))
+        running.add(with_values(0))
+    shown: list[Callable[[], Any]] = [lambda: doubtful.last, lambda: doubtful.rows]
+    shown += [lambda step=step: doubtful.add(with_values(0), step=step) for step in (0, 1, 2)]
+    for show in shown:
+        with pytest.raises(InvalidInput, match="open this running total again"):
+            show()
