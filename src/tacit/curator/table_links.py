@@ -72,16 +72,15 @@ def _last_private(table: Table, tables: Mapping[str, Table]) -> str:
 
 def check_unit_kinds(tables: Mapping[str, Table]) -> None:
     """Raise CatalogInvalid if units of one data set have several kinds: converted to one, units would merge."""
-    kinds: dict[str, tuple[Table, Kind]] = {}
+    kinds: dict[str, Kind] = {}
     for table in tables.values():
         if table.unit is not None:
             owner = tables[table.unit.through[-1].target_table.lower()] if table.unit.through else table
             kind = owner.column(table.unit.column).kind
-            first, known = kinds.setdefault(table.dataset, (table, kind))
-            if kind is not known:
-                raise CatalogInvalid(
-                    f"units of one data set have one kind, and in {table.dataset} those of {first.name} are {known} "
-                    f"and those of {table.name} are {kind}; give both columns one kind, such as text",
+            if kind is not (known := kinds.setdefault(table.dataset, kind)):
+                raise CatalogInvalid(  # without names of tables, which a curator of one table may not see
+                    f"units of one data set have one kind, and in {table.dataset} some are {known}, others {kind}; "
+                    "give the unit's columns one kind, such as text",
                     name="unit",
                 )
 
