@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Final
 
@@ -338,11 +338,22 @@ def _shift_by_months(operand: Expression, months: int) -> Expression:
         return null(Kind.TIME)
     ends = datetime(first // 12, first % 12 + 1, 1), _end_of_month(last // 12, last % 12 + 1)
     held, range_ = _null_outside(operand, position(ends[0]), position(ends[1]))
-    moved = None
-    if range_ is not None:
-        moved_ends = [months_later(moment_at(one), months) for one in (range_.lower, range_.upper)]
-        moved = Range.of(moved_ends[0] or FIRST, moved_ends[1] or LAST)
+    moved = None if range_ is None else _months_range(range_, months)
     return derive(_shift_tree(held.tree, months, "MONTH"), Kind.TIME, (held,), range=moved)
+
+
+def _months_range(range_: Range, months: int) -> Range:
+    """Return the range of times that are shifted by months.
+
+    Days keep their order, but several can come to the last day of a month, each with its own time of day: there the
+    shift is not monotone, and the range is widened to the whole day.
+    """
+    lower, upper = (months_later(moment_at(one), months) for one in (range_.lower, range_.upper))
+    if lower is not None and lower.date() == _end_of_month(lower.year, lower.month).date():
+        lower = datetime.combine(lower, time.min)
+    if upper is not None and upper.date() == _end_of_month(upper.year, upper.month).date():
+        upper = datetime.combine(upper, time.max)
+    return Range.of(lower or FIRST, upper or LAST)
 
 
 def months_later(value: datetime, months: int) -> datetime | None:
