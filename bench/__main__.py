@@ -1,4 +1,4 @@
-"""`python -m bench`: run one benchmark and show its figures."""
+"""`python -m bench`: run one benchmark and show its results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_BENCHMARKS: Final = frozenset({"__init__", "__main__", "results"})
 
 
 def benchmark_names() -> list[str]:
-    """Name every benchmark of this folder."""
+    """Return the names of all benchmarks."""
     here = Path(__file__).parent
     folders = [path.parent.name for path in here.glob("*/benchmark.py")]
     return sorted([*folders, *(path.stem for path in here.glob("*.py") if path.stem not in NOT_BENCHMARKS)])
@@ -39,7 +39,7 @@ def load(name: str) -> Benchmark:
 @click.option("--quick", is_flag=True, help="End within 60 seconds, with smaller sizes and fewer repeats.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line, as soon as it is measured.")
 def main(name: str | None, list_names: bool, quick: bool, as_json: bool) -> None:
-    """Run the benchmark NAME and show its figures beside goals and peers."""
+    """Run the benchmark NAME and show its results with goals and peers."""
     if list_names:
         click.echo("\n".join(benchmark_names()))
         return

@@ -1,4 +1,4 @@
-"""Accountants side by side: how tight, how certain, how fast; each peer on the same cases in the same run.
+"""Accountants: tightness, width of certified bounds, and speed; all libraries on the same cases in the same run.
 
 A case is a list of parts: ["sgd", sigma, rate, count], ["laplace", epsilon, count], ["gaussian", sigma, count] or
 ["exponential", epsilon, count], and a delta. Peers' upper bounds count only where they are bounds: the central-limit
@@ -46,7 +46,7 @@ TARGETS: Final = (
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """Measure tightness, certainty and speed; `quick` takes fewer cases and fewer repeats."""
+    """Measure tightness, width and speed; `quick` takes fewer cases and repeats."""
     trainings = TRAININGS[:2] if quick else TRAININGS
     mixed = _mixed(30 if quick else 300)
     cases = [{"parts": [["sgd", sigma, rate, count]], "delta": delta} for sigma, rate, count, delta in trainings]
@@ -61,7 +61,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _training(case: dict[str, Any], found: dict[str, tuple[float, float] | None]) -> Iterator[Result]:
-    """Compare one training: our upper bound over the best peer's, our width, and both above every lower bound."""
+    """Compare the bounds of one training with the best peer, and check that upper bounds exceed all lower bounds."""
     (_, sigma, rate, count), delta = case["parts"][0], case["delta"]
     name = f"σ {sigma:g}, q {rate:g}, {count:,} steps"
     ours = accounting.epsilon(_event(case), delta)
@@ -110,7 +110,7 @@ def _calibration(targets: tuple[tuple[float, float, float, int], ...]) -> Iterat
 
 
 def _mixed(count: int) -> dict[str, Any]:
-    """Return releases of which no two have the same parameters."""
+    """Return releases with pairwise different parameters."""
     parts: list[list[Any]] = []
     for index in range(count):
         parts.append(["laplace", 0.01 + 0.0001 * index, 1])

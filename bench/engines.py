@@ -1,4 +1,4 @@
-"""The same private question on each engine, beside what the engine takes by itself.
+"""The same private query on each engine, compared with the engine alone.
 
 The question is COUNT(*), SUM and AVG of a number by 100 public groups, 10 groups a user and 10 rows in each of them,
 about data in which few users have many rows and many have few. Beside tacit stand, on the same engine, the plain GROUP
@@ -55,7 +55,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _engines(rows: int, address: str | None) -> dict[str, tuple[str, dict[str, dict[str, Any]]]]:
-    """Return for each engine where tacit finds the rows, and the contestants that are the engine by itself."""
+    """Return for each engine the source of the rows for tacit, and the contestants without tacit."""
     folder = data.events(rows)
     files = f"{folder}/*.parquet"
     forms = {"plain": plain, "bare": bare}
@@ -88,14 +88,14 @@ def _engines(rows: int, address: str | None) -> dict[str, tuple[str, dict[str, d
 
 
 def _aliased(sql: str) -> str:
-    """Name the subquery, as older servers want it."""
+    """Return the query with an alias for its subquery, which older servers require."""
     return sql.replace(") GROUP BY grp", ") AS t GROUP BY grp") if "FROM (" in sql else sql
 
 
 def _contest(
     engine: str, rows: int, source: str, others: Mapping[str, dict[str, Any]], folder: Path, quick: bool
 ) -> dict[str, Figures] | None:
-    """Let tacit and the engine by itself answer in turns; None where the engine is not installed."""
+    """Time tacit and the engine alone in turn; return None if the engine is not installed."""
     import tacit
 
     try:
@@ -118,7 +118,7 @@ def _lines(name: str, found: Mapping[str, Figures]) -> Iterator[Result]:
 
 
 def _pays_off(taken: Mapping[str, Mapping[int, float]]) -> Iterator[Result]:
-    """Say where the lines through the two largest sizes meet; nothing where Spark's rises faster."""
+    """Yield the extrapolated number of rows from which Spark is faster, if its time grows more slowly."""
     sizes = sorted(taken["spark"])[-2:]
     if len(sizes) < 2:
         return
@@ -132,7 +132,7 @@ def _pays_off(taken: Mapping[str, Mapping[int, float]]) -> Iterator[Result]:
 
 
 def _tumult(rows: int, taken: Mapping[str, Mapping[int, float]]) -> Iterator[Result]:
-    """Let Tumult ask the same on a local Spark of its own."""
+    """Time Tumult with the same query on its own local Spark."""
     asked = question(by="grp", groups=data.GROUPS, public=True, **EXACT)
     figures = peer("tumult", timeout_s=Deadline().left_s(TUMULT_S), repeats=2, folder=str(data.events(rows)), **asked)
     for engine, seconds in taken.items():

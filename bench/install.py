@@ -1,4 +1,4 @@
-"""The newcomer's road: from a fresh clone to the first private answer, and what the core weighs.
+"""Installation: time from a fresh clone to the first private answer, and the download size of the core.
 
 What is cloned is the last commit, not the working tree. The first run makes the virtual environment without pip's
 cache; the second finds everything in place. Network and disk are those of the machine.

@@ -1,4 +1,4 @@
-"""The ledger: what one admission costs in memory, and what durability costs on disk.
+"""The ledger: time of an admission in memory, and of a durable charge on disk.
 
 In memory every event has parameters that were never seen before (Laplace, Gaussian and exponential in turn). A durable
 charge is one `reserve` for a data set and an analyst, on disk when it returns; beside it stands the bare transaction
@@ -40,11 +40,11 @@ CHARGES_IN_MEMORY: Final = 100_000
 CHARGES_A_TURN: Final = 48
 THREADS: Final = 8
 WINDOW: Final = 500
-"""How many admissions a median is taken of."""
+"""Number of admissions per median."""
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """Measure admissions in memory, then durable charges in every store that is here."""
+    """Measure admissions in memory, then durable charges in every available store."""
     yield from _in_memory()
     turns = 10 if quick else 40
     with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
@@ -58,7 +58,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _in_memory() -> Iterator[Result]:
-    """Time admissions into budgets that have admitted so many already, the budgets taken in turns."""
+    """Time admissions into budgets with different numbers of earlier admissions, in turn."""
     budgets = {before: Budget(epsilon=1e5, delta=1e-6) for before in (0, 1_000, CHARGES_IN_MEMORY)}
     for before, budget in budgets.items():
         for number in range(before):
@@ -79,7 +79,7 @@ def _in_memory() -> Iterator[Result]:
 
 
 def _durable(name: str, store: Store, connect: Callable[[], Bare], turns: int) -> Iterator[Result]:
-    """Time charges and bare transactions in turns, after one turn of each that is not counted."""
+    """Time charges and bare transactions in turn, after one uncounted round of each."""
     numbers = count()
     with Ledger.open(store) as ledger, ExitStack() as stack, ThreadPoolExecutor(THREADS) as pool:
         ledger.create_budget("visits", epsilon=1e5, delta=1e-6, epsilon_min=0)
@@ -110,7 +110,7 @@ def _repeat(call: Callable[[], None], times: int) -> None:
 
 
 def _unseen(number: int) -> Event:
-    """An event with parameters of its own."""
+    """Return an event with unique parameters."""
     match number % 3:
         case 0:
             return Laplace(1e-4 + number * 1e-12)
@@ -122,7 +122,7 @@ def _unseen(number: int) -> Event:
 
 @contextmanager
 def _bare_sqlite(path: Path) -> Iterator[Callable[[], None]]:
-    """A transaction that inserts one row, with the settings of the ledger's store."""
+    """Yield a transaction that inserts one row, with the settings of the ledger's store."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
@@ -140,7 +140,7 @@ def _bare_sqlite(path: Path) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _bare_postgres(address: str) -> Iterator[Callable[[], None]]:
-    """A transaction that inserts one row, as a client would write it."""
+    """Yield a transaction that inserts one row, as a client would write it."""
     import psycopg
 
     with psycopg.connect(address, autocommit=True) as connection:
@@ -157,7 +157,7 @@ def _bare_postgres(address: str) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _postgres() -> Iterator[str | None]:
-    """The connection string of a server of our own, or None where there is none to start."""
+    """Yield the connection string of a temporary server, or None if none can be started."""
     with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
         os.environ.setdefault("XDG_RUNTIME_DIR", folder)
         server: Any = None

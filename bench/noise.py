@@ -63,7 +63,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _rates(size: int, repeats: int, *calls: Callable[[], Any]) -> tuple[float, ...]:
-    """Return values a second for each call, the calls taken in turns after one of each that is not counted."""
+    """Return values per second for each call, timed in turn after one uncounted call of each."""
     seconds: list[list[float]] = [[] for _ in calls]
     for turn in range(repeats + 1):
         for call, taken in zip(calls, seconds, strict=True):

@@ -1,4 +1,4 @@
-"""Private SQL: what an answer takes beside plain DuckDB and beside peers, and how far it lies from the truth.
+"""Private SQL: time and memory of an answer compared with plain DuckDB and with peers, and its error.
 
 The question is COUNT(*), SUM and AVG of a number by group, about data in which few users have many rows and many have
 few. Three forms of it are timed, each in a process of its own that stays open, in turns:
@@ -38,7 +38,7 @@ COLD_GOAL_S: Final = 1.5
 PEER_SECONDS_MAX: Final = 1_500.0
 QUICK_TIMED_S: Final = 36.0
 QUICK_ERRORS_S: Final = 52.0
-"""After how many seconds of a quick run no peer is timed, and none is asked for its errors."""
+"""Seconds of a quick run after which no further peer is measured."""
 QUICK_PEER_S: Final = 12.0
 QUICK_CONTEST_S: Final = 4.0
 CONTEST_S: Final = 60.0
@@ -59,7 +59,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 def _size(rows: int, place: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
-    """Measure all forms of the question on one table; with `quick` the exact form is asked about few groups only."""
+    """Measure all forms of the query on one table; with `quick` the exact form has few groups only."""
     forms = {"prepared": PREPARED, "exact": EXACT}
     for by, groups in (("grp", data.GROUPS), ("grp_fine", data.FINE_GROUPS)):
         if quick and by == "grp_fine":
@@ -82,7 +82,7 @@ def _size(rows: int, place: Path, quick: bool, deadline: Deadline) -> Iterator[R
 
 
 def _contest(rows: int, by: str, folders: Mapping[str, Path], quick: bool) -> dict[str, Figures]:
-    """Let DuckDB by itself, and tacit in each of its forms, answer in turns."""
+    """Time plain DuckDB and each form of tacit in turn."""
     database, source, repeats = str(data.database(rows)), f"'{data.events(rows)}/*.parquet'", 5 if quick else 15
     contestants: dict[str, dict[str, Any]] = {
         "duckdb": {"kind": "duckdb", "database": database, "sql": plain(by, "events")},
@@ -110,7 +110,7 @@ def _hidden(rows: int, folder: Path, quick: bool, deadline: Deadline) -> Iterato
 
 
 def _registered(metric: str, folder: Path, options: Mapping[str, Any]) -> Iterator[Result]:
-    """Register a table in a process of its own, and say what that took."""
+    """Measure the registration of a table in a separate process."""
     arguments = {"kind": "registration", "folder": str(folder), "name": "events", **options}
     figures = contest({"registration": arguments}, 1, warm=False)["registration"]
     yield Result(f"{metric}, wall", figures.wall_s, "s")
@@ -143,7 +143,7 @@ def _cold(rows: int, folder: Path, repeats: int) -> Iterator[Result]:
 
 
 def _large(rows: int, folder: Path) -> Iterator[Result]:
-    """Ask about Parquet files that are read anew for every question and never loaded."""
+    """Query Parquet files that are read for every query and never loaded."""
     if not data.has_room(rows):
         sys.stderr.write(f"skipped {rows:,} rows: the disk has no room for them in {data.CACHE}\n")
         return
@@ -163,12 +163,12 @@ def _large(rows: int, folder: Path) -> Iterator[Result]:
 
 
 def plain(by: str, source: str) -> str:
-    """The question, in words that DuckDB and tacit both read."""
+    """Return the query in SQL that DuckDB and tacit both accept."""
     return f"SELECT {by}, COUNT(*) AS n, SUM(value) AS s, AVG(value) AS m FROM {source} GROUP BY {by}"
 
 
 def bare(by: str, source: str) -> str:
-    """The same answers, by way of one row for each user and group."""
+    """Return a query with the same answers, computed from one row per user and group."""
     inner = f"SELECT user_id, {by}, COUNT(*) AS n, SUM(value) AS s FROM {source} GROUP BY user_id, {by}"
     return f"SELECT {by}, SUM(n) AS n, SUM(s) AS s, SUM(s) / SUM(n) AS m FROM ({inner}) GROUP BY {by}"
 
@@ -176,7 +176,7 @@ def bare(by: str, source: str) -> str:
 def _lines(
     metric: str, ours: Figures, others: Mapping[str, Figures | None], goal_s: float | None = None
 ) -> Iterator[Result]:
-    """Lay what was measured out as four figures, of which the first has the goal."""
+    """Yield the measurements as four results, the first of which has the goal."""
     for name, unit, goal, field in (
         ("wall, least", "s", goal_s, "wall_s"),
         ("wall, median", "s", None, "median_s"),

@@ -1,4 +1,4 @@
-"""One measured figure, beside its goal and the same figure of peers; as a JSON line or as rows of a table."""
+"""One measurement with its goal and the values of peers, as a JSON line or as table rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was measured; a peer that is not installed has the value None."""
+    """One measurement; a peer that is not installed has the value None."""
 
     metric: str
     value: float
@@ -25,13 +25,13 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is reached, or None where there is none."""
+        """Whether the goal is met; None without a goal."""
         if self.goal is None:
             return None
         return self.value <= self.goal if self.better == "lower" else self.value >= self.goal
 
     def to_json(self) -> str:
-        """Return the figure as one line of JSON."""
+        """Return the measurement as one line of JSON."""
         record = {
             "metric": self.metric,
             "value": self.value,
@@ -44,7 +44,7 @@ class Result:
 
 
 def table(title: str, results: Sequence[Result]) -> Table:
-    """Lay the figures out for a terminal, one column for each peer that any of them names."""
+    """Return the measurements as a table with a column for each peer."""
     peers = list(dict.fromkeys(peer for result in results for peer in result.peers))
     grid = Table(title=title, title_justify="left", box=SIMPLE_HEAD, header_style="bold")
     grid.add_column("metric")

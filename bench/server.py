@@ -1,4 +1,4 @@
-"""The server over real connections: how many requests a second, how long they take, beside a bare FastAPI application.
+"""The server over real connections: throughput and latency, compared with a bare FastAPI application.
 
 Clients keep their connections open on this machine and ask one request after another, as one person. Three kinds of
 request: an answer that was released before (`cached`), a preview, and a small question that is new each time, about
@@ -79,7 +79,7 @@ def _lines(metric: str, load: Load, bare: Load, direct_per_s: float) -> Iterator
 
 
 def _direct(folder: Path, seconds: float) -> dict[str, float]:
-    """Return how many answers a second the curator gives without any server, one after another."""
+    """Return the answers per second of the curator without a server."""
     found = {}
     with tacit.Curator(folder) as curator:
         asks: dict[str, Callable[[int], object]] = {
@@ -98,7 +98,7 @@ def _direct(folder: Path, seconds: float) -> dict[str, float]:
 
 
 def _first_answer(running: Running, token: str, path: Path) -> Path:
-    """Ask for what is cached afterwards, and keep its bytes for the bare application."""
+    """Send the query once, so that it is cached, and keep its bytes for the bare application."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     url = f"http://127.0.0.1:{running.port}/v1/queries"
     for _ in range(2):  # the second answer is the cached one
@@ -109,7 +109,7 @@ def _first_answer(running: Running, token: str, path: Path) -> Path:
 
 
 def _memory(folder: Path, token: str, quick: bool) -> Iterator[Result]:
-    """Compare what a server holds after many requests with what it holds after a tenth of them."""
+    """Compare the memory of a server after many requests with that after a tenth of them."""
     few, many = (300, 1_500) if quick else (10_000, 100_000)
     with places.served(folder) as running:
         caller = Caller(running.port, token)

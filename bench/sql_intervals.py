@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of SQL answers hold the number without noise, over seeded releases.
+"""Coverage of the 95 % intervals of SQL answers over seeded releases.
 
 Asked are all aggregates that have intervals, expressions of them, running sums, and rows that noisy numbers select, by
 ward, over wards of very different sizes, at three epsilons. The goal is 94 % at least over all epsilons together, and
@@ -87,7 +87,7 @@ CHOICES: Final = {
 
 
 TIGHT: Final = ("SUM", "AVG", "VAR", "STDDEV", "ratio of counts", "sum over count")
-"""What holds no more often than stated: with smooth noise, without folds, and without a selection."""
+"""Queries whose coverage should not exceed the stated level: smooth, without folds or selection."""
 
 SUMS: Final = ("count", "sum", "units", "distinct")
 
@@ -124,7 +124,7 @@ def run(quick: bool) -> Iterator[Result]:
 
 
 class World:
-    """The rows that are asked about, in a database."""
+    """The rows of the benchmark in a database."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(3)
@@ -139,12 +139,12 @@ class World:
         self._connection.execute(f"CREATE SCHEMA {SCHEMA}; CREATE TABLE {SCHEMA}.people AS SELECT * FROM columns")
 
     def asked(self, sql: str, epsilon: float) -> Asked:
-        """Return a question with what the engine answers it."""
+        """Return a query with the exact results of its statements."""
         plan = compile_(sql, Schema([PEOPLE]), Target(epsilon=epsilon), Tariff())
         return Asked(plan, tuple(self._found(statement.sql()) for statement in plan.statements))
 
     def chosen(self, sql: str, epsilon: float, share: float, repeats: int) -> tuple[float, float]:
-        """Return how many percent of choices keep within the stated rows, and their mean error."""
+        """Return the percentage of choices within the stated rank error, and their mean error."""
         asked, ages = self.asked(sql, epsilon), np.sort(self.age)
         (choice,), (mechanism,) = asked.plan.choices, asked.plan.price.choices
         allowed = choice.rows_missed(mechanism, LEVEL)
@@ -171,7 +171,7 @@ class Asked:
 
     @cached_property
     def truth(self) -> dict[int, Any]:
-        """The column y without noise, by group, whatever would be selected."""
+        """The column y without noise by group, before any selection."""
         groups = exact(self.plan, self.found)
         keys = [(value,) for value in self.plan.domains[0].values] if self.plan.domains else []
         values = [groups.get(key, [0] * len(self.plan.measures)) for key in keys]

@@ -1,4 +1,4 @@
-"""Many counts at once: how far they lie from the truth, beside asking for each by itself and beside OpenDP.
+"""Workloads of counts: errors compared with separate counts and with OpenDP.
 
 Two workloads, at epsilon 1: all 524,800 ranges over 1,024 bins, and all 45 two-way tables of 10 columns with 8 to 10
 values each, 100,000 rows. "One by one" gives every range, or every table, an equal share of epsilon and Laplace noise
@@ -149,7 +149,7 @@ def _one_by_one(tables: dict[Any, Counts], repeats: int) -> Errors:
 
 
 def _running(repeats: int) -> Iterator[Result]:
-    """Running counts, one person a step, beside the binary tree with one share of the price a level."""
+    """Yield errors of running counts, one person per step, compared with the binary tree mechanism."""
     levels = tree_levels(HORIZON, 2)
     nodes = float(np.mean([sum(digits(step, 2, levels)) for step in range(1, HORIZON + 1)]))
     true = 100 * np.arange(1, HORIZON + 1)
@@ -177,7 +177,7 @@ def _mean(found: list[Errors]) -> Errors:
 
 
 def _values() -> Any:
-    """Numbers between 0 and 1,024: two humps and a tail, with many bins that are next to empty."""
+    """Return numbers between 0 and 1,024: two modes and a tail, with many almost empty bins."""
     generator = np.random.default_rng(1)
     parts = [generator.normal(300, 60, ROWS // 2), generator.normal(620, 25, ROWS // 4)]
     parts.append(generator.exponential(150, ROWS - ROWS // 2 - ROWS // 4))
@@ -189,7 +189,7 @@ def _size(column: int) -> int:
 
 
 def _table() -> dict[str, Any]:
-    """Columns that hang together through a hidden kind of person, with values of uneven frequency."""
+    """Return columns that depend on a latent class of person, with values of uneven frequency."""
     generator = np.random.default_rng(2)
     kind = generator.integers(0, 4, ROWS)
     found = {}

@@ -1,4 +1,4 @@
-"""Other libraries to compare with, each in its own virtual environment beside its pinned requirements.
+"""Libraries to compare with, each in its own virtual environment with pinned requirements.
 
 `NAME.txt` in this folder pins what a peer needs; `python -m bench.peers install NAME` makes its environment; `run`
 starts a script there and returns what it measured. Peers never share tacit's environment: their pins contradict ours
@@ -24,22 +24,22 @@ ERROR_LINES_MAX: Final = 20
 
 
 class PeerFailed(Exception):
-    """A peer's environment could not be made, or its script ended without an answer."""
+    """A peer's environment could not be created, or its script ended without an answer."""
 
 
 def names() -> list[str]:
-    """Name every peer that has pinned requirements."""
+    """Return the names of all peers with pinned requirements."""
     return sorted(path.stem for path in HERE.glob("*.txt"))
 
 
 def is_installed(name: str) -> bool:
-    """Whether the peer's environment was made from the requirements as they are now."""
+    """Return whether the peer's environment was made from its current requirements."""
     stamp, requirements = _stamp(name), HERE / f"{name}.txt"
     return stamp.exists() and stamp.read_text() == requirements.read_text()
 
 
 def install(name: str) -> None:
-    """Make the peer's environment anew from its pinned requirements."""
+    """Create the peer's environment from its pinned requirements."""
     folder, requirements = ENVIRONMENTS / name, HERE / f"{name}.txt"
     _call([sys.executable, "-m", "venv", "--clear", str(folder)])
     pip = [str(_python(name)), "-m", "pip", "--disable-pip-version-check", "-qq", "install"]

@@ -14,7 +14,7 @@ def main() -> None:
 
 @main.command("list")
 def list_peers() -> None:
-    """Name every peer and say whether it is installed."""
+    """List the peers and whether they are installed."""
     for name in peers.names():
         click.echo(f"{name}\t{'installed' if peers.is_installed(name) else 'not installed'}")
 

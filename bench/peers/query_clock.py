@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What the query scripts of all peers share: their arguments, their clock, and the form of their answer.
+"""Shared by the query scripts of all peers: arguments, timing, and the form of the answer.
 
 A task is either `time` (the same question several times over, in seconds, CPU seconds and peak memory) or `errors` (the
 answers themselves, several times over, by group).
@@ -22,7 +22,7 @@ def peak_mb() -> float:
 
 
 def timed(ask) -> None:
-    """Ask `repeats` times, the first one among them, and write what it took."""
+    """Run the query `repeats` times, including the first, and write the measured times."""
     wall, cpu = [], []
     for _ in range(arguments["repeats"]):
         started_s, started_cpu_s = time.perf_counter(), time.process_time()

@@ -1,1 +1,1 @@
-"""What `python -m bench query` is made of: invented data, contestants in processes of their own, errors of answers."""
+"""Parts of `python -m bench query`: invented data, contestants in separate processes, errors of answers."""

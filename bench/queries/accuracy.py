@@ -1,4 +1,4 @@
-"""How far answers lie from the truth: mean absolute errors by group, each system at the same epsilon and bounds.
+"""Errors of answers: mean absolute errors by group, each system at the same epsilon and bounds.
 
 A question's epsilon is for all that it asks, and nobody spends a delta. The data keep the bounds, so that all the error
 is noise, and the truth is that of the rows themselves.
@@ -33,7 +33,7 @@ _NOTHING: Final = [0.0] * len(STATISTICS)
 
 
 def errors(folder: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
-    """Ask each statistic by itself and all of them at once, many times, of tacit and of every peer that is here.
+    """Measure each statistic alone and all of them at once, many times, for tacit and every installed peer.
 
     With `quick` all are asked for at once and no more, and OpenDP is left out, which takes seconds to scale its noise.
     """
@@ -62,7 +62,7 @@ def errors(folder: Path, quick: bool, deadline: Deadline) -> Iterator[Result]:
 
 
 def distances(answers: Sequence[Answers], truth: dict[str, float], column: int) -> Distances:
-    """Return how far every answer lies from the truth; a group that was not shown or has no number counts as 0."""
+    """Return the error of every answer; a group that was not shown or has no number counts as 0."""
     rows = [[(answer.get(group) or _NOTHING)[column] for group in truth] for answer in answers]
     values = np.nan_to_num(np.array(rows, dtype=float), nan=0.0, posinf=0.0, neginf=0.0)
     found: Distances = np.abs(values - np.array(list(truth.values())))
@@ -101,7 +101,7 @@ def _ours(
 def _theirs(
     names: Sequence[str], rows: int, wanted: Sequence[Sequence[str]], repeats: int, deadline: Deadline
 ) -> dict[str, list[list[Answers]] | None]:
-    """Return the peers' answers; they are asked side by side, since nothing is timed here."""
+    """Return the peers' answers; they run concurrently, since nothing is timed here."""
 
     def ask(name: str) -> list[list[Answers]] | None:
         found = told(

@@ -1,4 +1,4 @@
-"""Contestants taken in turns: each stays open in a process of its own, so that a slow moment of the machine hits all.
+"""Contestants timed in turn, each in its own process, so that a slow moment of the machine affects all.
 
 Promise: the first answer of each is not counted, seconds are those inside the process (starting it is not among them),
 and memory is the process's own. Peers that need an environment of their own measure themselves (`peer`).
@@ -26,16 +26,16 @@ ROOT: Final = Path(__file__).parent.parent.parent
 PEERS: Final = ("opendp", "pipeline_dp", "smartnoise")
 SCRIPTS: Final = ROOT / "bench" / "peers"
 NUMBERS: Final = count(1)
-"""No two repetitions of a run have the same number."""
+"""Numbers of repetitions, unique within a run."""
 
 
 class ContestantFailed(Exception):
-    """A contestant ended before it was told to."""
+    """A contestant ended early."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one contestant took: the least and the median of its wall seconds, least CPU seconds, peak memory."""
+    """Measurements of one contestant: least and median wall seconds, least CPU seconds, peak memory."""
 
     wall_s: float
     median_s: float
@@ -44,19 +44,19 @@ class Figures:
 
     @classmethod
     def of(cls, wall_s: list[float], cpu_s: list[float], peak_mb: float) -> Figures:
-        """Sum several repetitions up."""
+        """Return the summary of several repetitions."""
         return cls(min(wall_s), statistics.median(wall_s), min(cpu_s), peak_mb)
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When peers must have answered, whatever they have not; a quick run must end, and tacit is what it is about."""
+    """The time by which peers must have answered, so that a quick run ends."""
 
     at_s: float = math.inf
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """Return the deadline so many seconds from now."""
+        """Return a deadline in some seconds."""
         return cls(time.monotonic() + seconds)
 
     def left_s(self, most_s: float) -> float:
@@ -67,7 +67,7 @@ class Deadline:
 def contest(
     contestants: Mapping[str, Mapping[str, Any]], repeats: int, *, warm: bool = True, most_s: float = math.inf
 ) -> dict[str, Figures]:
-    """Let the contestants, given by their arguments, answer in turns; `warm` leaves the first turn out.
+    """Time contestants, given by their arguments, in turn; `warm` leaves out the first round.
 
     No turn is begun after `most_s` seconds, and if the first one took longer than that, it is the one that counts.
     """
@@ -102,13 +102,13 @@ def contest(
 
 
 def peer(name: str, *, timeout_s: float = peers.SCRIPT_TIMEOUT_S, **arguments: Any) -> Figures | None:
-    """Let a peer measure itself on the same question; None where it is not installed or gives no answer in time."""
+    """Run a peer on the same query; return None if it is not installed or does not answer in time."""
     found = told(name, timeout_s=timeout_s, task="time", **arguments)
     return None if found is None else Figures.of(found["wall_s"], found["cpu_s"], found["peak_mb"])
 
 
 def told(name: str, *, timeout_s: float, **arguments: Any) -> dict[str, Any] | None:
-    """Run a peer's query script; what goes wrong in it is said, and ends nothing."""
+    """Run a peer's query script; its failure is reported and ends nothing."""
     try:
         return peers.run(name, SCRIPTS / f"query_{name}.py", timeout_s=timeout_s, **arguments)
     except peers.PeerFailed as failure:

@@ -1,4 +1,4 @@
-"""One contestant in a process of its own: `python -m bench.queries.contestant ARGUMENTS`, a JSON object.
+"""One contestant in a separate process: `python -m bench.queries.contestant ARGUMENTS`, a JSON object.
 
 It opens what it is asked about, writes a line, and then answers the same question once for every number that it reads
 from its standard input, writing what that took; at the end of the input it writes the most memory that it has held.
@@ -34,7 +34,7 @@ def main(arguments: dict[str, Any]) -> None:
 
 
 def duckdb_over(database: str, sql: str) -> Ask:
-    """DuckDB by itself, on tables of a database file, or on none with an empty path."""
+    """DuckDB alone, on tables of a database file, or without tables for an empty path."""
     import duckdb
 
     connection = duckdb.connect(database, read_only=True) if database else duckdb.connect()
@@ -46,7 +46,7 @@ def duckdb_over(database: str, sql: str) -> Ask:
 
 
 def tacit_over(folder: str, sql: str, delta: float | None = None) -> Ask:
-    """The curator of a folder in which the table is registered already."""
+    """The curator of a folder in which the table is already registered."""
     import tacit
 
     curator = tacit.Curator(folder)
@@ -59,7 +59,7 @@ def tacit_over(folder: str, sql: str, delta: float | None = None) -> Ask:
 
 
 def postgres_over(address: str, sql: str) -> Ask:
-    """PostgreSQL by itself."""
+    """PostgreSQL alone."""
     import psycopg
 
     connection = psycopg.connect(address, autocommit=True)
@@ -71,7 +71,7 @@ def postgres_over(address: str, sql: str) -> Ask:
 
 
 def spark_over(place: str, files: str, sql: str) -> Ask:
-    """Spark by itself, set as tacit sets it, over Parquet files that are read for every question."""
+    """Spark alone, with the settings of tacit, over Parquet files that are read for every query."""
     from tacit.engines.spark import sessions
 
     session = sessions.open_session(place)
@@ -85,7 +85,7 @@ def spark_over(place: str, files: str, sql: str) -> Ask:
 
 
 def registration(folder: str, **table: Any) -> Ask:
-    """Registering a table in a folder, which can be done once."""
+    """The registration of a table in a folder, which can be done once."""
     from bench.queries import tables
 
     def ask(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Invented tables for the query benchmark: the same rows on every run, kept as Parquet in the system's temporary place.
+"""Invented tables for the query benchmark: the same rows in every run, kept as Parquet in the temporary directory.
 
 Every value is a hash of its row's number, so a table of 10^8 rows is made by DuckDB alone and needs no seed.
 `events` has few units with many rows and many with few, and the same for groups; in `visits` no unit has more than
@@ -17,9 +17,9 @@ import duckdb
 CACHE: Final = Path(tempfile.gettempdir()) / "tacit-bench-query"
 ROWS_A_FILE: Final = 10_000_000
 BYTES_A_ROW: Final = 20
-"""More than a row takes on disk; what is asked of the disk before a table is made."""
+"""Upper bound of the bytes of a row on disk, to check the free space."""
 FORM: Final = 1
-"""Goes up whenever the rows change, so that no older table is taken for a new one."""
+"""Version of the rows, so that an older table is not reused."""
 
 ROWS_A_USER: Final = 10
 GROUPS: Final = 100
@@ -29,7 +29,7 @@ UPPER: Final = 100
 
 VISIT_GROUPS: Final = 2
 VISIT_ROWS: Final = 2
-"""How many groups each unit of `visits` has, and how many rows in each of them."""
+"""Groups of each unit of `visits`, and rows in each of them."""
 
 
 def events(rows: int) -> Path:

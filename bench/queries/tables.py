@@ -1,4 +1,4 @@
-"""The invented tables as tacit registers them: whom they protect, what is public about them, and the limits."""
+"""The invented tables as tacit registers them: who is protected, the public facts, and the limits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tacit.curator import PrivacyWarning
 from tacit.privacy import Column, Kind
 
 DELTA: Final = 1e-6
-"""What a question with hidden keys may spend besides epsilon."""
+"""The delta of a query whose keys are not public."""
 EPSILON_MAX: Final = 1e6
 DELTA_MAX: Final = 1e-3
-"""A budget that no run of the benchmark comes near to."""
+"""A budget larger than any run of the benchmark needs."""
 
 
 def register(

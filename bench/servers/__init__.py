@@ -1,1 +1,1 @@
-"""What the server's benchmark is made of: servers as processes, clients that keep their connections, kills."""
+"""Parts of the server benchmark: servers as processes, clients with persistent connections, killed workers."""

@@ -1,4 +1,4 @@
-"""Workers that are killed while clients ask: how many questions are lost, and how many are answered twice."""
+"""Workers killed under load: how many queries are lost, and how many are answered twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE_S: Final = 60.0
 
 
 def killed(folder: Path, token: str, kills: int) -> dict[str, int]:
-    """Kill a worker every second, then count: asked, lost, answered twice, charged other than once."""
+    """Kill a worker every second, then count queries that were sent, lost, answered twice, or not charged once."""
     before = _charges(folder)
     with served(folder, "--workers", "2", "--timing-class", "0.02") as running:
         answers, asked = _asked(running, token, kills)
@@ -63,7 +63,7 @@ def _client(running: Running, token: str) -> httpx.Client:
 
 
 def _ask(client: httpx.Client, number: int) -> Any:
-    """Ask until there is an answer, with the same key; None where there is none in time."""
+    """Retry a query with the same key until it is answered; return None after the time limit."""
     body, until_s = {"sql": SQL, "epsilon": 0.01 + number * 1e-7}, time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
         try:

@@ -1,4 +1,4 @@
-"""Clients that keep their connections: plain HTTP/1.1 over sockets, so that they take little of the machine."""
+"""Clients with persistent connections: plain HTTP/1.1 over sockets, which need little processor time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Body = Callable[[int], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Load:
-    """What clients measured."""
+    """Measurements of the clients."""
 
     seconds: float
     latencies_s: list[float]
 
     @property
     def per_second(self) -> float:
-        """Requests that were answered in a second."""
+        """Requests per second."""
         return len(self.latencies_s) / self.seconds
 
     def quantile_ms(self, share: float) -> float:
-        """Return the time within which so many requests were answered."""
+        """Return a quantile of the response times."""
         ordered = sorted(self.latencies_s)
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -38,7 +38,7 @@ class Caller:
         self._number = 0
 
     def measure(self, path: str, body: Body, clients: int, *, seconds: float = 0.0, requests: int = 0) -> Load:
-        """Let clients ask one after another, each for itself, for some seconds or until so many were answered."""
+        """Run clients that each send one request after another, for some seconds or a number of requests."""
         return asyncio.run(self._measure(path, body, clients, seconds, requests))
 
     async def _measure(self, path: str, body: Body, clients: int, seconds: float, requests: int) -> Load:

@@ -1,4 +1,4 @@
-"""A folder to serve, and servers over it as processes of their own."""
+"""A folder to serve, and servers for it as separate processes."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ ROWS: Final = 10_000
 SQL: Final = "SELECT sex, COUNT(*) AS n, AVG(age) AS m FROM visits GROUP BY sex"
 START_S: Final = 60.0
 LIMITS: Final = {"TACIT_LIMITS__WAITING_EACH": "1000", "TACIT_LIMITS__WAITING": "1000"}
-"""All questions are one person's, and none is to be turned away."""
+"""Limits that let one person send all requests."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers."""
+    """A running server."""
 
     process: subprocess.Popen[bytes]
     port: int
 
     @property
     def memory_kib(self) -> int:
-        """What the process holds in memory now."""
+        """The current memory of the process."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
 
     def workers(self) -> list[int]:
-        """Return the processes that answer for it, if there are several."""
+        """Return its worker processes, if there are several."""
         task = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         found = []
         for child in map(int, task.read_text().split()):

@@ -1,4 +1,4 @@
-"""Which estimator is best where, and what choosing as tacit does costs beside the best.
+"""Errors of the estimators by size and epsilon, and the loss of tacit's choice against the best.
 
 Means: Laplace or Gaussian noise (with a delta of 10^-6), or bounds that are learnt first instead of the public ones.
 Medians: chosen by the exponential mechanism, read from a tree, or with noise fitted to the data (for which a row is
@@ -20,7 +20,7 @@ from tacit import Budget, stats
 from tacit.accounting.conversions import rho_for
 
 NEAR: Final = 1.1
-"""An estimator whose error is larger by less is as good."""
+"""Tolerance within which two estimators count as equally good."""
 REGRET_GOAL: Final = 1.25
 
 Estimators = Mapping[str, Callable[[Data, float], Any]]
@@ -55,7 +55,7 @@ def _median(data: Data, epsilon: float, method: str, **more: Any) -> Any:
 
 
 def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> Iterator[Result]:
-    """Show for each size and epsilon the errors of all estimators, and how far the rule is from the best."""
+    """Yield the errors of all estimators by size and epsilon, and the loss of the rule against the best."""
     for statistic, estimators in (("mean", MEANS), ("median", MEDIANS)):
         regrets = []
         for rows in sizes:
@@ -75,7 +75,7 @@ def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> I
 
 
 def _learnt(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> Iterator[Result]:
-    """Show what learning bounds makes of a mean, beside stated bounds that are ten times as wide as need be."""
+    """Yield the error of a mean with learnt bounds, compared with given bounds that are ten times too wide."""
     for rows in sizes:
         for epsilon in epsilons:
             errors: dict[str, list[float]] = {"learnt": [], "stated": [], "ten times as wide": []}

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold where many counts are made of the same noise: running counts, tables, hierarchies."""
+"""Coverage of 95 % intervals of counts that share noise: running counts, tables, hierarchies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ASKED: Final[dict[str, Ask]] = {
 
 
 def measured(repeats: int) -> Iterator[Result]:
-    """Show the share of intervals that hold, for each epsilon."""
+    """Yield the coverage for each epsilon."""
     for epsilon in EPSILONS:
         yield _result("running count", epsilon, _running(epsilon, 4 * repeats))
     for name, ask in ASKED.items():

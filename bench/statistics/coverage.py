@@ -1,4 +1,4 @@
-"""How often a 95 % interval holds the value without noise, over seeded releases of every statistic that has one.
+"""Coverage of 95 % intervals over seeded releases of every statistic that has one.
 
 The goal is between 94 and 97 %, over all data, sizes and epsilons together. Above it lie intervals whose ends are whole
 numbers where the noise has a scale near 1: the next narrower one would hold the value too seldom.
@@ -22,7 +22,7 @@ HIGHEST: Final = 97.0
 
 
 def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int, seconds: float) -> Iterator[Result]:
-    """Show the share of intervals that hold: of all, and in the worst data; no repetition is begun after its time."""
+    """Yield the coverage over all data and on the worst data; no repetition starts after the time limit."""
     sets = [made(shape, rows) for rows in sizes for shape in SHAPES]
     for place, statistic in enumerate(ASKED):
         started_s = time.monotonic()

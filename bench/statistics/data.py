@@ -1,4 +1,4 @@
-"""Data of four shapes, the statistics that are asked of them, and their values without noise.
+"""Data of four shapes, the statistics of the benchmark, and their values without noise.
 
 All numbers are clamped to public bounds beforehand, so that all that is measured is noise and what comes of it.
 """
@@ -33,17 +33,17 @@ class Data:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.values)
 
     @property
     def spread(self) -> float:
-        """The standard deviation of the values, by which errors are measured."""
+        """Standard deviation of the values, the unit of errors."""
         return float(self.values.std())
 
 
 def made(shape: str, rows: int) -> Data:
-    """Make data of a shape, the same every time."""
+    """Return data of a shape, the same in every run."""
     generator = np.random.default_rng([SHAPES.index(shape), rows])
     values, bounds = _drawn(shape, rows, generator)
     noise = generator.normal(0, 0.15 * (bounds[1] - bounds[0]), rows)
@@ -105,7 +105,7 @@ def _two(data: Data) -> dict[str, Any]:
 
 
 class Added(ArrayRows):
-    """Rows that add up once what is asked for again and again: repetitions differ in their noise alone."""
+    """Rows whose sums are cached, because repetitions differ in their noise only."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         super().__init__(read_arrays(columns)[0])

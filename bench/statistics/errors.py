@@ -1,4 +1,4 @@
-"""Errors beside peers, all at the same epsilon and bounds: the median of |error| over many releases.
+"""Errors of tacit and its peers at the same epsilon and bounds: the median of |error| over many releases.
 
 For counts and histograms it is the mean, since the median of whole numbers jumps.
 
@@ -29,18 +29,18 @@ PEERS: Final = {"opendp": ("opendp", "opendp, n public"), "diffprivlib": ("diffp
 LEAST: Final = 1e-3
 SAME_LAW: Final = ("count", "sum", "histogram")
 CHANCE: Final = 0.1
-"""Where laws are equal, a ratio above 1 by less is chance."""
+"""Tolerance of a ratio above 1 between equal distributions."""
 PEER_SECONDS_MAX: Final = 600.0
 QUICK_PEER_S: Final = 10.0
 STARTING_S: Final = 16.0
-"""How long a peer may take to start, and to answer each question at least three times."""
+"""Time limits of a peer: to start, and to answer each query at least three times."""
 
 Errors = dict[tuple[str, str, int, float], float]
-"""By statistic, shape, rows and epsilon."""
+"""Errors by statistic, shape, rows and epsilon."""
 
 
 def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int, seconds: float) -> Iterator[Result]:
-    """Measure tacit and every peer that is here, and show errors and their ratio to the best peer's."""
+    """Measure tacit and every installed peer, and yield errors and their ratio to the best peer's."""
     sets = [made(shape, rows) for rows in sizes for shape in SHAPES]
     with ThreadPoolExecutor(len(PEERS)) as together:
         asked = [together.submit(_theirs, peer, sets, epsilons, repeats, seconds) for peer in PEERS]
@@ -54,7 +54,7 @@ def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int, seco
 
 
 def _lines(statistic: str, epsilon: float, found: dict[str, Errors], names: Sequence[str]) -> Iterator[Result]:
-    """Compare over the data about which all have answered that have such a statistic at all."""
+    """Compare on the data that all libraries with this statistic have answered."""
     cells = [key for key in found["tacit"] if key[0] == statistic and key[3] == epsilon]
     known = [name for name in names if any(key in found.get(name, {}) for key in cells)]
     cells = [key for key in cells if all(key in found[name] for name in known)]
@@ -88,7 +88,7 @@ def _ours(sets: Sequence[Data], epsilons: Sequence[float], repeats: int) -> Erro
 def _theirs(
     peer: str, sets: Sequence[Data], epsilons: Sequence[float], repeats: int, seconds: float
 ) -> dict[str, Errors]:
-    """Ask a peer for all answers in one process, about arrays that it reads from files."""
+    """Run a peer in one process on arrays that it reads from files."""
     with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
         listed = []
         for index, data in enumerate(sets):

@@ -1,4 +1,4 @@
-"""How often tests reject a hypothesis that is true, at a level of 5 %, and how often they find an effect; beside scipy.
+"""Level and power of the hypothesis tests at 5 %, compared with scipy.
 
 Values are normal, lognormal, or rare events (5 %), in bounds of 0 to 100; groups are equal and unequal. The goal allows
 for chance: 5 % plus 2.33 standard deviations of what was counted. scipy's tests see the data without noise, at no
@@ -44,13 +44,13 @@ def _drawn(shape: str, generator: np.random.Generator, rows: int) -> NDArray[np.
 
 @dataclass(frozen=True)
 class Case:
-    """A test, the data that it sees in a shape and a size, and scipy's p-value for them."""
+    """A test, its data by shape and size, and scipy's p-value for them."""
 
     ask: Callable[[str, dict[str, Any]], Any]
     draw: Callable[[str, np.random.Generator, int, float], Columns]
     classical: Callable[[str, Columns], float]
     effect: float
-    """What is added for the power, at 300 rows of the normal shape."""
+    """The effect for the power, at 300 rows of the normal shape."""
 
 
 def _groups(shape: str, generator: np.random.Generator, rows: int, effect: float) -> Columns:
@@ -119,7 +119,7 @@ CASES: Final = {
 
 
 def measured(repeats: int) -> Iterator[Result]:
-    """Show for each test and epsilon the share of rejections where nothing is there, and the power at 300 rows."""
+    """Yield for each test and epsilon the rejection rate without an effect, and the power at 300 rows."""
     for place, (name, case) in enumerate(CASES.items()):
         for epsilon in EPSILONS:
             settings = [(shape, rows) for shape in MEANS for rows in SIZES]
@@ -144,7 +144,7 @@ def _share(rates: Sequence[float]) -> float:
 
 
 def _rejected(case: Case, shape: str, rows: int, epsilon: float, repeats: int, seed: int, effect: float = 0.0) -> float:
-    """Return the share of data sets in which a test rejects, each with its own noise."""
+    """Return the rejection rate of a test over data sets, each with fresh noise."""
     plan = case.ask(shape, {"epsilon": epsilon, "budget": Budget(epsilon=2 * epsilon)}).plan
     assert isinstance(plan, Hypothesis)
     plan, generator = replace(plan, draws=DRAWS), np.random.default_rng([seed, rows])

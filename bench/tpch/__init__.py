@@ -1,4 +1,4 @@
-"""TPC-H privately: the queries as files, the tables as tacit knows them, and the benchmark (`benchmark`)."""
+"""TPC-H with differential privacy: the queries as files, the tables, and the benchmark (`benchmark`)."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from bench.results import Result
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """Measure, having loaded what that needs."""
+    """Import the benchmark and run it."""
     from bench.tpch.benchmark import measure
 
     return measure(quick)

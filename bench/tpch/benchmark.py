@@ -1,4 +1,4 @@
-"""TPC-H privately: which of the 22 queries are answered, how far from the truth, how fast, on each engine.
+"""TPC-H with differential privacy: which of the 22 queries are answered, with which error and speed, on each engine.
 
 Once the customers are protected and once the suppliers (`schema`). Each query is asked at three epsilons; the figure is
 the median, over all groups and numbers of some answers, of the error relative to the exact answer, which the same
@@ -42,7 +42,7 @@ EPSILONS: Final = (0.1, 1.0, 10.0)
 USUAL: Final = 1.0
 DRAWS: Final = 15
 QUICK_DRAWS: Final = 3
-"""How often the noise is drawn for a figure: most answers have few groups."""
+"""Noise draws per measurement: most answers have few groups."""
 ANSWERED_GOAL: Final = 12
 NO_NOISE: Final = 1e13
 UNLIMITED: Final = Limits(groups_per_unit=1_000_000, rows_per_group=2_000)
@@ -52,7 +52,7 @@ QUICK_SCALE: Final = 0.01
 
 @dataclass(slots=True)
 class Measured:
-    """What was found out about one query on one engine."""
+    """Measurements of one query on one engine."""
 
     exact_s: float
     exact: Rows
@@ -93,7 +93,7 @@ def _chosen(variable: str, usual: Sequence[str]) -> Sequence[str]:
 
 
 def _coverage(unit: str, asked: Sequence[Query]) -> Result:
-    """Hold every file against what tacit says now, and count the queries that are answered."""
+    """Compare every file with the current behaviour of tacit, and count the queries that are answered."""
     tables, answered = schema(unit), 0
     for query in asked:
         expected = query.asked.verdicts[unit]
@@ -106,7 +106,7 @@ def _coverage(unit: str, asked: Sequence[Query]) -> Result:
 
 
 def _unit(unit: str, scale: float, names: Sequence[str], asked: Sequence[Query], place: Path) -> Iterator[Result]:
-    """Ask all queries that are answered, of every engine in turn."""
+    """Run all answered queries on every engine in turn."""
     with ExitStack() as stack:
         started_s = time.perf_counter()
         engines = []
@@ -136,7 +136,7 @@ def _unit(unit: str, scale: float, names: Sequence[str], asked: Sequence[Query],
 
 
 def _found(query: Query, unit: str, scale: float, engines: Sequence[Opened]) -> Iterator[tuple[str, Measured]]:
-    """Ask one query of every engine; one that cannot run it is left out, and said so."""
+    """Run one query on every engine; an engine that cannot run it is skipped with a message."""
     for one in engines:
         try:
             yield one.name, _measured(query, unit, scale, one)
@@ -145,7 +145,7 @@ def _found(query: Query, unit: str, scale: float, engines: Sequence[Opened]) -> 
 
 
 def _measured(query: Query, unit: str, scale: float, engine: Opened) -> Measured:
-    """Ask one query of one engine, plainly and privately."""
+    """Run one query on one engine, exactly and privately."""
     sql, settings, tables = query.asked.sql, query.settings(unit, public(scale)), schema(unit, scale)
     keys = _keys(sql, unit, scale)
     started_s = time.perf_counter()
@@ -176,7 +176,7 @@ def _plan(sql: str, tables: Schema, settings: PlanSettings, epsilon: float) -> P
 
 
 def _run(engine: Opened, plan: Plan) -> list[Columns]:
-    """Run the statements of a plan, for numbers that are compared and never released."""
+    """Run the statements of a plan, for numbers that are only compared."""
     database = engine.engine(plan.tables)
     return [database.run(one.sql(database.write), {SALT: 7} if one.is_salted else None) for one in plan.statements]
 
@@ -192,7 +192,7 @@ def _keys(sql: str, unit: str, scale: float) -> list[str]:
 
 
 def _lines(metric: str, found: Mapping[str, Measured]) -> Iterator[Result]:
-    """Lay out what was measured: the first engine's figure, and those of the others beside it."""
+    """Return the measurements: the value of the first engine, with those of the others as peers."""
     if not found:
         return
     first, *others = found

@@ -1,4 +1,4 @@
-"""The engines with the tables in them: a curator for private questions, and the engine itself for plain ones.
+"""The engines with their tables: a curator for private queries, and the engine itself for exact ones.
 
 DuckDB and Spark read the Parquet files; a PostgreSQL server stays in the cache, with the rows loaded once, primary keys
 and two indexes on foreign keys. An engine that is not installed is left out, and said so.
@@ -34,7 +34,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An engine that is ready: tacit on it, and the same engine asked by itself."""
+    """An engine with its tables: tacit on it, and the engine alone."""
 
     name: str
     curator: tacit.Curator
@@ -47,7 +47,7 @@ class Opened:
 
 @contextmanager
 def opened(name: str, unit: str, scale: float, place: Path) -> Iterator[Opened | None]:
-    """Register the tables of one engine and keep it open; None, with a line that says so, where it is missing."""
+    """Register the tables of one engine and yield it; None, with a message, if it is not installed."""
     with ExitStack() as stack:
         try:
             found = _OPENERS[name](unit, scale, place / f"{name}-{unit}-{scale:g}", stack)
@@ -58,7 +58,7 @@ def opened(name: str, unit: str, scale: float, place: Path) -> Iterator[Opened |
 
 
 def public(scale: float) -> Callable[[str], list[Any]]:
-    """Return what answers a SELECT about the public tables with the values of its first column."""
+    """Return a function from a SELECT of the public tables to the values of its first column."""
 
     def asked(sql: str) -> list[Any]:
         with _over_files(scale) as connection:
@@ -116,7 +116,7 @@ _OPENERS: Final[dict[str, Callable[[str, float, Path, ExitStack], Opened]]] = {
 
 @contextmanager
 def _registered(unit: str, scale: float, place: Path, source: Callable[[str], str]) -> Iterator[tacit.Curator]:
-    """Open a curator with the eight tables; its folder is left behind by nobody."""
+    """Open a curator with the eight tables in a temporary folder."""
     shutil.rmtree(place, ignore_errors=True)
     with tacit.Curator(place) as curator:
         for table in tables(unit, scale):

@@ -1,4 +1,4 @@
-"""How far a private answer lies from the exact one: by group, relative to the exact number."""
+"""Relative error of a private answer by group."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, Final
 Row = Mapping[str, Any]
 
 AGREES: Final = 1e-5
-"""How far, relative to the number, answers may be apart without noise: values are added on a grid."""
+"""Relative tolerance of answers without noise, because values are added on a grid."""
 ROUNDED: Final = 1e-6
-"""By how much besides: Spark rounds a quotient of fixed-point sums to six digits after the point."""
+"""Absolute tolerance, because Spark rounds a quotient of fixed-point sums to six decimals."""
 EMPTY: Final = 0.5
-"""Below this, a count or a sum without noise is that of nothing."""
+"""Below this, a count or a sum without noise counts as zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def distance(answers: Iterable[Sequence[Row]], exact: Sequence[Row], keys: Seque
 
 
 def agree(found: Sequence[Row], exact: Sequence[Row], keys: Sequence[str]) -> bool:
-    """Whether two answers are the same, noise aside; a group that is only found has a count or a sum of nothing."""
+    """Return whether two answers without noise agree; a group in only one of them must have counts and sums of zero."""
     by_key = {_key(row, keys): row for row in exact}
     for row in found:
         other = by_key.pop(_key(row, keys), None)
@@ -73,7 +73,7 @@ def _key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a key as every engine would: whole numbers whole, texts without padding."""
+    """Return a key in a form common to all engines: integers as int, texts without padding."""
     if isinstance(value, Decimal | float) and value == int(value):
         return int(value)
     return value.rstrip() if isinstance(value, str) else value

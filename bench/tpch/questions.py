@@ -1,4 +1,4 @@
-"""The 22 queries, one file each: what is asked, with which limits and keys, and what tacit is expected to say.
+"""The 22 queries, one file each: the SQL, its limits and keys, and the expected outcome.
 
 A file begins with lines such as
 
@@ -37,10 +37,10 @@ FOLDER: Final = Path(__file__).parent / "queries"
 ANSWERED: Final = ("as written", "changed")
 VERDICTS: Final = (*ANSWERED, "empty", "refused")
 DELTA: Final = 1e-6
-"""What a question may spend besides epsilon, where its keys are not public."""
+"""The delta of a query whose keys are not public."""
 
 PublicKeys = Callable[[str], Sequence[Category]]
-"""Answers a SELECT about public tables, which lists the keys of a question."""
+"""A function from a SELECT of public tables to the keys of a query."""
 
 _PLACE: Final = re.compile(r"^at \d+:\d+: ")
 _LIMITS: Final = re.compile(r"(\d+) groups?, (\d+) rows?")
@@ -49,7 +49,7 @@ _SPAN: Final = re.compile(r"(\S+) to (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a statement, and why."""
+    """The outcome of a statement, with the reason."""
 
     kind: str
     reason: str = ""
@@ -62,7 +62,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement, and what becomes of it by unit."""
+    """A statement with its outcome by unit."""
 
     sql: str
     verdicts: Mapping[str, Verdict]
@@ -70,7 +70,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One of the 22: what is asked, and the text of the specification, which is often the same."""
+    """One of the 22 queries: the SQL, and the text of the specification, which is often the same."""
 
     number: int
     title: str
@@ -81,22 +81,22 @@ class Query:
 
     @property
     def name(self) -> str:
-        """How the query is called in figures."""
+        """The name of the query in results."""
         return f"q{self.number:02d}"
 
     def settings(self, unit: str, public: PublicKeys) -> PlanSettings:
-        """Return what is stated beside the question."""
+        """Return the limits and keys of the query."""
         keys = {name: listed(text, public) for name, text in self.keys.items()}
         return PlanSettings(self.limits.get(unit, Limits()), keys or None)
 
 
 def queries() -> list[Query]:
-    """Read all of them."""
+    """Return all queries."""
     return [read(path) for path in sorted(FOLDER.glob("q*.sql"))]
 
 
 def read(path: Path) -> Query:
-    """Read one file."""
+    """Return the query of one file."""
     parts = [part for part in path.read_text(encoding="utf-8").split(";\n") if part.strip()]
     facts, statements = _parted(parts[0])
     asked = Statement(statements, _verdicts(facts))
@@ -130,7 +130,7 @@ def listed(text: str, public: PublicKeys) -> list[Category]:
 def planned(
     sql: str, schema: Schema, settings: PlanSettings, epsilon: float = 1.0, tariff: Tariff | None = None
 ) -> Plan | str:
-    """Return the plan of a statement, or what tacit says to it, without the place in the text."""
+    """Return the plan of a statement, or its refusal without the position in the text."""
     try:
         return compile_(sql, schema, Target(epsilon=epsilon), tariff or Tariff(delta=DELTA), settings)
     except TacitError as error:
@@ -138,7 +138,7 @@ def planned(
 
 
 def judged(statement: Statement, schema: Schema, settings: PlanSettings) -> Verdict:
-    """Return what tacit makes of a statement now: refused, with its sentence, or empty, or answered."""
+    """Return the current outcome of a statement: refused with the message, empty, or answered."""
     plan = planned(statement.sql, schema, settings)
     if isinstance(plan, str):
         return Verdict("refused", plan)
@@ -146,7 +146,7 @@ def judged(statement: Statement, schema: Schema, settings: PlanSettings) -> Verd
 
 
 def _parted(text: str) -> tuple[dict[str, str], str]:
-    """Part the lines that state something from the statement."""
+    """Split a text into the facts of its comment lines and the statement."""
     lines, facts, last = text.strip("\n").splitlines(), dict[str, str](), ""
     while lines and lines[0].startswith("--"):
         line = lines.pop(0).removeprefix("-- ")

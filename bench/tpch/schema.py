@@ -1,4 +1,4 @@
-"""The eight tables as tacit registers them: whom they protect, and what the TPC-H specification makes public of them.
+"""The eight tables as tacit registers them: who is protected, and the public facts of the TPC-H specification.
 
 Every bound and category is stated by the specification (clauses 1.4 and 4.2.3 of version 3.0.1), so that none comes off
 the data. Two owners are imagined:
@@ -19,7 +19,7 @@ from typing import Any, Final
 from tacit.privacy import Bounds, Categories, Column, ForeignKey, Kind, Limits, Schema, Table, Unit
 
 DATASET: Final = "tpch"
-"""The one budget from which all tables of a unit are paid."""
+"""The data set whose budget is charged for all tables of a unit."""
 
 UNITS: Final = ("customer", "supplier")
 
@@ -48,7 +48,7 @@ LAST_ORDER: Final = "1998-08-02"
 LAST_DAY: Final = "1998-12-31"
 SUPPLIERS_A_SCALE: Final = 10_000
 PRICE: Final = (900, 2_099)
-"""Between which prices a part retails: (90000 + (key / 10) mod 20001 + 100 (key mod 1000)) / 100."""
+"""Bounds of retail prices: (90000 + (key / 10) mod 20001 + 100 (key mod 1000)) / 100."""
 QUANTITY: Final = (1, 50)
 LINES_AN_ORDER: Final = 7
 
@@ -101,7 +101,7 @@ def _units(unit: str) -> dict[str, Unit]:
 
 
 def _column(name: str, unit: Unit | None, kind: Kind, facts: Any) -> Column:
-    """Return a column; what is the unit, or leads to it, is declared without bounds."""
+    """Return a column; the unit, and foreign keys to it, are declared without bounds."""
     if unit is not None and name == unit.column:
         facts = None
     return Column(name, kind, Bounds(*facts) if isinstance(facts, tuple) else facts, nullable=False)
