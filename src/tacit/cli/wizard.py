@@ -40,9 +40,9 @@ KIND_WORDS: Final = {
 }
 EACH_ROW: Final = re.compile(r"(--)?each[ _-]row")
 UNIT_ANSWERS: Final = (
-    ("COLUMN", "rows with the same value in this column are one person"),
-    ("each row", "each row is one person; the folder keeps a copy with numbered rows"),
-    ("COLUMN=TABLE.COLUMN", "a foreign key to a table with the people: visit_id=visits.id"),
+    ("COLUMN", "all rows with the same value are one person"),
+    ("each row", "each row is one person (kept as a numbered copy)"),
+    ("COLUMN=TABLE.COLUMN", "a foreign key to the people: visit_id=visits.id"),
     ("public", "the table is not about people"),
 )
 """The answers to who is protected."""
@@ -117,12 +117,12 @@ class Wizard:
                 draft.unit = draft.column(answer).name
             draft.table()  # raises if the column cannot be the unit
 
-        self._prompt("column", decide)
+        self._prompt("unit", decide)
         while isinstance(draft.unit, str) and (doubt := unit_hint(draft.name, draft.unit)):
             self._hint(doubt)
             if self._prompt(f"protect each {printable(draft.unit)}? [y/n]", _yes_or_no):
                 return
-            self._prompt("column", decide)
+            self._prompt("unit", decide)
 
     def _ask_bounds(self, draft: Draft) -> None:
         columns = self._open_columns(draft, tuple(BOUNDS_EXAMPLES))
