@@ -29,16 +29,19 @@ def written(tmp_path: Path, form: str) -> Source:
     return Source(form, str(path), "rows" if form == "duckdb" else "")
 
 
+def fetched(sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:  # not the one that all tests of a process share
+        return connection.execute(sql).fetchall()
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "duckdb"])
 def test_every_row_is_there_once_under_a_number_of_its_own(tmp_path: Path, form: str) -> None:
     found = write_numbered(written(tmp_path, form), COLUMNS, "row", tmp_path / "numbered.parquet")
-    counted = duckdb.execute(
+    counted = fetched(
         f"SELECT COUNT(*), COUNT(DISTINCT row), COUNT(row), COUNT(DISTINCT name), SUM(age) FROM '{found.place}'"
-    ).fetchone()
-    assert counted == (ROWS, ROWS, ROWS, ROWS, sum(i % 90 for i in range(ROWS)))
-    assert [row[0] for row in duckdb.execute(f"DESCRIBE SELECT * FROM '{found.place}'").fetchall()] == [
-        *("row", "age", "name")
-    ]
+    )
+    assert counted == [(ROWS, ROWS, ROWS, ROWS, sum(i % 90 for i in range(ROWS)))]
+    assert [row[0] for row in fetched(f"DESCRIBE SELECT * FROM '{found.place}'")] == ["row", "age", "name"]
 
 
 def test_numbers_tell_nothing_about_positions(tmp_path: Path) -> None:
@@ -51,9 +54,9 @@ def test_numbers_tell_nothing_about_positions(tmp_path: Path) -> None:
     firsts = set()
     for _ in range(2):
         write_numbered(source, COLUMNS, "row", path)
-        shares = duckdb.execute(f"SELECT AVG(row % 2) FROM '{path}' GROUP BY name").fetchall()
+        shares = fetched(f"SELECT AVG(row % 2) FROM '{path}' GROUP BY name")
         assert all(abs(share - 0.5) < 0.01 for (share,) in shares)
-        firsts |= set(duckdb.execute(f"SELECT MIN(row) FROM '{path}'").fetchall())
+        firsts |= set(fetched(f"SELECT MIN(row) FROM '{path}'"))
     assert len(firsts) == 2, "another file has other numbers"
 
 
@@ -61,10 +64,7 @@ def test_texts_over_several_lines_are_rows_too(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("age,name\n" + '7,"one\ntwo"\n' * 50_000, encoding="utf-8")
     found = write_numbered(Source("csv", str(path)), COLUMNS, "row", tmp_path / "numbered.parquet")
-    assert duckdb.execute(f"SELECT COUNT(DISTINCT row), MIN(name) FROM '{found.place}'").fetchone() == (
-        50_000,
-        "one\ntwo",
-    )
+    assert fetched(f"SELECT COUNT(DISTINCT row), MIN(name) FROM '{found.place}'") == [(50_000, "one\ntwo")]
 
 
 def test_what_cannot_be_read_or_written_is_said(tmp_path: Path) -> None:

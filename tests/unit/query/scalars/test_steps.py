@@ -23,7 +23,8 @@ def values(expression: Expression | exp.Expression, name: str, kind: Kind, raw: 
     tree = expression if isinstance(expression, exp.Expression) else expression.tree
     rows = ", ".join(f"({number}, CAST({value} AS {TYPES[kind]}))" for number, value in enumerate(raw))
     query = f"SELECT {tree.sql(dialect='duckdb')} FROM (VALUES {rows}) AS t(place, {name}) ORDER BY place"
-    return [row[0] for row in duckdb.sql(query).fetchall()]
+    with duckdb.connect() as connection:
+        return [row[0] for row in connection.sql(query).fetchall()]
 
 
 STEPS = [
