@@ -85,6 +85,9 @@ class Expression:
     makes_null: bool = False
     """Whether NULL can come of the query itself (an outer join, a CASE without ELSE, a cast that fails), and not only
     of a value that is missing in storage: it is then one of the values of a key."""
+    is_stored: bool = False
+    """Whether this is a column of a registered table, which the engine shows clamped to its bounds. What is computed is
+    clamped to its range once more where it is added up, so that no sum depends on the rules of ranges alone."""
 
     @property
     def text(self) -> str:

@@ -287,7 +287,7 @@ def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
 
 def _step_tree(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Expression, int, int]:
     """Return the tree of value / step, rounded, and between which numbers it lies."""
-    if value.kind is Kind.REAL and isinstance(value.tree, exp.Column):
+    if value.kind is Kind.REAL and value.is_stored and isinstance(value.tree, exp.Column):
         # Multiplying by a power of two is exact and rounding is monotonic, so the ends are those of the range.
         scaled = exp.Mul(
             this=value.tree.copy(), expression=exp.cast(exp.Literal.string(repr(float(1 / step))), "DOUBLE")
@@ -296,7 +296,8 @@ def _step_tree(value: Expression, range_: Range, step: Fraction) -> tuple[exp.Ex
         return tree, half_away(range_.lower / step), half_away(range_.upper / step)
     low, high = round(range_.lower / step), round(range_.upper / step)
     if step == Fraction(1, 2) and value.kind is Kind.INTEGER:
-        return exp.Mul(this=exp.paren(value.tree.copy()), expression=exp.Literal.number(2)), low, high
+        whole = grid_steps(value, Fraction(1), Fraction(0))
+        return exp.Mul(this=exp.paren(whole), expression=exp.Literal.number(2)), low, high
     return grid_steps(value, step, Fraction(0)), low, high
 
 

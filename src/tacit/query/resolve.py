@@ -425,7 +425,7 @@ def declared_value(column: Column, reference: exp.Column) -> Expression:
         range_ = Range.of(*limits)
     listed = column.facts.values if isinstance(column.facts, Categories) else None
     tree = add_work(reference, TEXT_LENGTH_MAX // CHARACTERS_READ) if column.kind is Kind.TEXT else reference
-    return Expression(tree, column.kind, range_, nullable=column.nullable, listed=listed)
+    return Expression(tree, column.kind, range_, nullable=column.nullable, listed=listed, is_stored=True)
 
 
 def subquery_scope(relation: UnitRows, name: str, alias: str, names: tuple[str, ...]) -> FromScope:
@@ -436,7 +436,9 @@ def subquery_scope(relation: UnitRows, name: str, alias: str, names: tuple[str, 
     for index, (shown, value) in enumerate(zip(names, relation.fields, strict=True)):
         if shown.lower() in fields:
             raise NotInCatalog(f"a subquery has two columns called {shown}; give one of them another name", name=shown)
-        fields[shown.lower()] = replace(value, tree=column_for(exp.column(f"c{index}", table=alias), value.tree))
+        column = column_for(exp.column(f"c{index}", table=alias), value.tree)
+        is_stored = value.is_stored and isinstance(value.tree, exp.Column)
+        fields[shown.lower()] = replace(value, tree=column, is_stored=is_stored)
     unit = unit_column(alias) if relation.is_private else None
     tree = exp.select().from_(exp.alias_(exp.Subquery(this=relation.tree.copy()), alias, table=True))
     units = frozenset(names[index].lower() for index in relation.units)

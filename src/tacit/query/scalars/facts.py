@@ -341,9 +341,12 @@ def _whole_steps(expression: Expression, step: int, centre: int, least: int, mos
     """Return whole numbers counted in whole steps, halves upwards, or None if that could overflow."""
     ends = expression.range
     assert ends is not None
+    is_clamped = (expression.is_stored and isinstance(expression.tree, exp.Column)) or _is_clamped(expression)
     if step == 1 and ends.size + abs(centre) < STEPS_MAX:
         moved = trees.binary(exp.Sub, expression.tree, trees.constant(centre)) if centre else expression.tree
-        return trees.cast(moved, Kind.INTEGER) if trees.is_constant(expression.tree) else moved.copy()
+        if trees.is_constant(expression.tree):
+            return trees.cast(moved, Kind.INTEGER)
+        return moved.copy() if is_clamped else trees.clamped(moved, *map(trees.constant, (least, most)), real=False)
     # With `least` steps taken off, nothing is negative, where engines differ in how they cut off.
     offset = 2 * (centre + step * least) - step
     if 2 * ends.size + abs(offset) + 2 * step > STEPS_MAX:
@@ -352,9 +355,23 @@ def _whole_steps(expression: Expression, step: int, centre: int, least: int, mos
     moved = trees.binary(exp.Sub, doubled, trees.constant(offset)) if offset else doubled
     counted = trees.binary(exp.IntDiv, moved, trees.constant(2 * step))
     counted = trees.binary(exp.Add, counted, trees.constant(least)) if least else counted
-    if math.floor((ends.upper - centre) / step + Fraction(1, 2)) <= most:
+    if is_clamped and math.floor((ends.upper - centre) / step + Fraction(1, 2)) <= most:
         return counted
     return trees.clamped(counted, trees.constant(least), trees.constant(most), real=False)
+
+
+def _is_clamped(expression: Expression) -> bool:
+    """Return whether a tree by itself gives numbers within the range: it clamps to constants, or chooses among them."""
+    ends, tree = expression.range, expression.tree.this if type(expression.tree) is exp.Cast else expression.tree
+    if ends is None or not isinstance(tree, exp.Case):
+        return False
+    parts = trees.unclamped(tree)
+    results = (
+        parts[1:] if parts is not None else [*(one.args["true"] for one in tree.args["ifs"]), tree.args["default"]]
+    )
+    found = [trees.value(one) for one in results if one is not None and trees.is_constant(one)]
+    is_all = len(found) == sum(one is not None and not isinstance(one, exp.Null) for one in results)
+    return is_all and all(isinstance(one, int) and ends.lower <= one <= ends.upper for one in found)
 
 
 def _ends(range_: Range, kind: Kind) -> tuple[int | float, int | float]:
