@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol, TypeVar
@@ -79,7 +80,7 @@ class RunningStatements:
                     statement.cancel()
 
 
-class Watchdog:
+class Watchdog(ABC):
     """A thread that interrupts a statement when its time is up or it is cancelled, and reports its progress.
 
     It runs while the `with` block lasts. Subclasses say how a statement is interrupted (`_interrupt_once`, which is
@@ -129,13 +130,13 @@ class Watchdog:
                 with suppress(Exception):  # a failed report must not stop the statement
                     self._report(self._progress)
 
+    @abstractmethod
     def _interrupt_once(self) -> None:
         """Interrupt the statement, and wait before the next attempt."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _report(self, progress: Progress) -> None:
         """Call `progress` with the share of the work that is done, if that is known."""
-        raise NotImplementedError
 
 
 def normalize_zeros(columns: Columns) -> Columns:

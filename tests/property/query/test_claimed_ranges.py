@@ -24,14 +24,16 @@ TABLE = Table(
 MONTHS = "LEAST(GREATEST(t, TIMESTAMP '2021-01-30 23:59:59'), TIMESTAMP '2021-01-31 23:59:59') + INTERVAL '1' MONTH"
 SECONDS = f"DATE_DIFF('second', TIMESTAMP '2021-02-28 23:59:59', {MONTHS})"
 TRIPLED = "(SELECT uid, a FROM v UNION ALL SELECT uid, a FROM v UNION ALL SELECT uid, a FROM v) AS u"
+OWN = f"(SELECT uid, SUM(a) AS m FROM {TRIPLED} GROUP BY uid) AS q"
+INVERSE = "CAST(1e0 / (m - 27021597764222968 + 1e-9) AS BIGINT)"
 QUESTIONS = {
     "a sum of whole numbers": f"SELECT SUM({SECONDS}) FROM v",
     "an average": f"SELECT AVG({SECONDS}) FROM v",
     "a sum through a subquery": f"SELECT SUM(s) FROM (SELECT uid, {SECONDS} AS s FROM v) AS q",
     "a sum of reals through a subquery": "SELECT SUM(s) FROM"
     f" (SELECT uid, EXTRACT(epoch FROM {MONTHS}) - 1614556799 AS s FROM v) AS q",
-    "a unit's own sum": "SELECT SUM(1e0 / (m - 27021597764222968 + 1e-9)) FROM"
-    f" (SELECT uid, SUM(a) AS m FROM {TRIPLED} GROUP BY uid) AS q",
+    "a unit's own sum": f"SELECT SUM({INVERSE}) FROM {OWN}",
+    "a unit's own sum in steps of several": f"SELECT SUM({INVERSE} * 5000000000) FROM {OWN}",
 }
 
 

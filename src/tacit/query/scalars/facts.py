@@ -338,24 +338,27 @@ def grid_steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree
 
 
 def _whole_steps(expression: Expression, step: int, centre: int, least: int, most: int) -> Tree | None:
-    """Return whole numbers counted in whole steps, halves upwards, or None if that could overflow."""
-    ends = expression.range
+    """Return whole numbers counted in whole steps, halves upwards, or None if that could overflow.
+
+    What is computed is clamped before it is counted, so that a range that claimed too little cannot overflow here.
+    """
+    ends, value = expression.range, expression.tree
     assert ends is not None
-    is_clamped = (expression.is_stored and isinstance(expression.tree, exp.Column)) or _is_clamped(expression)
-    if step == 1 and ends.size + abs(centre) < STEPS_MAX:
-        moved = trees.binary(exp.Sub, expression.tree, trees.constant(centre)) if centre else expression.tree
-        if trees.is_constant(expression.tree):
-            return trees.cast(moved, Kind.INTEGER)
-        return moved.copy() if is_clamped else trees.clamped(moved, *map(trees.constant, (least, most)), real=False)
-    # With `least` steps taken off, nothing is negative, where engines differ in how they cut off.
     offset = 2 * (centre + step * least) - step
-    if 2 * ends.size + abs(offset) + 2 * step > STEPS_MAX:
+    if ends.size + abs(centre) >= STEPS_MAX or (step > 1 and 2 * ends.size + abs(offset) + 2 * step > STEPS_MAX):
         return None
-    doubled = trees.binary(exp.Mul, trees.cast(expression.tree, Kind.INTEGER), trees.constant(2))
+    is_column = expression.is_stored and isinstance(value, exp.Column)
+    if not (is_column or trees.is_constant(value) or _is_clamped(expression)):
+        value = trees.clamped(value, *map(trees.constant, _ends(ends, Kind.INTEGER)), real=False)
+    if step == 1:
+        moved = trees.binary(exp.Sub, value, trees.constant(centre)) if centre else value.copy()
+        return trees.cast(moved, Kind.INTEGER) if trees.is_constant(value) else moved
+    # With `least` steps taken off, nothing is negative, where engines differ in how they cut off.
+    doubled = trees.binary(exp.Mul, trees.cast(value, Kind.INTEGER), trees.constant(2))
     moved = trees.binary(exp.Sub, doubled, trees.constant(offset)) if offset else doubled
     counted = trees.binary(exp.IntDiv, moved, trees.constant(2 * step))
     counted = trees.binary(exp.Add, counted, trees.constant(least)) if least else counted
-    if is_clamped and math.floor((ends.upper - centre) / step + Fraction(1, 2)) <= most:
+    if math.floor((ends.upper - centre) / step + Fraction(1, 2)) <= most:
         return counted
     return trees.clamped(counted, trees.constant(least), trees.constant(most), real=False)
 
