@@ -7,9 +7,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tacit.engines.duckdb import prepared
 from tacit.engines.duckdb.prepared import write_numbered
 from tacit.engines.protocol import Source
-from tacit.privacy.errors import EngineFailed, SourceMissing
+from tacit.privacy.errors import EngineFailed, InvalidInput, SourceMissing
 from tacit.privacy.tables import Column, Kind, Table
 
 ROWS = 300_000
@@ -42,6 +43,13 @@ def test_every_row_is_there_once_under_a_number_of_its_own(tmp_path: Path, form:
     )
     assert counted == [(ROWS, ROWS, ROWS, ROWS, sum(i % 90 for i in range(ROWS)))]
     assert [row[0] for row in fetched(f"DESCRIBE SELECT * FROM '{found.place}'")] == ["row", "age", "name"]
+
+
+def test_rows_that_get_no_distinct_numbers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rows.csv").write_text("age,name\n" + "7,a\n" * 300)
+    monkeypatch.setattr(prepared, "NUMBER_DIGITS", 2)
+    with pytest.raises(InvalidInput, match="too many rows for distinct random numbers"):
+        write_numbered(Source("csv", str(tmp_path / "rows.csv")), COLUMNS, "row", tmp_path / "numbered.parquet")
 
 
 def test_numbers_tell_nothing_about_positions(tmp_path: Path) -> None:
