@@ -38,7 +38,7 @@ class IntegerSampler:
         self._law = law
         self._block_bits = law.block_bits
         blocks = (law.reach(LIKELY_EXPONENT) >> self._block_bits) + 1
-        innermost = self._innermost(np.arange(blocks * 2 if law.two_sided else blocks))
+        innermost = self._innermost(np.arange(2 * blocks))
         magnitudes = np.abs(innermost).astype(np.float64)
         with np.errstate(over="ignore"):  # an infinite exponent is a weight of zero, as it should be
             exponents = law.exponents(magnitudes)
@@ -62,8 +62,7 @@ class IntegerSampler:
         """Return one integer of the law, as `draw` does without the cost of arrays."""
         while True:
             block = self._blocks.draw_one(source)
-            negative = self._law.two_sided and block & 1
-            start = (block >> 1 if self._law.two_sided else block) << self._block_bits
+            negative, start = block & 1, block >> 1 << self._block_bits
             if not self._block_bits:
                 return ~start if negative else start
             offset = bits(source, self._block_bits)
@@ -93,8 +92,6 @@ class IntegerSampler:
 
     def _innermost(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return each block's integer nearest to zero."""
-        if not self._law.two_sided:
-            return blocks << self._block_bits
         return (blocks >> 1 << self._block_bits) ^ -(blocks & 1)
 
     def _lowest(self, innermost: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -146,8 +143,6 @@ class IntegerSampler:
         slope = self._law.exponent(reach) / reach * (1 << self._block_bits)
         rest = math.ceil(1 + 1 / slope) + 1
         upward = self._side_weights(0, count, precision)
-        if not self._law.two_sided:
-            return Weights(upward, rest)
         downward = self._side_weights(1, count, precision)
         return Weights([weight for pair in zip(upward, downward, strict=True) for weight in pair], 2 * rest)
 

@@ -27,12 +27,7 @@ Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
 
 class Law(Hashable, Protocol):
-    """Weights e^-exponent(|x|) on the integers, or on those from 0 upwards."""
-
-    @property
-    def two_sided(self) -> bool:
-        """Whether negative integers have the weight of positive ones; otherwise they have none."""
-        ...
+    """Weights e^-exponent(|x|) on the integers."""
 
     @property
     def block_bits(self) -> int:
@@ -58,10 +53,9 @@ class Law(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceLaw:
-    """Discrete Laplace: exponent |x| / scale. One-sided, it is the geometric law."""
+    """Discrete Laplace: exponent |x| / scale."""
 
     scale: Fraction
-    two_sided: bool = True
 
     @property
     def block_bits(self) -> int:
@@ -85,7 +79,6 @@ class GaussianLaw:
     """Discrete Gaussian: exponent x^2 / (2 variance)."""
 
     variance: Fraction
-    two_sided: bool = True
 
     @property
     def block_bits(self) -> int:

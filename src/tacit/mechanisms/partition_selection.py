@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.exact_sampling import exp_negative, exponential_coins, integers_below
-from tacit.mechanisms.laws import SCALE_MAX
+from tacit.mechanisms.integer_sampler import sampler_for
+from tacit.mechanisms.laws import SCALE_MAX, LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import counts_of
 from tacit.privacy import events
@@ -119,7 +119,7 @@ class KeySelection(Mechanism):
     def _propose(self, size: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         reach, epsilon = self.reach, Fraction(self.epsilon)
         if reach * epsilon > 1:
-            proposed = np.asarray(discrete_laplace(1 / epsilon, size, source=source))
+            proposed = sampler_for(LaplaceLaw(1 / epsilon)).draw(size, source)
             return proposed, np.abs(proposed) <= reach
         proposed = integers_below(2 * reach + 1, size, source) - reach
         exponents = np.abs(proposed) * float(epsilon)

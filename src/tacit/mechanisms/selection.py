@@ -35,6 +35,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.mechanisms.categorical import CategoricalSampler, weights_of
 from tacit.mechanisms.exact_sampling import exponential_coins, permutation
 from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.integer_sampler import sampler_for
@@ -42,7 +43,6 @@ from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
 from tacit.mechanisms.randomness import SYSTEM, Source
-from tacit.mechanisms.samplers import select
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import declared_numbers, declared_sensitivity, integers_only_error, vector_of
 from tacit.privacy import events
@@ -142,7 +142,7 @@ class Exponential(Selection):
 
     def _choose(self, scores: NDArray[Any], source: Source) -> int:
         gaps = ScoreGaps(scores, self.factor)
-        return select(gaps.doubles, gaps.all_exact, source=source)
+        return CategoricalSampler(gaps.doubles, weights_of(gaps.all_exact)).draw_one(source)
 
 
 @dataclass(frozen=True, slots=True)

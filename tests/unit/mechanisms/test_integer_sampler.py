@@ -19,12 +19,7 @@ from tacit.mechanisms.randomness import SYSTEM
 
 BELOW = 1 - Fraction(1, 2**30)
 SCALES = [Fraction(1, 3), Fraction(3), *(2**power * side for power in range(7, 13) for side in (BELOW, 1)), 2**45]
-LAWS: list[Any] = [
-    law
-    for scale in map(Fraction, SCALES)
-    for two_sided in (True, False)
-    for law in (LaplaceLaw(scale, two_sided), GaussianLaw(scale**2, two_sided))
-]
+LAWS: list[Any] = [law for scale in map(Fraction, SCALES) for law in (LaplaceLaw(scale), GaussianLaw(scale**2))]
 
 
 def offsets_of(law: Any) -> list[int]:
@@ -59,10 +54,8 @@ def test_every_integer_is_proposed_once_with_the_weight_of_the_law(law: Any, mon
                 exact = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator) * 2**96
             assert weight.low <= exact <= weight.high
     width = 1 << law.block_bits
-    sides = 2 if law.two_sided else 1
-    expected = {start + offset for start in range(0, blocks // sides * width, width) for offset in offsets}
-    if law.two_sided:
-        expected |= {-1 - number for number in expected}
+    expected = {start + offset for start in range(0, blocks // 2 * width, width) for offset in offsets}
+    expected |= {-1 - number for number in expected}
     assert len(proposed) == len(set(proposed))
     assert set(proposed) == expected
     if width <= 64:
@@ -77,7 +70,7 @@ def test_vectors_propose_what_single_draws_do_and_keep_without_a_coin_only_what_
     last = (1 << law.block_bits) - 1
     blocks = np.repeat(np.arange(4), len(offsets))
     away = np.tile(np.array(offsets, dtype=np.int64), 4)  # from zero; places are counted from the lowest integer
-    places = np.where(blocks & 1, last - away, away) if law.two_sided else away
+    places = np.where(blocks & 1, last - away, away)
     rises: list[Fraction] = []
 
     def settled(prefixes: Any, _: int, doubles: Any, exact_rise: Any, __: Any) -> Any:

@@ -136,9 +136,9 @@ class PreparedStore:
 def write_numbered(source: Source, table: Table, number: str, path: Path) -> Source:
     """Write the columns of `table`, and the column `number`, to a new Parquet file, and return it as a source.
 
-    Numbers are random: the first digits of a digest of a secret and the row's position, the secret new for each file. If they
-    were positions, removing one row would change the numbers, and with them the answers, of all rows after it. Raise
-    InvalidInput if no attempt gives distinct numbers.
+    Numbers are random: the first digits of a digest of a secret and the row's position, the secret new for each file.
+    If they were positions, removing one row would change the numbers, and with them the answers, of all rows after it.
+    Raise InvalidInput if no attempt gives distinct numbers.
     """
     spill = path.parent / "spill"
     connection, copies = connect({"temp_directory": str(spill)}), Utf8Copies(spill / f"{os.getpid()}-{path.name}")
