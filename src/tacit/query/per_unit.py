@@ -26,7 +26,7 @@ from tacit.query.relations import FromScope, UnitRows
 from tacit.query.resolve import Ctes, Resolver
 from tacit.query.row_limits import HELD_STEPS, held_characters
 from tacit.query.scalars import Bind, convert, grid_steps, scalar
-from tacit.query.scalars.trees import add_work, is_constant
+from tacit.query.scalars.trees import add_work, is_constant, standing_alone
 from tacit.query.scalars.value_ranges import outward, slack
 
 STEPS_IN_RANGE: Final = 2**30
@@ -58,7 +58,7 @@ def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRow
         for index, item in enumerate(select.expressions)
     ]
     tree = scope.tree.select(
-        *(exp.alias_(value.tree.copy(), f"c{index}") for index, (_, value) in enumerate(pairs)),
+        *(exp.alias_(standing_alone(value.tree), f"c{index}") for index, (_, value) in enumerate(pairs)),
         exp.alias_(scope.unit.copy(), "_unit"),
     )
     # A constant groups nothing, and as a number it would name a column.
@@ -191,7 +191,7 @@ def _count(node: exp.Count, scope: FromScope, bind: Bind, condition: Expression 
 def _extreme(
     value: Expression, _rows: int | None, condition: Expression | None, node: exp.Expression, _text: Text
 ) -> Expression:
-    tree = type(node)(this=value.tree.copy())
+    tree = type(node)(this=standing_alone(value.tree))
     makes_null = value.makes_null or condition is not None
     return replace(value, tree=_with_filter(tree, condition), nullable=True, makes_null=makes_null)
 
@@ -362,7 +362,7 @@ def _window_function(function: exp.Expression, scope: FromScope, bind: Bind, tex
             raise NotAllowed(
                 f"the distance of LAG and LEAD is a whole number up to {DISTANCE_MAX:,}", place=text.place(function)
             )
-        tree = type(function)(this=value.tree.copy(), offset=offset.copy() if offset is not None else None)
+        tree = type(function)(this=standing_alone(value.tree), offset=offset.copy() if offset is not None else None)
         return replace(value, tree=tree, nullable=True, makes_null=True), True
     return _aggregate(function, scope, bind, text), False
 

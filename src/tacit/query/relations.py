@@ -16,6 +16,7 @@ from sqlglot import exp
 from tacit.engines.protocol import ROWS, SCHEMA, UNIT
 from tacit.privacy.tables import Table
 from tacit.query.expressions import Expression
+from tacit.query.scalars.trees import standing_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def select_from_subquery(tree: exp.Query, alias: str) -> exp.Select:
 
 def project(scope: FromScope, values: Sequence[exp.Expression], *, distinct: bool = False) -> exp.Select:
     """Return SELECT values AS c0, c1, ..., unit AS _unit of a scope."""
-    items = [exp.alias_(value.copy(), f"c{index}") for index, value in enumerate(values)]
+    items = [exp.alias_(standing_alone(value), f"c{index}") for index, value in enumerate(values)]
     if scope.unit is not None:
         items.append(exp.alias_(scope.unit.copy(), UNIT))
     if scope.stored is not None:

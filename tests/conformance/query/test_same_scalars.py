@@ -18,6 +18,8 @@ from tacit.privacy.tables import Column, Kind, Table
 from tacit.query.expressions import Expression
 from tacit.query.parse import Text, parse
 from tacit.query.scalars import grid_steps, scalar
+from tacit.query.scalars.facts import is_null
+from tacit.query.scalars.trees import standing_alone
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import OTHERS, TYPES, place
 from tests.property.query.scalar_sql import COLUMNS, built, database, scalars
@@ -107,6 +109,48 @@ def test_known_traps_have_the_same_values(engine: str) -> None:
         ranged = {sql: one for sql, one in known.items() if one.kind.is_number and one.range is not None}
         small = {sql: one for sql, one in ranged.items() if one.range is not None and one.range.size / step < 2**60}
         check(engine, {sql: grid_steps(one, step, centre) for sql, one in small.items()})
+
+
+TYPE_OF = {"duckdb": "typeof(x{0})", "postgres": "pg_typeof(x{0})::text", "spark": "typeof(x{0})"}
+NAMES = {"character varying": "varchar", "text": "varchar", "string": "varchar", "timestamp_ntz": "timestamp"}
+NAMES |= {"timestamp without time zone": "timestamp", "double precision": "double"}
+CONSTANTS = (
+    "5",
+    "-7",
+    "NULLIF(5, i)",
+    "IF(b, 5, 3)",
+    "COALESCE(NULLIF(5, i), 7)",
+    "5 % i",
+    "7 // i",
+    "SIGN(age)",
+    "2e0",
+)
+
+
+def types(engine: str, trees: list[exp.Expr]) -> list[str]:
+    """Return the types of several expressions as columns of a subquery."""
+    items = [exp.alias_(standing_alone(tree), f"x{number}") for number, tree in enumerate(trees)]
+    tree = exp.select(*items).from_(exp.table_("data", db="tacit_data")).limit(1)
+    there = shown(engine)
+    named = ", ".join(f"{TYPE_OF[engine].format(number)} AS y{number}" for number in range(len(trees)))
+    columns = there.engine.run(f"SELECT {named} FROM ({there.engine.write(tree)}) AS q")
+    return [NAMES.get(str(one[0]).lower(), str(one[0]).lower()) for one in columns.values()]
+
+
+def check_types(engine: str) -> None:
+    """Check that values of every function have the widest type of their kind: a narrower one would overflow."""
+    texts = [one.strip() for one in (TRAPS + MORE).replace("\n", " ; ").split(" ; ") if one.strip()]
+    known = [(sql, one) for sql, one in understood([*CONSTANTS, *texts]).items() if not is_null(one)]
+    assert len(known) > 150
+    for start in range(0, len(known), TOGETHER):
+        some = known[start : start + TOGETHER]
+        for (sql, one), found in zip(some, types(engine, [one.tree for _, one in some]), strict=True):
+            assert found == TYPES[one.kind].lower(), sql
+
+
+@pytest.mark.parametrize("engine", ["duckdb", *OTHERS])
+def test_a_value_has_the_type_of_its_kind(engine: str) -> None:
+    check_types(engine)
 
 
 ACCEPTED = scalars().filter(lambda sql: bool(understood([sql])))

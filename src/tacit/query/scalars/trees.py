@@ -193,6 +193,15 @@ def is_constant(tree: Tree) -> bool:
     return isinstance(tree, exp.Literal | exp.Boolean)
 
 
+def standing_alone(tree: Tree) -> Tree:
+    """Return a copy to be a column or an argument by itself, where engines would hold a whole constant in 32 bits.
+
+    So every whole number has 64 bits: operators and conditionals with one operand that has them do not narrow it.
+    """
+    is_whole = is_constant(tree) and type(value(tree)) is int
+    return cast(tree, Kind.INTEGER) if is_whole else tree.copy()
+
+
 def value(tree: Tree) -> str | int | float | bool | date:
     """Return the value of a tree that `constant` built."""
     if isinstance(tree, exp.Boolean):

@@ -326,7 +326,7 @@ class _Scope:
         if isinstance(node, exp.Min | exp.Max):
             function = ("min" if isinstance(node, exp.Min) else "max") if a.type is not Type.BOOLEAN else ""
             function = function or ("bool_and" if isinstance(node, exp.Min) else "bool_or")
-            sql = f"{function}({functions.collated(a)}){kept}"
+            sql = f"{function}({functions.collated(as_bigint(a))}){kept}"
             return replace(a, sql=sql, known=None, is_cheap=False, is_movable=False)
         if isinstance(node, exp.LogicalAnd | exp.LogicalOr):
             function = "bool_and" if isinstance(node, exp.LogicalAnd) else "bool_or"
