@@ -92,7 +92,7 @@ def _branch(value: Expression) -> Tree:
 
 
 def _wide(tree: Tree, results: Sequence[Expression]) -> Tree:
-    """Return a whole number as 64 bits; of literals alone, engines would make a narrower type (`trees.standing_alone`)."""
+    """Return a whole number as 64 bits, which engines would not make of literals alone (`trees.standing_alone`)."""
     narrow = all(is_known(one) or is_null(one) for one in results) and results[0].kind is Kind.INTEGER
     return trees.cast(tree, Kind.INTEGER) if narrow else tree
 
