@@ -86,6 +86,10 @@ def test_texts_are_read_as_the_same_values() -> None:
     scalars.check_texts_are_read_as_the_same_values("spark")
 
 
+def test_a_value_has_the_type_of_its_kind() -> None:
+    scalars.check_types("spark")
+
+
 def test_as_many_rows_leave_the_engine_as_there_are_groups() -> None:
     for sql in leaving.QUESTIONS if ALL else list(leaving.QUESTIONS)[2:3]:
         leaving.check_as_many_rows_leave_the_engine_as_there_are_groups(sql, "spark")

@@ -1,6 +1,7 @@
 """Functions of texts, dates and times with DuckDB's results.
 
-Characters are code points, and change their case one by one. DATE_DIFF counts boundaries of a unit.
+Characters are code points, and change their case one by one. DATE_DIFF counts boundaries of a unit. Whole numbers that
+Spark's functions return as INT are cast to BIGINT, as in DuckDB: later arithmetic on an INT would wrap around.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _PARTS: Final = {
     "MONTH": "month({})",
     "WEEK": "weekofyear({})",
     "DAY": "day({})",
-    "DOW": "(dayofweek({}) - 1)",
-    "ISODOW": "(weekday({}) + 1)",
+    "DOW": "dayofweek({}) - 1",
+    "ISODOW": "weekday({}) + 1",
     "DOY": "dayofyear({})",
     "HOUR": "hour({})",
     "MINUTE": "minute({})",
@@ -39,7 +40,7 @@ def extract(node: exp.Expr, write: Write) -> Piece:
         return Piece(
             f"CAST({to_micros(cast(value, Type.TIME).text)} AS DOUBLE) / 1000000D", Type.DOUBLE, Precedence.MULTIPLIED
         )
-    return Piece(_PARTS[name].format(value.text), Type.INT)
+    return _bigint(_PARTS[name].format(value.text))
 
 
 def date_trunc(node: exp.Expr, write: Write) -> Piece:
@@ -55,9 +56,15 @@ def date_diff(node: exp.Expr, write: Write) -> Piece:
     unit = node.args["unit"].name.upper()
     end, start = write(node.this), write(node.expression)
     if unit == "DAY":
-        return Piece(f"datediff({cast(end, Type.DATE).text}, {cast(start, Type.DATE).text})", Type.INT)
+        return _bigint(f"datediff({cast(end, Type.DATE).text}, {cast(start, Type.DATE).text})")
     counted = [_unit_number(unit, cast(one, Type.TIME) if unit in _MICROS else one) for one in (end, start)]
-    return Piece(f"{counted[0]} - {counted[1]}", Type.BIGINT if unit in _MICROS else Type.INT, Precedence.ADDED)
+    difference = f"{counted[0]} - {counted[1]}"
+    return Piece(difference, Type.BIGINT, Precedence.ADDED) if unit in _MICROS else _bigint(difference)
+
+
+def _bigint(value: str) -> Piece:
+    """Return an INT of Spark as BIGINT."""
+    return Piece(f"CAST({value} AS BIGINT)", Type.BIGINT)
 
 
 def _unit_number(unit: str, value: Piece) -> str:
@@ -164,10 +171,8 @@ HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Trim: _trim,
     exp.Substring: _substring,
     exp.Right: lambda node, write: Piece(f"right({write(node.this).text}, {write(node.expression).text})", Type.TEXT),
-    exp.Length: lambda node, write: Piece(f"char_length({write(node.this).text})", Type.INT),
-    exp.StrPosition: lambda node, write: Piece(
-        f"instr({write(node.this).text}, {write(node.args['substr']).text})", Type.INT
-    ),
+    exp.Length: lambda node, write: _bigint(f"char_length({write(node.this).text})"),
+    exp.StrPosition: lambda node, write: _bigint(f"instr({write(node.this).text}, {write(node.args['substr']).text})"),
     exp.Like: _like,
     exp.ILike: _ilike,
     exp.StartsWith: _text_predicate("startswith"),

@@ -201,6 +201,8 @@ class _Query:
         if isinstance(function, exp.Sum) and (summed := self.value(function.this)).type is Type.HUGE:
             return Piece(numbers.huge_sum(summed.closed, f" {over}"), Type.HUGE)
         value = self.value(function)
+        if value.type is Type.INT:  # ranks
+            return Piece(f"CAST({value.text} {over} AS BIGINT)", Type.BIGINT)
         return Piece(f"{value.text} {over}", value.type)
 
     def _order(self, order: exp.Expr) -> str:
