@@ -8,8 +8,10 @@ types of the kinds, and total as those are.
 
 Units. `_unit` is a function of the row and of the rows it leads to by foreign keys, the same in every table of a unit,
 and never NULL. A row whose unit is unknown is left out, also one whose unit or key is a text of `TEXT_LENGTH_MAX`
-characters or more: texts are cut to that length, and two may share their beginning. With a limit, the rows of a unit
-that stay are chosen by a salted hash of the rows themselves, independent of their order and of other units.
+characters or more: texts are cut to that length, and two may share their beginning. A unit that is a date or time
+outside of the years 1 to 9999, or infinite, is NULL, and so its rows are left out: clamping would merge units, and
+functions of dates fail for some of these values. With a limit, the rows of a unit that stay are chosen by a salted hash
+of the rows themselves, independent of their order and of other units.
 
 Keys are unique when rows are registered or refreshed; rows that are read live may break that afterwards. No promise
 about a unit rests on the keys of private tables. A key that leads to two units makes a row one row of each of them, and
@@ -62,6 +64,11 @@ TYPES: Final = {
 """DuckDB's type for each kind."""
 
 WHOLE_MAX: Final = 2**63 - 1
+YEARS: Final[Mapping[Kind, tuple[Endpoint, Endpoint]]] = {
+    Kind.DATE: (date.min, date.max),
+    Kind.TIME: (datetime.min, datetime.max),
+}
+"""The first and the last date and time that are shown: the years 1 to 9999."""
 RESERVED: Final = (UNIT, ROWS)
 
 
@@ -78,9 +85,7 @@ def value_range(column: Column) -> tuple[Endpoint, Endpoint] | None:
     """Return the least and the greatest value that a column is clamped to, None where it is not clamped."""
     if isinstance(column.facts, Bounds):
         return _rounded(column.kind, column.facts)
-    if column.kind is Kind.DATE:
-        return date.min, date.max
-    return (datetime.min, datetime.max) if column.kind is Kind.TIME else None
+    return YEARS.get(column.kind)
 
 
 def declared_value(column: Column, value: exp.Expression) -> exp.Expression:
@@ -97,6 +102,16 @@ def declared_value(column: Column, value: exp.Expression) -> exp.Expression:
         return exp.Case().when(below, lower).when(within, value.copy()).when(_is_number(value), upper)
     above = exp.GT(this=value.copy(), expression=upper.copy())
     return exp.Case().when(below, lower).when(above, upper).else_(value.copy())
+
+
+def _unit_value(column: Column, value: exp.Expression) -> exp.Expression:
+    """Return the expression of the unit's own column: its value, NULL for a date or time outside of `YEARS`."""
+    if column.kind not in YEARS:
+        return value
+    first, last = (_constant(column.kind, end) for end in YEARS[column.kind])
+    not_early = exp.GTE(this=value.copy(), expression=first)
+    not_late = exp.LTE(this=value.copy(), expression=last)
+    return exp.Case().when(exp.And(this=not_early, expression=not_late), value.copy())
 
 
 def _cut(value: exp.Expression) -> exp.Expression:
@@ -252,11 +267,11 @@ def _is_unit(table: Table, column: Column) -> bool:
 
 
 def select_declared(table: Table, rows: str) -> str:
-    """Return the SELECT of rows with their declared values; the unit's own column is not changed."""
+    """Return the SELECT of rows with their declared values; the unit's own column is not clamped (`_unit_value`)."""
     items, kept = [], []
     for index, column in enumerate(table.columns):
         reference = exp.column(f"c{index}")
-        value = reference if _is_unit(table, column) else declared_value(column, reference)
+        value = (_unit_value if _is_unit(table, column) else declared_value)(column, reference)
         items.append(f"{value.sql(dialect='duckdb')} AS c{index}")
         if not column.nullable:
             kept.append(f"c{index} IS NOT NULL")

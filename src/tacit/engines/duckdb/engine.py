@@ -42,8 +42,8 @@ T = TypeVar("T")
 ROWS_STORED_MAX: Final = 30_000_000
 """A table with more rows, and no limit on those of a unit, stays in its files."""
 
-FORMAT: Final = 2
-"""Changes with the way rows are stored, so that older files are stored anew."""
+FORMAT: Final = 3
+"""Changes with the way rows are stored or chosen, so that older files are stored anew."""
 DECODED: Final = ("TIMESTAMP", "TIME", "DATE", "INTERVAL", "DECIMAL")
 """Types of columns whose values the reader of a Parquet file converts, which may fail."""
 
