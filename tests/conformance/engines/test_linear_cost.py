@@ -94,6 +94,7 @@ WINDOWS = {
     "running MIN": "MIN(n) OVER (PARTITION BY _unit ORDER BY n DESC, s)",
     "running MAX": "MAX(n) OVER (PARTITION BY _unit ORDER BY n, s)",
     "running COUNT": "COUNT(*) OVER (PARTITION BY _unit ORDER BY n, s)",
+    "running COUNT of some": "COUNT(CASE WHEN n > 7 THEN 1 END) OVER (PARTITION BY _unit ORDER BY n, s)",
     "BOOL_AND": "CASE WHEN BOOL_AND(n > 3) OVER (PARTITION BY _unit) THEN 1 ELSE 0 END",
     "ROW_NUMBER": "ROW_NUMBER() OVER (PARTITION BY _unit ORDER BY n, s)",
     "RANK": "RANK() OVER (PARTITION BY _unit ORDER BY n)",
