@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 
 from tacit.ledger import Budget
-from tacit.query import PlanSettings, Target, compile_, planner, rewrite, row_limits
+from tacit.query import PlanSettings, Target, compile_, per_unit, planner, relations, rewrite, row_limits
 from tacit.query.rewrite import Statement
 from tacit.query.scalars import facts, trees
 from tests.property.query import hostile_worlds, outcomes
@@ -79,13 +79,40 @@ def test_a_question_that_the_search_has_found_is_refused_or_ends_alike(seed: int
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_work_that_is_a_product_of_allowed_parts_is_refused_or_small(name: str) -> None:
+    ask_about_victim(KNOWN[name])
+
+
+CONSTANTS = (
+    "SELECT COUNT(*) AS n FROM (SELECT 2147483647 AS x FROM p WHERE uid = {0}) AS c WHERE x + x > 0",
+    "SELECT SUM(x * 2000000000) AS n FROM (SELECT uid, MAX(2) AS x FROM p WHERE uid = {0} GROUP BY uid) AS c",
+    "SELECT SUM(COALESCE(-x, 1) * 2000000000) AS n FROM (SELECT LAG(2) OVER (PARTITION BY uid ORDER BY i) AS x FROM p"
+    " WHERE uid = {0}) AS c",
+)
+"""Arithmetic with constant columns, over the rows of the victim alone."""
+
+
+def ask_about_victim(sql: str) -> None:
+    """Compare the outcomes of a question with and without the victim."""
     with database() as connection:
         load(hostile_world(WIDE_WORLD), connection)
         watch = Stopwatch(connection)
         try:
-            asked_of(asking(KNOWN[name]), WIDE_WORLD, connection, watch)
+            asked_of(asking(sql.format(VICTIM)), WIDE_WORLD, connection, watch)
         finally:
             watch.close()
+
+
+@pytest.mark.parametrize("sql", CONSTANTS)
+def test_arithmetic_with_constant_columns_ends_alike(sql: str) -> None:
+    ask_about_victim(sql)
+
+
+@pytest.mark.parametrize("sql", CONSTANTS)
+def test_constants_of_32_bits_are_noticed(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (relations, per_unit):
+        monkeypatch.setattr(module, "standing_alone", lambda tree: tree.copy())
+    with pytest.raises(Violated, match="ends with OutOfRangeException"):
+        ask_about_victim(sql)
 
 
 def noticed(*seeds: int) -> str:
