@@ -46,6 +46,10 @@ class BoundRows(ABC):
         """Return the work of the engine for a plan."""
         return Work()
 
+    def check(self, plan: StatisticPlan, per_unit: int) -> None:
+        """Raise what `measure` would raise for any rows; for a table, also for a statement that its engine lacks."""
+        plan.rehearse(per_unit)
+
 
 class BoundArrays(BoundRows):
     """Arrays of the caller, read before the charge."""
@@ -99,11 +103,10 @@ class StatisticRelease:
         return self.bound.work(self.plan, self.per_unit)
 
     def check(self) -> None:
-        """Rehearse the plan, and raise for an answer that could not be stored."""
-        if self.data.version is None:
-            self.plan.rehearse(self.per_unit)
-        else:
+        """Rehearse the plan; raise for an answer that cannot be stored, and for a statement that cannot be written."""
+        if self.data.version is not None:
             require_storable(self.answer_bytes)
+        self.bound.check(self.plan, self.per_unit)
 
     def run(self, options: ReleaseOptions) -> Noisy:
         """Return the noisy sums of the rows."""

@@ -149,7 +149,7 @@ def clamp(value: Value, lower: Value, upper: Value) -> Value:
     low, high, least = -math.inf, math.inf, 0.0
     if value.type is Type.REAL and isinstance(lower.known, float) and isinstance(upper.known, float):
         low, high = lower.known, upper.known
-        least = min(value.least, *(abs(end) for end in (low, high) if end))
+        least = min((value.least, *(abs(end) for end in (low, high) if end)))
     return Value(sql, value.type, low, high, least, is_movable=value.is_movable)
 
 
