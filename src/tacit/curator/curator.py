@@ -363,6 +363,12 @@ class Curator:
         scopes.sort(key=lambda scope: (scope.dataset, scope.kind != "dataset", scope.name))
         return [LedgerBudget(self.ledger, scope) for scope in scopes]
 
+    def resume(self, dataset: str) -> int:
+        """Allow runs on a data set again after too many failed (Suspended); return how many failures are now seen."""
+        from tacit.pipeline import allow_runs
+
+        return allow_runs(self.ledger, self.ledger.budget(dataset).dataset)
+
     def requests(self, *, only_open: bool = False) -> list[Request]:
         """Return requests of analysts for more budget, oldest first."""
         return self.ledger.requests(only_open=only_open)

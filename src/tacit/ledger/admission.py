@@ -263,6 +263,11 @@ def reservations(transaction: LedgerTransaction) -> list[Reservation]:
     return [Reservation(permit_of(transaction.record(row.record, "reserved")), row.note) for row in rows]
 
 
+def open_notes(transaction: LedgerTransaction, dataset: str) -> dict[str, str]:
+    """Return the last notes of the permits of a data set that were never committed, by their ids."""
+    return {row.id: row.note for row in transaction.rows.permits(only_open=True) if row.dataset == dataset}
+
+
 def released(transaction: LedgerTransaction, plan_sha256: str, data_version: str) -> bytes | None:
     """Return the answer that is stored for a plan on a version of the data, checked against its digest."""
     row = transaction.rows.answer(plan_sha256, data_version)
@@ -312,7 +317,7 @@ def refusal_of(rows: list[ScopeRow], prices: CapPrices) -> BudgetExceeded | None
     """Return the refusal of the scope with the least epsilon left, or None if all of them admit the event."""
     refusals = [
         refusal_for(
-            *(filter_of(row.cap), row.totals, prices.measured, prices.amounts(row.cap), str(row.scope)),
+            *(filter_of(row.cap), row.totals, prices.measured, prices.amounts(row.cap), row.scope),
             "" if row.cap.delta else way_to_delta(row),
         )
         for row in rows

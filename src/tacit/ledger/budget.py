@@ -42,7 +42,7 @@ from tacit.ledger.amounts import (
 from tacit.ledger.answer_storage import StorageQuota
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
-from tacit.ledger.permits import Permit
+from tacit.ledger.permits import Permit, Scope
 from tacit.ledger.refusals import not_priced, refusal
 from tacit.privacy.errors import AlreadySettled, BudgetExceeded, InvalidInput, UnknownName, WrongType
 from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated, canonical_event, describe_non_event
@@ -52,6 +52,9 @@ from tacit.privacy.texts import name, note
 from tacit.privacy.units import Relation
 
 Computed = TypeVar("Computed")
+
+DELTA_WARNED: Final = 1e-3
+"""From this delta on a budget is warned of: one person in a thousand could be shown whole within the promise."""
 
 DISTINCT_MAX: Final = 1024
 """How many distinct events are counted one by one; the rest is kept as its total rho."""
@@ -304,6 +307,10 @@ class Budget:
                 )
             self._notes[permit_id] = kept
 
+    def open_notes(self) -> dict[str, str]:
+        """Return the last notes of the data set's reserved releases by permit; in memory there is no data set."""
+        return {}
+
     def note(self, permit: Permit | str) -> str:
         """Return the last note of a reserved release, or an empty text."""
         with self._lock:
@@ -352,10 +359,13 @@ class Budget:
         found, cap = [], self.cap
         if cap.epsilon > 10:
             found.append(f"epsilon {cap.epsilon:g} lets an attacker be nearly certain about a unit; 1 is usual")
-        if units is not None:
-            warning = delta_warning(cap.delta, whole("units", units))
-            found += [warning] if warning else []
-        return tuple(found)
+        warning = None if units is None else delta_warning(cap.delta, whole("units", units))
+        if warning is None and cap.delta >= DELTA_WARNED:
+            warning = (
+                f"delta {cap.delta:g} is the probability with which everything about a unit may be shown; choose it "
+                "well below 1 / number of people, such as 1e-7"
+            )
+        return tuple(found + ([warning] if warning else []))
 
     def _read(self) -> tuple[Filter, Amounts]:
         """Return the filter and the current totals."""
@@ -383,7 +393,7 @@ def measure(event: object) -> Measured:
 
 
 def refusal_for(
-    filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: str, to_delta: str = ""
+    filter: Filter, totals: Amounts, measured: Measured, amounts: Amounts, scope: Scope | str, to_delta: str = ""
 ) -> BudgetExceeded:
     """Return the error for an event that a filter does not admit."""
     asked, remaining = filter.cost(measured, amounts), filter.remaining(totals)

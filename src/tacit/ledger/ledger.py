@@ -285,6 +285,11 @@ class Ledger(StoredJournal):
         """Return permits that were never committed, the oldest first: runs under way, and runs that died."""
         return self._view(admission.reservations)
 
+    def open_notes(self, dataset: str) -> dict[str, str]:
+        """Return the last notes of the permits of a data set that were never committed, by their ids."""
+        name = texts.name("dataset", dataset)
+        return self._view(lambda transaction: admission.open_notes(transaction, name))
+
     def released(self, plan: str, data_version: str) -> bytes | None:
         """Return the answer that was released for a plan on a version of the data, at no cost, or None."""
         digest, version = _plan_digest(plan), texts.name("data_version", data_version)

@@ -112,6 +112,9 @@ class LedgerBudget(Budget):
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         self._ledger.annotate(permit, text, before=before)
 
+    def open_notes(self) -> dict[str, str]:
+        return self._ledger.open_notes(self.scope.dataset)
+
     def note(self, permit: Permit | str) -> str:
         return self._ledger.note(permit)
 

@@ -16,6 +16,9 @@ What fails after the charge. Whether a run fails must tell as little as possible
    (on a server the owner sets time limits, and there that is EngineFailed as well).
 3. The charge stands, and pays for no other run: a key whose run failed or was cancelled is refused. A budget has a
    smallest price, so the number of bits that failures could tell is bounded.
+4. If 1. is broken all the same, by an engine or by a mistake in a rule, failures tell few bits: after FAILURES_MAX
+   failed runs (and those that were under way) nothing more is run on a data set, until its owner has looked at them
+   and allows it (`allow_runs`). What the caller did, changed tables and lost connections do not count.
 
 Concurrent equal requests. A release without a key gets one from its plan's digest, the data's version, its payer and
 the number of the attempt. Equal requests for the same payer while it runs, in whichever thread or process, get the same
@@ -38,13 +41,14 @@ import hashlib
 import json
 import logging
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from shlex import quote
 from typing import Final, Protocol, TypeVar
 
 from tacit.accounting.conversions import Cost
-from tacit.ledger import Budget, Permit
+from tacit.ledger import Budget, Ledger, Permit
 from tacit.ledger.answer_storage import reserved_bytes
 from tacit.pipeline.interrupts import run_shielded
 from tacit.pipeline.plan import Quote, Released, ReleaseOptions, ReleasePlan
@@ -54,10 +58,15 @@ from tacit.privacy.errors import (
     CatalogChanged,
     EngineFailed,
     InvalidInput,
+    NoAccess,
+    NoConnection,
+    SourceMissing,
+    Suspended,
     TacitError,
     TimedOut,
 )
 from tacit.privacy.events import Event
+from tacit.privacy.figures import at_most
 
 T = TypeVar("T")
 
@@ -65,6 +74,13 @@ ZERO_COST: Final = Cost(0.0, 0.0, 0.0)
 """The cost of an answer that was released before."""
 RUN_FAILED: Final = (
     "the run failed; what was charged stays charged, and the owner finds the reason in the ledger (tacit ledger show)"
+)
+FAILURES_MAX: Final = 10
+"""How many failed runs of a data set its owner may leave unseen, before further runs are refused."""
+_FAILED: Final = "the run failed: "
+_SEEN: Final = "seen by the owner: "
+_UNCOUNTED: Final = frozenset(
+    _FAILED + one.code for one in (TimedOut, Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess)
 )
 STALE_PLAN: Final = "a table was registered anew since this was planned; nothing was charged, so ask again"
 _log: Final = logging.getLogger("tacit.pipeline")
@@ -119,7 +135,7 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
     if is_released := _stored_answer(plan, budget) is not None:
         cost = ZERO_COST
     else:
-        refusal = budget.refusal(plan.event)
+        refusal = suspension(budget) or budget.refusal(plan.event)
     remaining = {budget.dataset: budget.remaining()}
     why = "" if refusal is None else refusal.message
     return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why)
@@ -144,7 +160,34 @@ def release(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Re
     plan.check()
     if not plan.data.is_current():
         raise CatalogChanged(STALE_PLAN)
+    if (suspended := suspension(budget)) is not None:
+        raise suspended
     return run_shielded(lambda: _release_within_quota(plan, budget, options), plan.data.cancel)
+
+
+def suspension(budget: Budget) -> Suspended | None:
+    """Return the refusal of further runs on a data set, if too many failed; None while they are allowed."""
+    failed = len(_unseen_failures(budget.open_notes()))
+    if failed < FAILURES_MAX:
+        return None
+    return Suspended(
+        f"{failed} runs on {budget.dataset} have failed, and failures may tell about single people",
+        accepted=f"the owner finds the reasons with tacit ledger show, and allows runs again with tacit budget resume "
+        f"{quote(budget.dataset)}",
+    )
+
+
+def allow_runs(ledger: Ledger, dataset: str) -> int:
+    """Allow further runs on a data set: mark its failed runs as seen by the owner, and return their number."""
+    failed = _unseen_failures(ledger.open_notes(dataset))
+    for permit, note in failed.items():
+        with suppress(AlreadySettled):  # somebody else has marked it meanwhile
+            ledger.annotate(permit, _SEEN + note, before=note)
+    return len(failed)
+
+
+def _unseen_failures(notes: Mapping[str, str]) -> dict[str, str]:
+    return {permit: note for permit, note in notes.items() if note.startswith(_FAILED) and note not in _UNCOUNTED}
 
 
 def _stored_answer(plan: ReleasePlan[T], budget: Budget) -> bytes | None:
@@ -198,6 +241,12 @@ def _shared_key(plan: ReleasePlan[T], budget: Budget, attempt: int) -> str:
     return f"={hashlib.sha256(shared.encode()).hexdigest()}"
 
 
+def cancelled_text(cost: Cost) -> str:
+    """Return what becomes of the charge of a run that was cancelled."""
+    spent = f"epsilon {at_most(cost.epsilon)}" + (f" and delta {at_most(cost.delta)}" if cost.delta else "")
+    return f"the run was cancelled; {spent} was charged and is lost, and asking again costs it again"
+
+
 def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseOptions) -> tuple[T, bytes | None]:
     """Run a charged plan; a failure is noted in the ledger and reported by the rule above.
 
@@ -211,7 +260,10 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseO
             raise CatalogChanged("a table was registered anew during the run")
         _hold_outcome()
         return answer, encoded
-    except (Cancelled, TimedOut) as error:
+    except Cancelled as error:
+        failure = Cancelled(cancelled_text(permit.cost))
+        reason = error.code
+    except TimedOut as error:
         failure = error
         reason = error.code
     except TacitError as error:
@@ -224,7 +276,7 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseO
         _log.error("a charged run failed with %s\n%s", reason, frames)
     _hold_outcome()
     try:
-        budget.annotate(permit, f"the run failed: {reason}", before="")
+        budget.annotate(permit, _FAILED + reason, before="")
     except AlreadySettled:
         if not isinstance(failure, Cancelled):  # the caller knows that it cancelled, and learns nothing else
             raise

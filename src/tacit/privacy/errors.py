@@ -28,7 +28,8 @@ TacitError                      exit code 4
 │   ├── MixesUnits      T205    a row of a subquery, join or window would depend on several units
 │   ├── NeedsDelta      T206    keys that are not public need a delta, and the budget has none
 │   ├── TooWide         T207    the question is too wide: groups, joined rows, lengths of texts or steps beyond a limit
-│   └── TooCheap        T208    the release costs less than the smallest epsilon that the budget admits
+│   ├── TooCheap        T208    the release costs less than the smallest epsilon that the budget admits
+│   └── Suspended       T209    too many runs failed on this data set; the owner has to allow further ones
 ├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
 │   └── NotPriced       T301    the budget's filter cannot price the event, whatever is left
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
@@ -280,6 +281,12 @@ class TooCheap(QueryRefused):
     """The release costs less than the smallest epsilon that the budget admits."""
 
     code = "T208"
+
+
+class Suspended(QueryRefused):
+    """Too many runs failed on this data set; the owner has to allow further ones."""
+
+    code = "T209"
 
 
 class BudgetExceeded(TacitError):

@@ -26,6 +26,7 @@ from tacit.privacy.errors import (
     InvalidInput,
     KeyReused,
     NotPermitted,
+    Suspended,
     TimedOut,
 )
 from tests.conformance.pipeline.kinds import EPSILON, KINDS, clinic, register, spent
@@ -140,6 +141,32 @@ def test_what_the_caller_decided_is_told_apart_and_stays_charged(
         prepared.release()
     assert spent(curator) == pytest.approx(EPSILON)
     assert notes(curator) == [f"the run failed: {error.code}"]
+
+
+def test_after_some_failures_nothing_is_run_until_the_owner_allows_it(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The second line of defence: a row that makes runs fail, which no row should, tells a few bits and no more."""
+    monkeypatch.setattr(sys.modules["tacit.pipeline.release"], "FAILURES_MAX", 3)
+    prepared = KINDS[kind](curator, None)
+    errors: list[Exception] = [Cancelled("stopped"), EngineFailed("overflow"), ValueError(), MemoryError()]
+
+    def fail(_options: ReleaseOptions) -> None:
+        raise errors.pop(0)
+
+    with monkeypatch.context() as patched:
+        run_instead(patched, prepared.plan, fail)
+        while errors:
+            with pytest.raises(EngineFailed):
+                prepared.release()
+        before = spent(curator)
+        with pytest.raises(Suspended, match="3 runs on visits have failed"):
+            prepared.release()
+    assert spent(curator) == before
+    assert pipeline.preview(prepared.plan, prepared.budget).refusal.startswith("3 runs on visits have failed")
+    assert curator.resume("visits") == 3
+    assert prepared.release().permit is not None
+    assert curator.resume("visits") == 0
 
 
 def test_what_would_fail_for_any_rows_is_not_charged(

@@ -8,6 +8,7 @@ import pytest
 
 from tacit import Curator
 from tacit.cli.app import run
+from tacit.pipeline.release import suspension
 from tacit.privacy import events
 from tacit.privacy.errors import TooCheap
 from tests.unit.cli.terminal import Typist
@@ -47,6 +48,20 @@ def test_a_budget_is_set_until_it_is_charged_and_caps_of_analysts_lie_within_it(
     assert f"nowhere has no budget; create one: tacit budget set --folder {folder} nowhere --epsilon" in err
     with Curator(folder) as curator:
         assert curator.budget("clinic", "ana").cap.filter == "gdp"
+
+
+def test_runs_are_allowed_again_after_failures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(folder, capsys, "set", "clinic", "--epsilon", "3", "--delta", "1e-7")
+    with Curator(folder) as curator:
+        paid = curator.budget("clinic")
+        for _ in range(10):
+            paid.annotate(paid.reserve(events.Laplace(0.1)), "the run failed: T610", before="")
+        assert suspension(paid) is not None
+    assert answer(folder, capsys, "resume", "clinic") == {"seen": 10}
+    assert budget(folder, "resume", "nowhere") == 2
+    with Curator(folder) as curator:
+        assert suspension(curator.budget("clinic")) is None
+        assert {one.note for one in curator.ledger.reservations()} == {"seen by the owner: the run failed: T610"}
 
 
 def test_every_setting_reaches_the_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

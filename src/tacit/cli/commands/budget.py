@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.connections import open_client, open_curator
+from tacit.cli.connections import open_client, open_curator, require_person
 from tacit.cli.groups import Group, add_format_option
 from tacit.cli.options import DEFAULT_DELTA, ServerAddress, folder_flag, folder_option, server_options
 from tacit.cli.output import Screen, show_hints, show_result
@@ -143,13 +144,15 @@ def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddres
     """Show what is spent and what is left of budgets.
 
     ε left is the most that the next answer may cost, ε min the least. Under other filters than pure, ε spent and ε left
-    need not add up to ε cap.
+    need not add up to ε cap, because a filter takes the better of two accountings: see docs/explanation/ledger.md.
     """
     from tacit.cli.backends import open_backend
-    from tacit.cli.catalog_rendering import show_budgets
+    from tacit.cli.catalog_rendering import composition_note, show_budgets
 
     with open_backend(folder, server, DEFAULT_LEVEL) as backend:
         budgets = backend.budgets(dataset)
+    if not screen.has_reader and (note := composition_note(budgets)):
+        click.echo(f"note: {note}", err=True)
     if screen.as_json:
         screen.show_object({"budgets": budgets})
     elif budgets:
@@ -162,6 +165,7 @@ def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddres
 @folder_option
 @server_options
 @click.option("--all", "everything", is_flag=True, help="Include decided requests.")
+@add_format_option
 @click.pass_obj
 def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddress | None) -> None:
     """List the requests of analysts for more budget."""
@@ -172,8 +176,71 @@ def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddre
     else:
         with open_client(server) as client:
             found = client.requests(only_open=not everything)
-    empty = "no requests" if everything else "no open requests"
-    screen.show_list("requests", found, _request_object, REQUESTS, _request_row, empty)
+    if screen.as_json:
+        screen.show_object({"requests": [_request_object(one) for one in found]})
+    elif found:
+        screen.show_records(REQUESTS, [_request_row(one) for one in found])
+    else:
+        screen.console.print("no requests" if everything else "no open requests")
+
+
+@command.command()
+@folder_option
+@server_options
+@click.argument("dataset")
+@click.option("--epsilon", type=float, required=True, help="Epsilon that is needed in addition.")
+@click.option("--delta", type=float, default=0.0, help="Delta that is needed in addition; 0 by default.")
+@click.option("--reason", required=True, help="What it is for; kept with the request.")
+@click.option("--analyst", metavar="NAME", help="For a folder: the analyst whose cap is to be raised.")
+@click.pass_obj
+def request(
+    screen: Screen,
+    folder: Path,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    reason: str,
+    analyst: str | None,
+    server: ServerAddress | None,
+) -> None:
+    """Ask for more budget on a data set, which its owner grants or declines.
+
+    \b
+      tacit budget request visits --epsilon 0.5 --reason "visits by month" --server http://127.0.0.1:8321
+    """
+    from tacit import Cost
+
+    if (server is None) == (analyst is None):
+        raise click.UsageError("give --server URL, whose token names the analyst; or --folder with --analyst NAME")
+    if server is not None:
+        with open_client(server) as client:
+            filed = client.file_request(dataset, reason=reason, epsilon=epsilon, delta=delta)
+    else:
+        with open_curator(folder) as curator:
+            filed = curator.ledger.file_request(str(analyst), dataset, Cost(epsilon, delta, math.inf), reason)
+    show_result(
+        screen,
+        f"filed request {filed.id} for ε {epsilon:g} on {dataset}; its owner decides with: tacit budget decide {filed.id}",
+        _request_object(filed),
+    )
+
+
+@command.command()
+@folder_option
+@click.argument("dataset")
+@click.pass_obj
+def resume(screen: Screen, /, folder: Path, dataset: str) -> None:
+    """Allow runs on a data set again after too many failed.
+
+    After 10 failed runs nothing more is run on a data set, because a failure may tell about a single person. Look at
+    the reasons first (tacit ledger show).
+
+    \b
+      tacit budget resume clinic
+    """
+    with open_curator(folder) as curator:
+        seen = curator.resume(dataset)
+    show_result(screen, f"{seen} failed runs on {dataset} are marked as seen; further runs are allowed", {"seen": seen})
 
 
 @command.command()
@@ -187,10 +254,11 @@ def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddre
 def decide(screen: Screen, folder: Path, request: str, grant: bool, decline: bool, by: str, note: str) -> None:
     """Grant or decline a request for more budget.
 
-    A grant raises the analyst's cap, but never above the budget of the data set.
+    A grant raises the analyst's cap, but never above the budget of the data set. No one may decide their own request.
     """
     if grant == decline:
         raise click.UsageError("give either --grant or --decline")
+    require_person(folder, by)
     with open_curator(folder) as curator:
         decided = curator.decide(request, grant, by, note)
         cap = _cap(curator, decided)
