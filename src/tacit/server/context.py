@@ -7,7 +7,7 @@ A caller is authenticated when a permission is first checked, once for a request
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Final, TypeVar
 
@@ -109,10 +109,17 @@ class Caller:
         """Raise NotPermitted, and record it, unless the caller may perform an action."""
         self.server.access.require(self.actor, action, resource, self.address)
 
+    @property
+    def places(self) -> list[Resource]:
+        """What the grants of the caller are about, and the data set that its token is limited to."""
+        limit = self.actor.limit
+        limited = [] if limit is None or limit.dataset is None else [Resource(limit.dataset)]
+        return [*(Resource(one.dataset, one.table) for one in self.actor.grants), *limited]
+
     def require_somewhere(self, action: Action) -> None:
         """Raise NotPermitted, and record it, unless the caller may perform an action on some resource."""
-        places = [Resource(one.dataset, one.table, self.name) for one in self.actor.grants]
-        if not any(self.may(action, place) for place in places):
+        own = (replace(place, person=self.name) for place in self.places)
+        if not any(self.may(action, place) for place in own):
             self.require(action, Resource(person=self.name))
 
     def tables(self, action: Action) -> list[Table]:

@@ -7,6 +7,10 @@ and repeating its request with the same key completes it without a second charge
 The outcome of a run is held back before it is committed (`pipeline.holding_outcomes`), so that no preview, repetition,
 list of releases or ledger record shows earlier than the answer itself that the run has ended.
 
+A row names the data sets of its job. They decide whether a caller may see the job whenever it is shown, listed or
+cancelled (`routes.queries`), so that neither a token limited to other data sets nor a person whose grant was withdrawn
+sees it.
+
 The progress of a job is the elapsed share of its time class, never the engine's progress, which depends on the rows.
 """
 
@@ -17,7 +21,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -41,6 +45,8 @@ LOST_AFTER_S: Final = 15.0
 KEPT_S: Final = 24 * 3600.0
 """How long a job is listed after it has ended, within the quota; its answer stays among the releases."""
 LISTED_MAX: Final = 200
+READ_MAX: Final = 10 * LISTED_MAX
+"""Jobs that are read for a list, of which a caller may see some."""
 
 RunResponse = ReleaseResponse | StatisticResponse
 Run = Callable[[], RunResponse]
@@ -51,6 +57,7 @@ class ActiveRun:
     """A run between its request and its response."""
 
     person: str
+    datasets: tuple[str, ...]
     run: Run
     class_s: float
     id: str = field(default_factory=lambda: secrets.token_hex(12))
@@ -84,9 +91,14 @@ class JobRow:
         """The person who made the request."""
         return str(self.row[1])
 
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets of the request; empty, so unknown, for a job of a version that did not store them."""
+        return tuple(json.loads(self.row[2]))
+
     def response(self) -> JobResponse:
-        """Return the job with its answer or error."""
-        return _response(self.row, with_answer=True)
+        """Return the job; with its answer or error, if the row has its document."""
+        return _response(self.row)
 
 
 class Jobs:
@@ -103,14 +115,20 @@ class Jobs:
         self._heartbeat: asyncio.Task[None] | None = None
 
     async def run(
-        self, person: str, run: Run, class_s: float, wait_s: float, request_key: Hashable = None
+        self,
+        person: str,
+        datasets: Iterable[str],
+        run: Run,
+        class_s: float,
+        wait_s: float,
+        request_key: Hashable = None,
     ) -> RunResponse | str:
-        """Return the response of a run, or the id of its job if it takes longer than `wait_s`.
+        """Return the response of a run about data sets, or the id of its job if it takes longer than `wait_s`.
 
         While a run with the same `request_key` is active, its outcome is returned instead of running again.
         """
         running = self._find_active(request_key) or self._start(
-            ActiveRun(person, run, class_s, request_key=request_key)
+            ActiveRun(person, tuple(datasets), run, class_s, request_key=request_key)
         )
         assert running.task is not None
         done, _ = await asyncio.wait({running.task}, timeout=wait_s)
@@ -156,9 +174,12 @@ class Jobs:
         running.is_job, now_us = True, _now_us()
         self._database.write(
             (
-                "INSERT INTO jobs (id, person, process, state, asked_at_us, changed_at_us, expected_s, is_cancelled, "
-                "document) VALUES (?, ?, ?, ?, ?, ?, ?, 0, NULL)",
-                (running.id, running.person, self._process, "running", now_us, now_us, running.class_s),
+                "INSERT INTO jobs (id, person, datasets, process, state, asked_at_us, changed_at_us, expected_s, "
+                "is_cancelled, document) VALUES (?, ?, ?, ?, 'running', ?, ?, ?, 0, NULL)",
+                (
+                    *(running.id, running.person, json.dumps(running.datasets), self._process),
+                    *(now_us, now_us, running.class_s),
+                ),
             ),
             ("DELETE FROM jobs WHERE changed_at_us < ?", (now_us - int(KEPT_S * 1e6),)),
         )
@@ -225,15 +246,15 @@ class Jobs:
         if running.thread is not None:
             self._stop(running.thread)
 
-    def list_jobs(self, person: str | None) -> list[JobResponse]:
-        """Return the jobs of one person or of all, newest first."""
+    def list_jobs(self, person: str | None) -> list[JobRow]:
+        """Return the jobs of one person or of all without their documents, newest first, at most READ_MAX."""
         where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
-        rows = self._database.read(f"{_SELECT}{where} ORDER BY asked_at_us DESC LIMIT {LISTED_MAX}", values)
-        return [_response(row, with_answer=False) for row in rows]
+        sql = f"SELECT {_COLUMNS}, NULL FROM jobs{where} ORDER BY asked_at_us DESC LIMIT {READ_MAX}"
+        return [JobRow(row) for row in self._database.read(sql, values)]
 
     def find(self, job: str) -> JobRow | None:
         """Return a job, or None."""
-        rows = self._database.read(f"{_SELECT} WHERE id = ?", (job,))
+        rows = self._database.read(f"SELECT {_COLUMNS}, document FROM jobs WHERE id = ?", (job,))
         return JobRow(rows[0]) if rows else None
 
     def cancel(self, job: str) -> None:
@@ -253,7 +274,7 @@ class Jobs:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-_SELECT: Final = "SELECT id, person, state, asked_at_us, changed_at_us, expected_s, document FROM jobs"
+_COLUMNS: Final = "id, person, datasets, state, asked_at_us, changed_at_us, expected_s"
 
 
 def _run_in_thread(running: ActiveRun) -> RunResponse:
@@ -268,13 +289,13 @@ def _run_in_thread(running: ActiveRun) -> RunResponse:
         running.thread = None
 
 
-def _response(row: tuple[Any, ...], *, with_answer: bool) -> JobResponse:
-    job, _, state, asked_at_us, changed_at_us, expected_s, document = row
+def _response(row: tuple[Any, ...]) -> JobResponse:
+    job, _, _, state, asked_at_us, changed_at_us, expected_s, document = row
     now_us = _now_us()
     if state == "running" and now_us - changed_at_us > LOST_AFTER_S * 1e6:
         state = "lost"
     until_us = now_us if state == "running" else changed_at_us
-    content = json.loads(document) if with_answer and document is not None else {}
+    content = json.loads(document) if document is not None else {}
     return JobResponse(
         id=job,
         state=state,

@@ -73,9 +73,10 @@ class World:
         return permit
 
     def job(self, person: str) -> str:
+        """Store a job about visits in somebody's name, and return its id."""
         job = f"{next(_COUNT):024x}"
-        columns = "id, person, process, state, asked_at_us, changed_at_us, expected_s, is_cancelled, document"
-        row = (job, person, "elsewhere", "done", 10**15, 10**15, 0.1, 0, None)
+        columns = "id, person, process, state, asked_at_us, changed_at_us, expected_s, is_cancelled, document, datasets"
+        row = (job, person, "elsewhere", "done", 10**15, 10**15, 0.1, 0, None, '["visits"]')
         places = ", ".join("?" * len(row))
         self.server.database.write((f"INSERT INTO jobs ({columns}) VALUES ({places})", row))
         return job

@@ -166,8 +166,8 @@ RULES: Final[Mapping[Action, PermissionRule]] = {
     Action.PEOPLE_WRITE: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL}),
     Action.TOKEN_READ: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN, _U: _OWN}),
     Action.TOKEN_WRITE: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN, _U: _OWN}),
-    Action.JOB_READ: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
-    Action.JOB_CANCEL: PermissionRule(GrantScope.PERSON, {_O: _ALL, _C: _OWN, _A: _OWN}),
+    Action.JOB_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _OWN, _A: _OWN}, of_part=_OWN),
+    Action.JOB_CANCEL: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _OWN, _A: _OWN}, of_part=_OWN),
     Action.METRICS_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),
     Action.SERVER_READ: PermissionRule(GrantScope.NONE, {_O: _ALL, _C: _ALL, _A: _ALL, _U: _ALL}),
 }

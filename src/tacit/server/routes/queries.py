@@ -13,6 +13,7 @@ from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource
 from tacit.server.context import Caller, CallerDep, Server
 from tacit.server.error_responses import AsciiJSONResponse
+from tacit.server.jobs import LISTED_MAX, JobRow
 from tacit.server.query_requests import Key, PlannedQuery, more_like_this, request_key, respond_with_job, wait_s
 from tacit.server.releases import as_arrow, as_csv, release_response, require_arrow
 from tacit.server.response_padding import class_of
@@ -85,7 +86,8 @@ async def ask(caller: CallerDep, query: QueryRequest, request: Request, key: Key
     def run() -> ReleaseResponse:
         return _release(server, planned, query.level)
 
-    found = await server.jobs.run(caller.name, run, class_s, wait_s(caller, query), key_of_request)
+    datasets, most_s = planned.plan.datasets, wait_s(caller, query)
+    found = await server.jobs.run(caller.name, datasets, run, class_s, most_s, key_of_request)
     if isinstance(found, str):
         return respond_with_job(found)
     assert isinstance(found, ReleaseResponse)
@@ -129,7 +131,7 @@ def list_releases(
 ) -> list[PaidResponse]:
     """Return the stored answers, newest first: one's own, or all of the data sets that one manages."""
     caller.require_somewhere(Action.RELEASE_READ)
-    others = any(caller.may(Action.RELEASE_READ, Resource(one.dataset, one.table)) for one in caller.actor.grants)
+    others = any(caller.may(Action.RELEASE_READ, place) for place in caller.places)
     found = (
         caller.server.releases.list_paid(None, 10 * limit)
         if others
@@ -185,10 +187,11 @@ def _sees_release(caller: Caller, person: str, datasets: list[str]) -> bool:
 
 @router.get("/jobs", tags=["jobs"])
 def list_jobs(caller: CallerDep) -> list[JobResponse]:
-    """Return one's own jobs, newest first; an owner sees those of all."""
+    """Return one's own jobs on the data sets that one may ask about, newest first; an owner sees those of all."""
     caller.require_somewhere(Action.JOB_READ)
-    sees_all = caller.may(Action.JOB_READ, Resource())
-    return caller.server.jobs.list_jobs(None if sees_all else caller.name)
+    others = any(caller.may(Action.JOB_READ, place) for place in caller.places)
+    found = caller.server.jobs.list_jobs(None if others else caller.name)
+    return [one.response() for one in found if _sees_job(caller, Action.JOB_READ, one)][:LISTED_MAX]
 
 
 @router.get("/jobs/{job}", tags=["jobs"])
@@ -208,7 +211,17 @@ def cancel_job(caller: CallerDep, job: str) -> JobResponse:
 def _found_job(caller: Caller, job: str, action: Action) -> JobResponse:
     caller.require_somewhere(action)
     found = caller.server.jobs.find(job)
-    if found is None or not caller.may(action, Resource(person=found.person)):
-        caller.record(action, Resource() if found is None else Resource(person=found.person))
+    if found is None or not _sees_job(caller, action, found):
+        caller.record(action, Resource() if found is None else _resources(found)[0])
         raise UnknownName(f"there is no job {job}", name="job", value=job)
     return found.response()
+
+
+def _sees_job(caller: Caller, action: Action, job: JobRow) -> bool:
+    """Return whether a caller may now perform an action on a job: on every data set that it is about."""
+    return all(caller.may(action, one) for one in _resources(job))
+
+
+def _resources(job: JobRow) -> list[Resource]:
+    """Return a job on each of its data sets; on everything if they are unknown."""
+    return [Resource(dataset=one, person=job.person) for one in sorted(job.datasets) or (None,)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Response
@@ -65,10 +65,11 @@ async def ask(caller: CallerDep, statistic: StatisticRequest, key: Key = None) -
     The same statistic on the same data is answered from what was released, at no cost.
     """
     server = caller.server
-    (run, class_s), key_of_request = await caller.run_planning(
+    (run, class_s, datasets), key_of_request = await caller.run_planning(
         lambda: (_plan(caller, statistic, key), request_key(caller, statistic))
     )
-    found = await server.jobs.run(caller.name, run, class_s, wait_s(caller, statistic), key_of_request)
+    most_s = wait_s(caller, statistic)
+    found = await server.jobs.run(caller.name, datasets, run, class_s, most_s, key_of_request)
     if isinstance(found, str):
         return respond_with_job(found)
     server.metrics.released.labels("yes" if found.permit else "no").inc()
@@ -97,14 +98,14 @@ def _preview(caller: Caller, statistic: StatisticRequest) -> PreviewResponse:
 
 def _plan(
     caller: Caller, statistic: StatisticRequest, key: str | None
-) -> tuple[Callable[[], StatisticResponse], float]:
-    """Plan a statistic, and return the function that runs it and its time class; charges nothing."""
+) -> tuple[Callable[[], StatisticResponse], float, Iterable[str]]:
+    """Plan a statistic; return the function that runs it, its time class and its data sets; charges nothing."""
     planned, datasets = _prepare(caller, statistic, key, Action.QUESTION_ASK)
 
     def run() -> StatisticResponse:
         return _response(planned.release(), statistic.level, remaining(caller, datasets))
 
-    return run, class_of(planned.statistic.work, caller.server.settings.timing_class_s)
+    return run, class_of(planned.statistic.work, caller.server.settings.timing_class_s), datasets
 
 
 def _prepare(

@@ -19,7 +19,8 @@ def test_people_of_an_older_demo_are_marked_when_its_folder_is_opened(tmp_path: 
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:  # as the first version had it
         connection.executescript(
             "ALTER TABLE people DROP COLUMN is_demo; DROP TABLE answer_bytes; DROP TABLE answer_reservations; "
-            "DROP INDEX releases_by_time; ALTER TABLE releases DROP COLUMN bytes; ALTER TABLE jobs DROP COLUMN bytes;"
+            "DROP INDEX releases_by_time; ALTER TABLE releases DROP COLUMN bytes; ALTER TABLE jobs DROP COLUMN bytes; "
+            "ALTER TABLE jobs DROP COLUMN datasets;"
         )
         connection.execute("DELETE FROM migrations WHERE version >= 2")
         connection.execute("UPDATE tokens SET secret_hash = '$argon2id$v=19$m=1024' WHERE person = 'bob'")

@@ -117,8 +117,11 @@ def test_a_narrowed_token_of_an_owner_does_what_the_role_does_on_that_data_set()
     assert not may(token, Action.PEOPLE_WRITE, Resource())
     assert not may(token, Action.REQUEST_FILE, Resource("visits")), "an owner may not file, so no token of one may"
     assert not may(token, Action.JOB_READ, Resource(person="bob"))
-    assert may(token, Action.JOB_READ, Resource(person="ana"))
-    assert not may(token, Action.JOB_READ, Resource("salaries", person="ana"))
+    for action in (Action.JOB_READ, Action.JOB_CANCEL):
+        assert may(token, action, Resource("visits", person="ana"))
+        assert not may(token, action, Resource("visits", person="bob"))
+        assert not may(token, action, Resource("salaries", person="ana"))
+        assert not may(token, action, Resource(person="ana")), "a job whose data sets are unknown"
 
 
 def test_a_narrowed_token_makes_no_tokens_since_those_could_be_wider() -> None:
