@@ -20,7 +20,7 @@ from tacit.engines import Columns, Source, SparkEngine
 from tacit.engines.protocol import FAILED
 from tacit.engines.spark import sessions
 from tacit.privacy.bounds import Bounds
-from tacit.privacy.errors import Cancelled, EngineFailed, NoConnection, SourceMissing
+from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NoConnection, SourceMissing
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import PlanSettings, Target, Tariff, compile_, run
@@ -156,6 +156,34 @@ def test_a_view_has_another_version_whenever_its_rows_differ(engine: SparkEngine
     assert len(set(versions)) == 4  # a value in another column, one twice, two that changed places
     sql(engine, "CREATE OR REPLACE VIEW seen AS SELECT * FROM VALUES (2L, 3L), (1L, NULL) AS t(u, n)")
     assert engine.refresh("seen") == versions[0]
+
+
+def test_tables_behind_the_server_hold_units_if_no_row_can_fail_to_be_read(engine: SparkEngine, tmp_path: Path) -> None:
+    fields = "(u BIGINT, n BIGINT, t TIMESTAMP_NTZ)"
+    for form in ("csv", "json", "orc", "parquet"):
+        sql(engine, f"CREATE TABLE as_{form} {fields} USING {form} LOCATION '{tmp_path}/{form}'")
+    sql(engine, "CREATE VIEW over_csv AS SELECT * FROM as_csv", "CREATE VIEW over_parquet AS SELECT * FROM as_parquet")
+    sql(engine, "INSERT INTO as_parquet VALUES (1, 5, TIMESTAMP_NTZ '2024-01-01 10:00:00'), (2, 6, NULL)")
+    timed = Table("kept", (*NUMBERS, Column("t", Kind.TIME)), Unit("u"))
+    for table, sentence in (
+        ("as_csv", "reads csv, .* write its rows as Parquet"),
+        ("as_json", "reads json, .* write its rows as Parquet"),
+        ("as_orc", "is a time in ORC"),
+        ("over_csv", "is a view"),
+        ("over_parquet", "is a view"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            engine.register(timed, source(engine, f"default.{table}"), {})
+    for place in ("default.as_parquet", f"parquet:{tmp_path}/parquet"):
+        engine.register(timed, source(engine, place), {})
+        assert ask(engine, "SELECT COUNT(t) AS c FROM tacit_data.kept")["c"][0] == 1
+    duckdb.sql(
+        "COPY (SELECT 3::BIGINT AS u, 7::BIGINT AS n, TIMESTAMP_MS '2024-01-01 10:00:00' AS t) "
+        f"TO '{tmp_path}/parquet/later.parquet' (FORMAT parquet)"
+    )
+    for place in ("default.as_parquet", f"parquet:{tmp_path}/parquet"):
+        with pytest.raises(InvalidInput, match="store it in microseconds"):
+            engine.register(timed, source(engine, place), {})
 
 
 def test_an_error_says_nothing_of_the_data_and_nothing_is_logged(

@@ -212,6 +212,8 @@ class SparkEngine:
             local = sources.local_fingerprint(source, self.place)
             found = self._open(source)
             self._show_rows(table, found)
+            if table.unit is not None:
+                self._check_times(table, found)
             made = self._show_relation(
                 table, source, others, self._fingerprint(table, found) if local is None else local
             )
@@ -230,6 +232,10 @@ class SparkEngine:
         self._tables[table.name.lower()] = made
         self._lost.discard(table.name.lower())
         return made
+
+    def _check_times(self, table: Table, found: sources.SparkSource) -> None:
+        session, _ = self._connect()
+        self._work(lambda: sources.check_times(session, found, table), found.source)
 
     def _fingerprint(self, table: Table, found: sources.SparkSource) -> str:
         """Return a fingerprint that changes with the rows of a source."""

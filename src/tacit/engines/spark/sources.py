@@ -1,13 +1,9 @@
-"""Tables, views and files that Spark reads: their columns, views that can be read safely, and fingerprints of rows.
+"""Tables, views and files that Spark reads: their columns, and fingerprints of their rows.
 
 A source's `table` is `catalog.db.table`, or `parquet:` and a path or glob. CSV files are left to DuckDB: without a
 stored format, Spark would detect it anew for every query.
 
-Views. A view is computed whenever it is read, with the settings of the session that made it: one that was made under
-ANSI rules fails for a text that is not a number, whatever this session says. So a view that leads to a unit is accepted
-only if its analysed plan, views that it reads included, selects and filters rows by columns, constants and comparisons,
-and casts only where every value fits. Behind Spark Connect no plan can be inspected, and views are refused. Tables, and
-views of public rows, may be computed in any way.
+Which of them may hold rows of units is decided in `row_checks`.
 
 Fingerprints. The same fingerprint means the same released answers, so it must change when rows may have changed. In
 this order:
@@ -32,9 +28,10 @@ from tacit.engines.addresses import check_file_address, check_table_name
 from tacit.engines.dialects.spark.typed_sql import backquoted
 from tacit.engines.protocol import Source, SourceColumn
 from tacit.engines.quoting import digest
-from tacit.engines.relations import check_exact, not_row_by_row
+from tacit.engines.relations import check_exact
+from tacit.engines.spark import row_checks
 from tacit.engines.spark.kinds import is_binary, is_exact, kind_of
-from tacit.engines.spark.sessions import Session, context_of
+from tacit.engines.spark.sessions import Session
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Table
 
@@ -46,19 +43,6 @@ _COMMITS: Final = {
     "delta": "SELECT version, timestamp FROM (DESCRIBE HISTORY {table} LIMIT 1)",
     "iceberg": "SELECT snapshot_id, committed_at FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1",
 }
-_NODES: Final = frozenset(
-    {
-        *("SubqueryAlias", "View", "Project", "Filter", "Union", "Sort", "LogicalRelation", "HiveTableRelation"),
-        *("DataSourceV2Relation", "LocalRelation", "LogicalRDD", "Range", "OneRowRelation"),
-    }
-)
-_EXPRESSIONS: Final = frozenset(
-    {
-        *("AttributeReference", "Alias", "Literal", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual"),
-        *("GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull", "IsNotNull", "In", "InSet"),
-        *("SortOrder",),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +52,8 @@ class SparkSource:
     source: Source
     frame: Any
     columns: tuple[SourceColumn, ...]
-    is_row_by_row: bool = True
-    """Whether each row comes from one row of one table, and cannot fail to be read (`reads_row_by_row`)."""
+    refusal: InvalidInput | None = None
+    """Why no rows of units are read from it: rows that depend on others, or that can fail to be read (`row_checks`)."""
 
     def column(self, name: str) -> SourceColumn | None:
         """Return a column by its name, or the only one that has it in another case; None if there is none."""
@@ -83,9 +67,9 @@ class SparkSource:
         return alike[0] if alike else None
 
     def check_key(self, table: Table, name: str) -> None:
-        """Raise InvalidInput if the declared kind or Spark may merge values of a key, or if rows are mixed."""
-        if not self.is_row_by_row:
-            raise not_row_by_row(self.source.table)
+        """Raise InvalidInput if the declared kind or Spark may merge values of a key, or if its rows are refused."""
+        if self.refusal is not None:
+            raise self.refusal
         column = table.column(name)
         found = self.column(column.name)
         if found is None or found.kind is None:
@@ -127,17 +111,25 @@ def check_source(source: Source) -> None:
 def open_source(session: Session, source: Source) -> SparkSource:
     """Return a source as it is now; Spark's own errors are raised unchanged."""
     check_source(source)
-    is_row_by_row = True
+    refusal = None
     if source.table.startswith(FILES):
         frame = session.read.parquet(source.table.removeprefix(FILES))
     else:
         name = _quoted_name(source.table) or ""
         session.catalog.refreshTable(name)
         frame = session.table(name)
-        is_row_by_row = reads_row_by_row(session, name, frame)
+        refusal = row_checks.refusal_of(session, source.table, name, frame)
     fields = [(field.name, _type(field)) for field in frame.schema.fields]
     columns = tuple(SourceColumn(name, kind_of(type_name), type_name) for name, type_name in fields)
-    return SparkSource(source, frame, columns, is_row_by_row)
+    return SparkSource(source, frame, columns, refusal)
+
+
+def check_times(session: Session, found: SparkSource, table: Table) -> None:
+    """Raise InvalidInput if a declared column of a private table could hold a time that Spark fails for."""
+    read = [one for one in (found.column(column.name) for column in table.columns) if one is not None]
+    name = None if found.source.table.startswith(FILES) else _quoted_name(found.source.table)
+    types = {one.name: one.type.lower() for one in read}
+    row_checks.check_times(session, found.source.table, name, found.frame, types)
 
 
 def _type(field: Any) -> str:
@@ -186,8 +178,7 @@ def metadata_fingerprint(session: Session, found: SparkSource) -> str | None:
 
 
 def _provider(session: Session, name: str) -> str:
-    rows = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    details = {str(row[0]).strip(): str(row[1]).strip() for row in rows}
+    details = row_checks.table_details(session, name)
     return "" if details.get("Type") == "VIEW" else details.get("Provider", "").lower()
 
 
@@ -231,36 +222,3 @@ def _quoted_name(table: str) -> str | None:
             return None
         at += 1
     return None
-
-
-def reads_row_by_row(session: Session, name: str, frame: Any) -> bool:
-    """Return whether each row of a table or view comes from one row of a table, and none can fail to be read."""
-    described = session.catalog.getTable(name)
-    if "VIEW" not in str(described.tableType).upper() and not described.isTemporary:
-        return True
-    if context_of(session) is None:
-        return False
-    can_cast = session._jvm.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast
-    return all(
-        node.getClass().getSimpleName().rstrip("$") in _NODES
-        and all(_is_harmless(one, can_cast) for part in _each(node.expressions()) for one in _tree(part))
-        for node in _tree(frame._jdf.queryExecution().analyzed())
-    )
-
-
-def _is_harmless(expression: Any, can_cast: Any) -> bool:
-    name = expression.getClass().getSimpleName().rstrip("$")
-    if name == "Cast":
-        return bool(can_cast(expression.child().dataType(), expression.dataType()))
-    return name in _EXPRESSIONS
-
-
-def _tree(node: Any) -> Iterator[Any]:
-    yield node
-    for child in _each(node.children()):
-        yield from _tree(child)
-
-
-def _each(sequence: Any) -> Iterator[Any]:
-    """Yield the elements of a Scala sequence."""
-    return (sequence.apply(index) for index in range(sequence.size()))
