@@ -16,6 +16,7 @@ from tacit.accounting.closed_forms import Side, log_delta, sigma_for
 from tacit.accounting.numerics import bisect, golden_section
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import TINY
+from tacit.privacy.units import Relation
 
 
 class Bound(NamedTuple):
@@ -34,9 +35,8 @@ class Cost:
     delta: float
     rho: float
 
-    @property
-    def in_words(self) -> str:
-        """The cost and its definition in words: P(S) <= e^epsilon P'(S) + delta for neighbours P and P'."""
+    def in_words(self, relation: Relation) -> str:
+        """Return the cost and its definition in words: P(S) <= e^epsilon P'(S) + delta for neighbours P and P'."""
         if not self.epsilon and not self.delta:
             return "nothing: the same answer was released before"
         spent = f"epsilon {at_most(self.epsilon)}" + (f", delta {at_most(self.delta)}" if self.delta else "")
@@ -44,7 +44,8 @@ class Cost:
             return spent
         factor = f"{at_most(math.exp(self.epsilon), 3)} times as likely"
         plus = f" plus {at_most(self.delta)}" if self.delta else ""
-        return f"{spent}: every answer is at most {factor}{plus} for one of two neighbours as for the other"
+        other = "without" if relation is Relation.ADD_REMOVE else "with another's in their place"
+        return f"{spent}: every answer is at most {factor}{plus} with one person's data as {other}"
 
 
 UP: Final = 1 + 2.0**-45

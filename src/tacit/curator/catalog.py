@@ -111,7 +111,8 @@ class Catalog:
             known = contents.tables.get(key)
             if known is not None and not replace:
                 raise NameTaken(
-                    f"there is a table {known.name} in {self.path} already; replace it, or choose another name",
+                    f"there is a table {known.name} in {self.path} already; replace it with replace=True, or choose "
+                    "another name",
                     name="table",
                     value=table.name,
                 )

@@ -232,8 +232,8 @@ def shared_rows_warnings(ledger: Ledger, found: Iterable[SharedRows]) -> list[st
         spent = _spent(ledger, other)
         what = f"was spent from the budget of {other} ({spent})" if spent else f"is spent from the budget of {other}"
         warnings.append(
-            f"{', '.join(names)}: what {what} does not count against the budget of {dataset}; people in these tables "
-            "may lose both"
+            f"{', '.join(names)}: what {what} does not count against the budget of {dataset}; the costs add up for "
+            "people in both"
         )
     return warnings
 

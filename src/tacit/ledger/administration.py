@@ -224,12 +224,14 @@ def file_request(
 
 
 def decide(transaction: LedgerTransaction, request_id: str, granted: bool, by: str, note: str) -> Request:
-    """Grant or decline a request; granting raises the analyst's cap."""
+    """Grant or decline a request; granting raises the analyst's cap. No one may decide their own."""
     row = transaction.rows.request(request_id)
     if row is None:
         raise UnknownName(f"there is no request {request_id}", name="request", value=request_id)
     if row.state != "filed":
         raise AlreadySettled(f"request {request_id} was {row.state} before", name="request", value=request_id)
+    if by == row.analyst:
+        raise NotPermitted(f"{by} made request {request_id}, and no one may decide their own; name another person")
     filed = transaction.record(row.record, "request-filed")
     body: dict[str, Any] = {"by": by, "granted": granted, "note": note, "request": request_id}
     if granted:

@@ -16,7 +16,7 @@ from tacit.ledger.permits import Scope
 from tacit.ledger.rows import ScopeRow
 from tacit.privacy.errors import BudgetExceeded, NotPriced, TooCheap, UnknownName
 from tacit.privacy.events import Event
-from tacit.privacy.figures import at_least, at_most
+from tacit.privacy.figures import at_most, left_over
 from tacit.privacy.units import Relation
 
 DIGITS: Final = 6
@@ -24,10 +24,10 @@ DELTA: Final = "1e-7"
 """The delta that is proposed: below one in ten million."""
 
 
-def refusal(asked: Cost, remaining: Cost, scope: str = "", to_delta: str = "") -> BudgetExceeded:
+def refusal(asked: Cost, remaining: Cost, scope: Scope | str = "", to_delta: str = "") -> BudgetExceeded:
     """Return the error for an event that no account of a scope's budget admits.
 
-    `to_delta` says how a budget without a delta gets one (`way_to_delta`).
+    `to_delta` says how a budget without a delta gets one (`way_to_delta`). An analyst is told how to ask for more.
     """
     unit = _scarce_unit(asked, remaining)
     wanted, left = getattr(asked, unit), getattr(remaining, unit)
@@ -38,12 +38,14 @@ def refusal(asked: Cost, remaining: Cost, scope: str = "", to_delta: str = "") -
         way_out = f"purely private noise of epsilon={_down(remaining.epsilon)} would fit"
     if unit == "delta" and to_delta:
         way_out += f", or {to_delta}"
+    if isinstance(scope, Scope) and scope.kind == "analyst":
+        way_out += f"; to ask for more: tacit budget request {shlex.quote(scope.dataset)}, or client.file_request"
     return BudgetExceeded(
         f"asked for {unit} {_up(wanted)}{at_delta}, {_down(left)} is left{whose}; {way_out}",
         asked=asked,
         remaining=remaining,
         fits=_fitting(remaining),
-        scope=scope,
+        scope=str(scope),
     )
 
 
@@ -60,7 +62,7 @@ def way_to_delta(row: ScopeRow) -> str:
 
 
 def not_priced(
-    event: Event, asked: Cost, remaining: Cost, scope: str, filter_name: str, to_delta: str = ""
+    event: Event, asked: Cost, remaining: Cost, scope: Scope | str, filter_name: str, to_delta: str = ""
 ) -> NotPriced:
     """Return the error for an event that no account of the budget has a price for."""
     whose = f" of {scope}" if scope else ""
@@ -74,7 +76,7 @@ def not_priced(
         asked=asked,
         remaining=remaining,
         fits=_fitting(remaining),
-        scope=scope,
+        scope=str(scope),
     )
 
 
@@ -117,7 +119,7 @@ def _up(number: float) -> str:
 
 
 def _down(number: float) -> str:
-    return at_least(_to_14_digits(number), DIGITS)
+    return left_over(number, DIGITS)
 
 
 def _to_14_digits(number: float) -> float:

@@ -13,6 +13,7 @@ from datetime import date, datetime
 from typing import Final, TypeAlias
 
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotFinite, OutOfRange, TooLarge, WrongType
+from tacit.privacy.figures import exactly
 from tacit.privacy.numbers import Real, exact
 from tacit.privacy.texts import is_unicode
 
@@ -79,6 +80,15 @@ class Categories:
                 raise OutOfRange(f"categories must differ, and {value!r} stands twice", name="categories", value=value)
             seen.add((type(value), value))
         object.__setattr__(self, "values", listed)
+
+
+def clamping_in_words(columns: Iterable[tuple[str, Bounds]]) -> str:
+    """Return that values of columns beyond their bounds are clamped; empty without columns."""
+    parts: list[str] = []
+    for name, bounds in columns:
+        low, high = (str(one) if isinstance(one, date) else exactly(float(one)) for one in (bounds.lower, bounds.upper))
+        parts.append(f"of {name} below {low} or above {high} {'as' if parts else 'count as'} {low} or {high}")
+    return f"values {', '.join(parts)}; intervals do not include the effect of this" if parts else ""
 
 
 def _bound(value: Real | date | str) -> Real | date:

@@ -25,6 +25,14 @@ def at_least(number: float, digits: int = DIGITS) -> str:
     return _round(number, digits, ROUND_FLOOR)
 
 
+def left_over(number: float, digits: int = DIGITS) -> str:
+    """Return a difference such as 1 - 0.9 rounded down; what subtraction lost beyond the fourteenth digit is restored.
+
+    Caps are widened by more than that (`ledger.accounts`), so that the figure fits.
+    """
+    return at_least(float(f"{number:.14g}"), digits)
+
+
 def exactly(number: float) -> str:
     """Return the fewest digits that identify the double."""
     return _format(Decimal(repr(number))) if math.isfinite(number) else _not_finite(number)

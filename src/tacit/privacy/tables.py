@@ -154,6 +154,14 @@ class Table:
         """Whether the table holds the data of units."""
         return self.unit is not None
 
+    @property
+    def unit_rule(self) -> str:
+        """That rows without a unit are not counted; empty for a public table, and where each row is numbered."""
+        unit = self.unit
+        if unit is None or (self.limits.rows_per_unit == 1 and unit.is_direct and unit.column.rstrip("_") == "row"):
+            return ""
+        return f"rows without a {unit.column} are not counted"
+
     def column(self, name: str) -> Column:
         """Return a column by its name, ignoring case."""
         try:
@@ -199,7 +207,8 @@ def fit_facts(name: str, kind: Kind, facts: Bounds | Categories | None) -> Bound
     if isinstance(facts, Bounds):
         if kind in (Kind.TEXT, Kind.BOOLEAN):
             raise WrongType(
-                f"{name} is {kind} and cannot have bounds; state its categories, or give it another kind",
+                f"{name} is {kind} and cannot have bounds; state its categories, or read it as another kind, such as "
+                f"kinds={{{name!r}: tacit.Kind.INTEGER}} (values that do not fit become missing)",
                 name=name,
                 value=facts,
             )

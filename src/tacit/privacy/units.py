@@ -38,10 +38,10 @@ class Relation(StrEnum):
 
     @property
     def in_words(self) -> str:
-        """The relation in plain language."""
-        return (
-            "one person is in the data or not" if self is Relation.ADD_REMOVE else "one person is exchanged for another"
-        )
+        """The two data sets that are compared, in plain language."""
+        if self is Relation.ADD_REMOVE:
+            return "the data with and without one person"
+        return "the data with one person and with another in their place"
 
 
 @dataclass(frozen=True, slots=True)

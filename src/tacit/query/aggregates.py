@@ -117,7 +117,7 @@ def _read_function(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, t
         require_only(node, ("this", "expression"), text)
         inner, ordered = node.this, node.expression.expressions
         if len(ordered) != 1 or not isinstance(inner, (*_QUANTILES, exp.Mode)):
-            raise _unknown_aggregate(node, text)
+            raise unknown_aggregate(node, text)
         require_only(ordered[0], ("this", "desc", "nulls_first"), text)
         value = bind(ordered[0].this)
         if isinstance(inner, exp.Mode):
@@ -141,12 +141,12 @@ def _read_function(node: exp.Expression, bind: Bind, text: Text) -> tuple[str, t
     if (name := _ONE.get(type(node))) is not None:
         require_only(node, ("this",), text)
         if isinstance(node.this, exp.Distinct | exp.Order | exp.Star):
-            raise _unknown_aggregate(node, text)
+            raise unknown_aggregate(node, text)
         value = bind(node.this)
         if value.kind is Kind.BOOLEAN and name in ("sum", "avg"):
             value = convert(value, Kind.INTEGER)
         return name, (value,), None
-    raise _unknown_aggregate(node, text)
+    raise unknown_aggregate(node, text)
 
 
 def _count(
@@ -235,7 +235,8 @@ def _share(node: exp.Expression | None, text: Text) -> Fraction:
     raise NotSQL("the share of a quantile must be a number from 0 to 1, such as 0.9", place=place)
 
 
-def _unknown_aggregate(node: exp.Expression, text: Text) -> NotAllowed:
+def unknown_aggregate(node: exp.Expression, text: Text) -> NotAllowed:
+    """Return the error for an aggregate, or a function that may be one, that is not supported."""
     inner = node.this
     if isinstance(inner, exp.Distinct | exp.Order | exp.Star):
         what = {exp.Distinct: "DISTINCT", exp.Order: "ORDER BY", exp.Star: "*"}[type(inner)]

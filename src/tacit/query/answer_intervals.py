@@ -111,8 +111,12 @@ def _unknown(plan: Plan, output: Output) -> str | None:
     tree = output.value.tree
     if not reads_noise(tree):
         return None
-    if any(plan.answers[index].choice is not None for index in _aggregates(tree)):
-        return "it is a private choice" if output.column else "it is computed from a private choice"
+    choices = [one for index in _aggregates(tree) if (one := plan.answers[index].choice) is not None]
+    if choices:
+        near = (
+            "among the most frequent values" if plan.choices[choices[0]].function == "mode" else "near the right rank"
+        )
+        return f"{'' if output.column else 'computed from a value '}chosen at random {near}"
     if not output.value.kind.is_number:
         return "it is not a number"
     windows = list(tree.find_all(exp.Window))

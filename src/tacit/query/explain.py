@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sqlglot import exp
+
 from tacit.engines.dialects import write_duckdb
+from tacit.engines.protocol import ROWS, SCHEMA, UNIT
 from tacit.mechanisms import Exponential, Laplace
 from tacit.privacy import notation
+from tacit.privacy.bounds import Bounds, clamping_in_words
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL
+from tacit.privacy.tables import Column
 from tacit.query.answer_intervals import without_interval
 from tacit.query.plan import Plan
 from tacit.query.private_choices import CELLS_MAX, PrivateChoice
@@ -44,6 +50,10 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
     for one, mechanism in zip(plan.missing, plan.price.bounds, strict=True):
         text = f"{one.label}: bounds are learnt from {2 * mechanism.bins} bins"
         yield Line("learn", f"{text}, epsilon {at_most(float(mechanism.epsilon))}")
+    if joined := _multiplying(plan):
+        yield Line("joins", joined)
+    if clamped := clamped_columns(plan):
+        yield Line("clamped", clamped)
     waiting = plan.waiting
     for index, measure in enumerate(plan.measures):
         yield Line("noise", f"{measure.label}: {noise_in_words(plan, index, is_waiting=index in waiting)}")
@@ -59,6 +69,33 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
         yield Line("engine", statement.sql(write))
     for statement in plan.statements:
         yield Line("engine" if plan.is_ranged else "then", statement.sql(write))
+
+
+def _multiplying(plan: Plan) -> str:
+    """Return how a join with public tables takes less noise, where nothing says what identifies their rows."""
+    tables = [one.table for one in plan.question.scope.sources if one.table is not None]
+    names = [one.name for one in tables if not one.is_private and not one.identified_by]
+    if not names:
+        return ""
+    return (
+        f"nothing says which columns identify a row of {' or '.join(names)}, so that a join may multiply the rows of a "
+        f"unit; less noise: tacit table edit {shlex.quote(names[0])} --identified-by COLUMN, and its key columns as "
+        "categories"
+    )
+
+
+def clamped_columns(plan: Plan) -> str:
+    """Return which columns of the statements are clamped to declared bounds, in words; empty if none is."""
+    tables = {table.name.lower(): table for table in plan.question.records}
+    found = dict[tuple[str, str], Column]()
+    for statement in (*plan.learning, *plan.statements):
+        read = {one.alias: tables[one.name.lower()] for one in statement.tree.find_all(exp.Table) if one.db == SCHEMA}
+        for one in statement.tree.find_all(exp.Column):
+            if one.table in read and one.name not in (UNIT, ROWS):
+                column = read[one.table].column(one.name)
+                found[read[one.table].name, column.name] = column
+    columns = [found[key] for key in sorted(found)]
+    return clamping_in_words((one.name, one.facts) for one in columns if isinstance(one.facts, Bounds))
 
 
 def noise_in_words(plan: Plan, index: int, *, is_waiting: bool = False) -> str:
@@ -88,7 +125,7 @@ def choice_in_words(plan: Plan, choice: PrivateChoice, mechanism: Exponential) -
         found = f"at most {rows} lie {f'more than {half} ' if half else ''}{side} it"
     tail = min(choice.share, 1 - choice.share) if choice.function == "quantile" else 1  # of the rows lie beyond it
     least = math.ceil(missed / tail) if tail else missed
-    return f"{found} (at {DEFAULT_LEVEL:.0%}); a group with fewer than {least:,} rows, or none, gets any value"
+    return f"{found} (at {DEFAULT_LEVEL:.0%}); for a group with fewer than {least:,} rows, or none, it is arbitrary"
 
 
 def about_intervals(plan: Plan) -> list[str]:
@@ -105,8 +142,8 @@ def about_intervals(plan: Plan) -> list[str]:
         found += [f"no interval for {', '.join(names)}: {reason}" for reason, names in reasons.items()]
         if plan.question.selects_by_noise:
             found.append(
-                "noisy numbers decide which rows are shown, so intervals are wider: of the rows shown, no more miss "
-                "the number without noise than stated, on average over answers"
+                f"the rows were picked by noisy values, so intervals are widened until {DEFAULT_LEVEL:.0%} of those "
+                "shown hold (or the level that is asked for), on average"
             )
     return found
 

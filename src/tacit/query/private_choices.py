@@ -121,7 +121,7 @@ class PrivateChoice:
         """Return by how many rows the choice misses at most with probability `level`: in rank, or for a mode in count.
 
         The greatest score of a group is 0 (of an empty one, too), so that is how far the chosen score lies below it; of
-        MIN and MAX the rows are counted that may lie beyond the chosen value. A group with fewer rows gets any value.
+        MIN and MAX the rows are counted that may lie beyond the chosen value. With fewer rows the value is arbitrary.
         """
         count = candidates or self.cells.count
         short = -float(mechanism.interval(level, count).low)

@@ -17,7 +17,7 @@ from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, ShowsUnits, TooWide
 from tacit.privacy.tables import Kind, Schema, Table
 from tacit.query import per_unit
-from tacit.query.aggregates import Aggregate, is_aggregate, read_aggregate
+from tacit.query.aggregates import Aggregate, is_aggregate, read_aggregate, unknown_aggregate
 from tacit.query.conditions import bind_condition, bind_without_window, scalar_subquery_error
 from tacit.query.expressions import Expression, Range
 from tacit.query.outer_select import AnswerColumn, OuterSelect, bind_answer_window, order_item, read_outer_select
@@ -25,7 +25,7 @@ from tacit.query.parse import Text, limit_or_offset, require_only, source_text
 from tacit.query.relations import Aliases, FromScope
 from tacit.query.resolve import NO_CTES, Resolver
 from tacit.query.row_limits import require_bounded_row_text, require_bounded_size
-from tacit.query.scalars import Bind, literal, scalar
+from tacit.query.scalars import FUNCTION_NAMES, Bind, literal, scalar
 
 AGGREGATES_MAX: Final = 100
 KEYS_MAX: Final = 16
@@ -256,6 +256,9 @@ class _SelectReader:
     def question(self) -> Question:
         query = self.query
         if not self.keys and not any(map(_has_aggregate, [*query.expressions, *_having(query)])):
+            for one in query.expressions:
+                if isinstance(one.unalias(), exp.Anonymous) and one.unalias().name.upper() not in FUNCTION_NAMES:
+                    raise unknown_aggregate(one.unalias(), self.text)
             raise ShowsUnits(
                 "this would show rows of single units",
                 accepted="ask for aggregates such as COUNT(*) or AVG(...)",

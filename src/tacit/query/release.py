@@ -18,10 +18,11 @@ from tacit.pipeline import Quote
 from tacit.privacy.extras import import_extra
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
-from tacit.query.answer_intervals import intervals
+from tacit.query.answer_intervals import intervals, without_interval
 from tacit.query.estimates import answer_groups, answer_rows
-from tacit.query.explain import Line, about_intervals, choice_in_words, explain, noise_in_words
+from tacit.query.explain import Line, about_intervals, choice_in_words, clamped_columns, explain, noise_in_words
 from tacit.query.plan import Plan
+from tacit.query.question import reads_noise
 from tacit.query.rewrite import Write
 from tacit.query.run import Noisy
 
@@ -39,7 +40,7 @@ class Preview(Quote):
     """What a question would be charged, exactly, and how wide its intervals would be; a Cost, and nothing is spent."""
 
     widths: Mapping[str, float | None] = field(default_factory=dict)
-    """For each noisy column the half-width of its 95 % interval, None where it depends on the data or there is none."""
+    """For each noisy column with intervals the half-width at 95 %, None where it depends on the data."""
     lines: tuple[Line, ...] = ()
 
     @classmethod
@@ -49,15 +50,16 @@ class Preview(Quote):
 
 
 def widths_of(plan: Plan) -> dict[str, float | None]:
-    """Return the half-width of each noisy column that does not depend on the data."""
+    """Return the half-width of each noisy column that has intervals; None where it depends on the data."""
     found: dict[str, float | None] = {}
-    level = plan.question.row_level(plan.groups, DEFAULT_LEVEL)
-    if plan.question.after:
-        return dict.fromkeys(plan.question.columns)
+    level, unknown = plan.question.row_level(plan.groups, DEFAULT_LEVEL), without_interval(plan)
+    if plan.question.after or plan.question.distinct:
+        return {}
     for output in plan.question.outputs:
+        if output.name in unknown or not reads_noise(output.value.tree):
+            continue
         if output.column is None:
             found[output.name] = None
-        if output.column is None or not output.column.startswith("a"):
             continue
         estimate = plan.answers[int(output.column[1:])].estimate
         if estimate is None or len(estimate.measures) != 1 or plan.question.sets or plan.missing or not level:
@@ -241,15 +243,17 @@ def _few_rows(plan: Plan, noisy: Noisy) -> list[str]:
 def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: bool = False, is_cut: bool = False) -> str:
     """Return in plain language what an answer protects, how, and what it cost."""
     sentences = [
-        f"Each unit of {' and '.join(plan.datasets)} is protected with everything it contributed; between "
-        f"neighbouring data sets {plan.bounding.relation.in_words}.",
+        f"Each unit of {' and '.join(plan.datasets)} is protected with everything it contributed; compared are "
+        f"{plan.bounding.relation.in_words}.",
         f"Counted are at most {plan.bounding.in_words}; further rows are left out.",
         *(f"{cut[0].upper()}{cut[1:]}; the rest is left out." for cut in plan.question.cuts),
     ]
+    rules = dict.fromkeys(table.unit_rule for table in plan.question.records)
+    sentences += [f"{one[0].upper()}{one[1:]}." for one in (*rules, clamped_columns(plan)) if one]
     for index, measure in enumerate(plan.measures):
         sentences.append(f"{measure.label} has {noise_in_words(plan, index)}.")
     for choice, mechanism in zip(plan.choices, plan.price.choices, strict=True):
-        text = f"{choice.label} is a private choice among {choice.cells.count:,} values"
+        text = f"{choice.label} is chosen at random among {choice.cells.count:,} values, near the right one"
         sentences.append(f"{text}: {choice_in_words(plan, choice, mechanism)}.")
     sentences += [f"{one[0].upper()}{one[1:]}." for one in about_intervals(plan)]
     sentences += [f"Warning: {one}." for one in warnings]
@@ -265,7 +269,9 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
             "categories or keys makes missing values a group."
         )
     sentences.append(
-        f"It cost {cost.in_words}." if cost.epsilon else "It cost nothing: the same answer was released before."
+        f"It cost {cost.in_words(plan.bounding.relation)}."
+        if cost.epsilon
+        else "It cost nothing: the same answer was released before."
     )
     if simulated:
         sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
@@ -278,6 +284,6 @@ def _cell(value: Any, span: Interval | None) -> str:
 
 
 def spread(value: float, span: Interval) -> str:
-    """Return an interval as text: ± half its width, or its ends where the number is not in its middle."""
-    half, middle = (span.high - span.low) / 2, (span.high + span.low) / 2
-    return f"± {half:,.3g}" if abs(value - middle) <= half / 4 else f"({span.low:,.4g} to {span.high:,.4g})"
+    """Return an interval as text: ± half its width, or its ends where its two sides differ in the digits shown."""
+    below, above = f"{value - span.low:,.3g}", f"{span.high - value:,.3g}"
+    return f"± {above}" if below == above else f"({span.low:,.4g} to {span.high:,.4g})"

@@ -172,6 +172,8 @@ class Resolver:
             )
         known = sorted({name for source in (*scope.sources, *scope.outer) for name in source.names})
         instead = did_you_mean(node.name, known, f"there is {', '.join(known)}")
+        if node.this.args.get("quoted") and not node.table:
+            instead += "; texts take single quotes"
         raise NotInCatalog(f"{self._location(node)}no column is called {node.sql()}; {instead}", name=node.name)
 
     def relation(self, query: exp.Expression, ctes: Ctes) -> UnitRows:

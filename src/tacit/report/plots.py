@@ -47,7 +47,7 @@ def trade_off(meaning: Meaning) -> Spec:
     cost = f"epsilon {at_most(meaning.epsilon.upper)} at delta {exactly(meaning.delta)}"
     return plot(
         "How many people can an attack find?",
-        [_shorten(meaning.event), f"{cost}, where {meaning.event.relation.in_words}"],
+        [_shorten(meaning.event), f"{cost}, comparing {meaning.event.relation.in_words}"],
         x={
             "scale": {"type": "log", "domain": [RATE_LEAST, 1]},
             "axis": {

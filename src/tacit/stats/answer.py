@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
@@ -26,7 +27,9 @@ NUMBERS: Final = ("value", "low", "high")
 class Answer:
     """The released numbers of a statistic, and what they cost."""
 
-    def __init__(self, plan: StatisticPlan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str) -> None:
+    def __init__(
+        self, plan: StatisticPlan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str, clamped: str = ""
+    ) -> None:
         self.plan: Final = plan.known(noisy)
         self.noisy: Final = tuple(np.asarray(one) for one in noisy)
         """The released numbers from which value and interval are computed."""
@@ -35,7 +38,7 @@ class Answer:
         self.permit: Final = permit
         self.simulated: Final = any(map(is_simulated, noisy))
         """Whether the noise can be replayed, so that nothing is protected."""
-        self._protected = protected
+        self._protected, self._clamped = protected, clamped
 
     @classmethod
     def of(cls, answer: Answer) -> Self:
@@ -95,8 +98,8 @@ class Answer:
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """Which rows are in no cell or group, and in which cells values beyond the outer edges are counted."""
-        return self.plan.coverage
+        """Which rows are in no cell or group, and as what values beyond bounds and outer edges are counted."""
+        return (*self.plan.coverage, *filter(None, [self._clamped]))
 
     @property
     def hypothesis(self) -> str | None:
@@ -116,7 +119,7 @@ class Answer:
             self._protected,
             *(f"{line[0].upper()}{line[1:]}." for line in (*self.plan.lines, *self.coverage)),
             *(f"Warning: {one}." for one in self.warnings),
-            f"It cost {self.cost.in_words}."
+            f"It cost {self.cost.in_words(self.plan.event.relation)}."
             if self.cost.epsilon
             else "It cost nothing: the same answer was released before.",
         ]
@@ -124,9 +127,9 @@ class Answer:
             sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
         return " ".join(sentences)
 
-    def plot(self) -> Plot:
-        """Return the answer as a plot, which notebooks show and `save` writes as .svg or .png."""
-        return plot_of(self.label, self.key_names, self.rows, self.card, self.plan.picture)
+    def plot(self, path: Path | str | None = None) -> Plot:
+        """Return the answer as a plot, which notebooks show; `path` or `save` writes it as .svg or .png."""
+        return plot_of(self.label, self.key_names, self.rows, self.card, self.plan.picture).saved(path)
 
     def __repr__(self) -> str:
         shown = f"{len(self.keys)} numbers" if self.keys is not None else _cell(self.value)

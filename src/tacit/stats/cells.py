@@ -64,6 +64,11 @@ class Partition:
         return made
 
     @property
+    def bounds(self) -> Bounds | None:
+        """The bounds to which values are clamped; None for booleans."""
+        return None if self.kind is Kind.BOOLEAN else Bounds(*self.span(0, self.count - 1))
+
+    @property
     def edges(self) -> tuple[Any, ...]:
         """The edges of the cells, one more than there are cells."""
         if isinstance(self.lower, date):

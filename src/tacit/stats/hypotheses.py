@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final, Unpack
 
 import numpy as np
@@ -88,12 +89,12 @@ class TestAnswer(Answer):
         found = {"value": self.pvalue, "statistic": self.statistic, "estimate": self.estimate}
         return [{**found, "estimate_low": low, "estimate_high": high}]
 
-    def plot(self) -> Plot:
-        """Return the estimate with its interval as a plot; for tables, the p-value."""
+    def plot(self, path: Path | str | None = None) -> Plot:
+        """Return the estimate with its interval as a plot; for tables, the p-value. `path` writes it to a file."""
         (row,) = self.rows
         seen = self.pvalue if self.estimate is None else self.estimate
         point = {"value": seen, "low": row["estimate_low"], "high": row["estimate_high"]}
-        return plot_of(self.label, (), [point], self.card)
+        return plot_of(self.label, (), [point], self.card).saved(path)
 
 
 def t_test(

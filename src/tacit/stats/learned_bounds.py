@@ -120,6 +120,11 @@ class StatisticWithLearntBounds(StatisticPlan):
         return {part.column: list(span) for part, span in zip(self.parts, self.found, strict=True)}
 
     @property
+    def clamped(self) -> dict[str, Bounds]:
+        learnt = {part.column for part in self.parts}  # of which a warning says it
+        return {name: bounds for name, bounds in self.plan.clamped.items() if name not in learnt}
+
+    @property
     def event(self) -> Event:
         return Composed((*(part.mechanism.event for part in self.parts), self.plan.event))
 

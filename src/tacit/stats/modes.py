@@ -182,6 +182,11 @@ class SelectedTop(StatisticPlan):
         )
 
     @property
+    def coverage(self) -> tuple[str, ...]:
+        least = f"fewer than about {self.selection.threshold:,} units"
+        return (f"values that {least} have are left out, so that fewer than {self.k:,} may be shown",)
+
+    @property
     def numbers(self) -> int:
         return self.k
 

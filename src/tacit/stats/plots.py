@@ -36,6 +36,12 @@ class Plot:
         """Write the plot to a file that ends in .svg or .png."""
         save(self.spec, Path(path))
 
+    def saved(self, path: Path | str | None) -> Plot:
+        """Return the plot, written to a file if one is given."""
+        if path is not None:
+            self.save(path)
+        return self
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"application/vnd.vegalite.v5+json": self.spec}
 

@@ -34,7 +34,7 @@ from tacit.stats.learned_bounds import PLACEHOLDER, StatisticWithLearntBounds, l
 from tacit.stats.releases import BoundArrays, BoundRows, PreparedStatistic, release_or_prepare
 from tacit.stats.rows import ColumnSteps, Cut
 from tacit.stats.stated_kinds import LEARN, declared_kind, kind_of_datetimes, kinds_of_groups
-from tacit.stats.statistic import StatisticPlan
+from tacit.stats.statistic import StatisticPlan, clamped_before
 
 
 class CommonOptions(TypedDict, total=False):
@@ -258,7 +258,8 @@ class StatisticInputs:
             raise WrongKind(f"{self.name(column)} must be numeric, and holds {known} values")
         limits = self.bounds(column, stated)
         held = Kind.REAL if self.kind(column) is Kind.REAL else Kind.INTEGER
-        return ColumnSteps.of(self.name(column), limits, held, steps, centred=centred)
+        scale = ColumnSteps.of(self.name(column), limits, held, steps, centred=centred)
+        return replace(scale, is_boolean=known is Kind.BOOLEAN)
 
     def cut(self, column: str, keys: Sequence[Category] | Categories | None, *, what: str = "keys") -> Cut:
         """Return the public values of a column as cells: the stated ones, otherwise those it was registered with."""
@@ -331,7 +332,14 @@ class StatisticInputs:
             arrays = BoundArrays(ArrayRows(self._arrays, self._unit, self.per_unit))
             bind, budget, is_by_unit = lambda: arrays, self.budget, self._unit is not None
         protected = _protection(self.budget, self.per_unit, by_unit=is_by_unit)
-        prepared = PreparedStatistic(plan, self.per_unit, bind, budget, self._release_options, protected)
+        if self._table is not None and (rule := self._table.table.unit_rule):
+            protected += f" {rule[0].upper()}{rule[1:]}."
+        columns = [] if self._table is None else [self._table.table.column(self.name(one)) for one in self._declared]
+        registered = {one.name: one.facts for one in columns if isinstance(one.facts, Bounds)}
+        prepared = PreparedStatistic(
+            *(plan, self.per_unit, bind, budget, self._release_options, protected),
+            clamped=clamped_before(plan, registered),
+        )
         return release_or_prepare(prepared)
 
 
@@ -385,11 +393,10 @@ def _protection(budget: Budget, per_unit: int, *, by_unit: bool) -> str:
     """Return the protected unit and the relation in a sentence, for the card."""
     what = budget.cap.relation.in_words
     if not by_unit:
-        return f"Each row is protected as one unit; between neighbouring data sets {what}."
+        return f"Each row is protected as one unit; compared are {what}."
     rows = "one row is" if per_unit == 1 else f"{per_unit} rows are"
     return (
-        f"Each unit is protected with everything it contributed, of which at most {rows} counted; "
-        f"between neighbouring data sets {what}."
+        f"Each unit is protected with everything it contributed, of which at most {rows} counted; compared are {what}."
     )
 
 

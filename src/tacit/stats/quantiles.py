@@ -50,6 +50,7 @@ from tacit.mechanisms import Exponential, Laplace, SmoothMedian
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source, words
 from tacit.mechanisms.simulation import SeededSource, mark_simulated
+from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotAllowed, OutOfRange, TooWide, WrongKind, WrongType
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.numbers import DEFAULT_LEVEL, inside_unit_interval
@@ -272,6 +273,10 @@ class SmoothQuantile(StatisticPlan):
     mechanism: SmoothMedian
 
     @property
+    def clamped(self) -> dict[str, Bounds]:
+        return {self.column: Bounds(self.mechanism.lower, self.mechanism.upper)}
+
+    @property
     def event(self) -> Event:
         return self.mechanism.event
 
@@ -305,6 +310,9 @@ def quantile(
     values: Any, q: float, *, bounds: Any = None, by: Any = None, keys: Any = None, **options: Unpack[CommonOptions]
 ) -> Answer:
     """Return the value below which a share `q` of the values lies, by the exponential mechanism."""
+    given: object = q
+    if isinstance(given, list | tuple | np.ndarray):
+        raise WrongType("q is one share; for several use quantiles", name="q", value=given)
     return _answer(values, [q], bounds, by, keys, "auto", options, is_single=True)
 
 

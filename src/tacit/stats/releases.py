@@ -144,6 +144,8 @@ class PreparedStatistic:
     answer_type: type[Answer] = Answer
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Further attributes of the answer."""
+    clamped: str = ""
+    """Which columns were clamped before, by their registered bounds, further than the plan says."""
 
     @property
     def statistic(self) -> StatisticRelease:
@@ -153,12 +155,14 @@ class PreparedStatistic:
     def preview(self) -> StatisticPreview:
         """Return exactly what `release` would charge now."""
         quote = pipeline.preview(self.statistic, self.budget)
-        return StatisticPreview(**quote.facts, lines=(*self.plan.lines, *self.plan.coverage))
+        return StatisticPreview(
+            **quote.facts, lines=tuple(filter(None, (*self.plan.lines, *self.plan.coverage, self.clamped)))
+        )
 
     def release(self) -> Answer:
         """Charge the statistic, compute it and return its answer, or raise."""
         found = pipeline.release(self.statistic, self.budget, self.options)
-        answer = Answer(self.plan, found.answer, found.cost, found.permit, self.protected)
+        answer = Answer(self.plan, found.answer, found.cost, found.permit, self.protected, self.clamped)
         if self.answer_type is Answer:
             return answer
         made = self.answer_type.of(answer)

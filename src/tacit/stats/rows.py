@@ -12,7 +12,7 @@ are exact and private: they are for mechanisms alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from itertools import product
@@ -52,6 +52,12 @@ class ColumnSteps:
     upper: float
     step: Fraction
     shift: int
+    is_boolean: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The bounds to which values are clamped; None for booleans."""
+        return None if self.is_boolean else Bounds(self.lower, self.upper)
 
     @property
     def low(self) -> int:

@@ -10,9 +10,10 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, TypeAlias
+from datetime import date
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,14 @@ from tacit.measuring.allocation import Noise
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.bounds import Bounds, clamping_in_words
 from tacit.privacy.events import Composed, Event
-from tacit.stats.rows import Cut, NoRows, Rows, Term
+from tacit.stats.cells import Partition
+from tacit.stats.rows import ColumnSteps, Cut, NoRows, Rows, Term
 
 GROUPS_NAMED: Final = 5
 
+Part = TypeVar("Part", Cut, ColumnSteps, Partition)
 Noisy: TypeAlias = tuple[NDArray[Any], ...]
 """The released arrays: of integers, real numbers or texts."""
 
@@ -109,8 +113,15 @@ class StatisticPlan(ABC):
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """Which rows are in no cell of the plan's public partitions, one sentence for each column."""
-        return tuple(dict.fromkeys(cut.coverage for cut in _cuts_in(self) if cut.coverage))
+        """Which rows are in no cell of the plan's public partitions, and which columns are clamped to their bounds."""
+        cells = dict.fromkeys(cut.coverage for cut in _parts_in(self, Cut) if cut.coverage)
+        return (*cells, *filter(None, [clamping_in_words(self.clamped.items())]))
+
+    @property
+    def clamped(self) -> dict[str, Bounds]:
+        """The declared bounds to which values are clamped, by column."""
+        parts: list[ColumnSteps | Partition] = [*_parts_in(self, ColumnSteps), *_parts_in(self, Partition)]
+        return {one.column: one.bounds for one in parts if one.bounds is not None}
 
     @property
     def hypothesis(self) -> str | None:
@@ -128,16 +139,32 @@ class StatisticPlan(ABC):
         return hashlib.sha256(f"{type(self).__qualname__} {self!r}".encode()).hexdigest()
 
 
-def _cuts_in(part: object) -> Iterator[Cut]:
-    """Yield the partitions of a plan, wherever it holds them."""
-    if isinstance(part, Cut):
+def clamped_before(plan: StatisticPlan, registered: Mapping[str, Bounds]) -> str:
+    """Return which columns an engine shows clamped to registered bounds that lie within those of a plan, in words."""
+    cells = {cut.column: Bounds(cut.edges[0], cut.edges[-1]) for cut in _parts_in(plan, Cut) if cut.edges}
+    reach = {**cells, **plan.clamped}
+    found = [(name, one) for name, one in registered.items() if name in reach and _reaches_beyond(reach[name], one)]
+    words = clamping_in_words(found).partition(";")[0]
+    return f"as registered, {words} before anything else" if words else ""
+
+
+def _reaches_beyond(bounds: Bounds, other: Bounds) -> bool:
+    ends = (bounds.lower, bounds.upper, other.lower, other.upper)
+    if any(isinstance(end, date) for end in ends):
+        return False  # dates and times are not compared: their zones may differ
+    return bounds.lower < other.lower or bounds.upper > other.upper  # type: ignore[operator]
+
+
+def _parts_in(part: object, wanted: type[Part]) -> Iterator[Part]:
+    """Yield the partitions or scales of a plan, wherever it holds them."""
+    if isinstance(part, wanted):
         yield part
     elif isinstance(part, tuple | list):
         for one in part:
-            yield from _cuts_in(one)
+            yield from _parts_in(one, wanted)
     elif is_dataclass(part) and not isinstance(part, type):
         for field in fields(part):
-            yield from _cuts_in(getattr(part, field.name))
+            yield from _parts_in(getattr(part, field.name), wanted)
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,7 @@ class RunningCount:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._is_lost = False
+        self._relation = budget.cap.relation
         before = self._load(state, file)
         self._anchor = StepAnchor(budget, str(self._header["permit"]), self.horizon)
         self._anchor.require(self.steps, self._digest, before)
@@ -332,7 +333,7 @@ class RunningCount:
         return (
             f"Running {self.kind} over {self.horizon} steps. Protected are people in at most {whom}, with at most "
             f"{self._per_step} in each. Measured by {self._header['how']}, with {self._header['law']} noise. "
-            f"All totals together, charged at the start, cost {self.cost.in_words}."
+            f"All totals together, charged at the start, cost {self.cost.in_words(self._relation)}."
         ) + (" The noise can be replayed: this is a simulation and protects nobody." if self.simulated else "")
 
     @property

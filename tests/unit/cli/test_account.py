@@ -82,7 +82,7 @@ class TestEpsilonAndDelta:
     def test_the_relation_holds_for_all_events(self, capsys: pytest.CaptureFixture[str]) -> None:
         asked = ["epsilon", "--delta", "1e-6", "gaussian(1) + laplace(1)", "--relation", "replace-one"]
         assert answer(capsys, *asked)["relation"] == "replace-one"
-        assert facts(capsys, *asked)["neighbours"] == "replace-one: one person is exchanged for another"
+        assert "with another in their place" in facts(capsys, *asked)["neighbours"]
 
     def test_every_relation_can_be_chosen(self) -> None:
         assert set(account.RELATIONS) == {relation.value for relation in Relation}

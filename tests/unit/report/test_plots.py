@@ -112,6 +112,6 @@ def test_a_long_event_is_shortened_under_the_title() -> None:
 def test_a_plot_is_plain_json_that_says_what_it_shows(spec: dict[str, Any]) -> None:
     assert json.loads(json.dumps(spec, allow_nan=False)) == spec
     assert "pure(1)" in spec["description"]
-    assert "one person is in the data or not" in spec["description"]
+    assert "the data with and without one person" in spec["description"]
     assert spec["encoding"]["x"]["axis"]["title"]
     assert spec["encoding"]["y"]["axis"]["title"]
