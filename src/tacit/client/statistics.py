@@ -86,7 +86,7 @@ class StatisticPreviews:
 def require_statistic(name: str) -> None:
     """Raise AttributeError unless a server computes a statistic."""
     if name not in STATISTICS:
-        raise AttributeError(f"a server computes {', '.join(STATISTICS)}; not {name!r}")
+        raise AttributeError(f"{name!r} is not available over REST; available: {', '.join(STATISTICS)}")
 
 
 def _like(name: str, ask: Callable[..., Result]) -> Callable[..., Result]:

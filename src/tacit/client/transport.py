@@ -393,7 +393,7 @@ def server_url(url: object) -> str:
             "the address of a server is like http://127.0.0.1:8321 or https://tacit.example.org", name="url"
         )
     if parsed.userinfo:
-        raise InvalidInput("the address of a server holds no name or password; give the token as token=", name="url")
+        raise InvalidInput("the server's URL must hold no user name or password; pass the token as token=", name="url")
     if parsed.scheme == "http" and not _is_local(parsed.host):
         warnings.warn(
             f"the token is sent to {parsed.host} without encryption, so it and the answers can be read in transit; use "

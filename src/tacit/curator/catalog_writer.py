@@ -39,7 +39,7 @@ HEADER: Final = """\
 #   [tables.visits]
 #   source = "visits.parquet"     # relative to this folder, or absolute; in a DuckDB file: "clinic.duckdb#visits"
 #   format = "parquet"            # csv, parquet or duckdb; with csv = [ ... ] for how CSV files are written
-#   unit = "patient_id"           # whom the guarantee protects; of a table about nobody, write public = true instead
+#   unit = "patient_id"           # the column that identifies the protected people; for other tables: public = true
 #   dataset = "clinic"            # the budget that pays; without it, one with the name of the table
 #   rows_per_unit = 20            # of each unit, so many rows are counted at most; leave it out for no limit
 #

@@ -161,7 +161,7 @@ def _sync_folder(folder: Path) -> None:
 def storage_error(path: Path, error: OSError) -> TacitError:
     """Return an error of the file system on a curator's file as the error that the ledger raises for it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return LedgerFull(f"no space is left for {path}; what it held is unchanged")
+        return LedgerFull(f"the disk is full; {path} was not changed")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return LedgerReadOnly(f"{path} cannot be read or written by this user; change its permissions")
     return LedgerUnavailable(f"{path} cannot be used: {error.strerror or error}")

@@ -20,7 +20,8 @@ def check_foreign_keys(table: Table, tables: Mapping[str, Table]) -> None:
         name = key.target_table.lower()
         if name not in tables:
             raise CatalogInvalid(
-                f"{table.name} leads to its unit through {key.target_table}, which is not in the catalog; add it first",
+                f"{table.name} has its unit in {key.target_table} (by a foreign key), which is not in the catalog; add "
+                "that table first",
                 name=table.name,
             )
         if name in seen:

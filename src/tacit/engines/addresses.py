@@ -111,12 +111,12 @@ def check_spark(place: str) -> None:
         return
     if place.startswith(("sc://", "spark://", "local")):
         raise InvalidInput(
-            f"a place of Spark is {SPARK_FORMS}; of parameters it holds use_ssl, user_id, session_id and "
-            "grpc_max_message_size only; put an address with a token into an environment variable (env:NAME) or a file "
+            f"a Spark table must be addressed as {SPARK_FORMS}, with no parameters but use_ssl, user_id, session_id and "
+            "grpc_max_message_size; put an address with a token into an environment variable (env:NAME) or a file "
             "that only its owner reads (file:PATH)",
             name="place",
         )
-    raise InvalidInput(f"a place of Spark is {SPARK_FORMS}", name="place")
+    raise InvalidInput(f"a Spark table must be addressed as {SPARK_FORMS}", name="place")
 
 
 def check_file_address(path: str) -> None:

@@ -97,7 +97,7 @@ class ChargeRequest:
 
 
 class CapPrices:
-    """The price of an request under each cap, each found once; found before the write lock is taken where possible."""
+    """The price of a request under each cap, computed once and, where possible, before the write lock is taken."""
 
     def __init__(self, request: ChargeRequest) -> None:
         self.request: Final = request
@@ -156,7 +156,11 @@ def scope_rows(transaction: LedgerTransaction, request: ChargeRequest) -> list[S
     transaction.rows.prefetch(request.scopes)
     dataset = transaction.dataset(request.dataset)
     if dataset.has_epochs and not request.epochs:
-        raise EmptyInput(f"{request.dataset} has epochs; name those that the release touches", name="epochs")
+        raise EmptyInput(
+            f"{request.dataset} is divided into epochs, and this release names none; charge an epoch: "
+            f"curator.budget({request.dataset!r}, epoch=NAME)",
+            name="epochs",
+        )
     if dataset.per_epoch and not dataset.has_epochs:
         raise EmptyInput(f"{request.dataset} has a budget for each epoch, and no epoch yet; add one", name="epochs")
     found = []
@@ -254,7 +258,7 @@ def annotate(transaction: LedgerTransaction, permit_id: str, note: str, before: 
 
 def _require_note(row: PermitRow, before: str | None) -> None:
     if before is not None and row.note != before:
-        raise AlreadySettled(f"permit {row.id} has another note meanwhile; read it and try again", name="permit")
+        raise AlreadySettled(f"permit {row.id} was annotated meanwhile; read its note and try again", name="permit")
 
 
 def reservations(transaction: LedgerTransaction) -> list[Reservation]:

@@ -303,7 +303,7 @@ class Budget:
         with self._lock:
             if self._last_note(permit_id) != last:
                 raise AlreadySettled(
-                    f"permit {permit_id} has another note meanwhile; read it and try again", name="permit"
+                    f"permit {permit_id} was annotated meanwhile; read its note and try again", name="permit"
                 )
             self._notes[permit_id] = kept
 
@@ -334,7 +334,7 @@ class Budget:
             noted = self._last_note(permit_id)
             if last is not None and noted != last:
                 raise AlreadySettled(
-                    f"permit {permit_id} has another note meanwhile; read it and try again", name="permit"
+                    f"permit {permit_id} was annotated meanwhile; read its note and try again", name="permit"
                 )
             if not noted:
                 del self._notes[permit_id]

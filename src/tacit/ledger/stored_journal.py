@@ -172,7 +172,8 @@ class StoredJournal:
             restoration.restore_file(store, path_of("backup", backup), noted, facts, lost)
         elif backup is not None:
             raise InvalidInput(
-                "a ledger in a database is restored by the database's own tools first; name no backup", name="backup"
+                "a ledger in PostgreSQL is restored with the tools of PostgreSQL; then run this command without FILE",
+                name="backup",
             )
         else:
             restoration.accept_database(store, noted, facts, lost)

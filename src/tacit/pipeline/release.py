@@ -82,7 +82,7 @@ _SEEN: Final = "seen by the owner: "
 _UNCOUNTED: Final = frozenset(
     _FAILED + one.code for one in (TimedOut, Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess)
 )
-STALE_PLAN: Final = "a table was registered anew since this was planned; nothing was charged, so ask again"
+STALE_PLAN: Final = "a table was registered again after this was planned; nothing was charged; run it again"
 _log: Final = logging.getLogger("tacit.pipeline")
 _hold: Final[ContextVar[Callable[[], None] | None]] = ContextVar("hold", default=None)
 

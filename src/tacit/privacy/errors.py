@@ -4,7 +4,7 @@ TacitError                      exit code 4
 ├── InvalidInput        T100    the caller's value cannot be used (exit code 2)
 │   ├── NotPositive     T101    a parameter that must be above zero is not
 │   ├── NotFinite       T102    NaN or infinity where a number is needed
-│   ├── OutOfRange      T103    a number outside the range that the promise covers
+│   ├── OutOfRange      T103    a number is outside its allowed range
 │   ├── WrongType       T104    neither a number nor an array of numbers, or of the wrong shape
 │   ├── EmptyInput      T105    nothing to choose from or to compute on
 │   ├── TooLarge        T106    the value does not fit on the public grid, or passes a stated limit
@@ -36,7 +36,7 @@ TacitError                      exit code 4
 │   ├── NotKnown        T401    the token, password or cookie is not valid
 │   ├── Throttled       T402    too many logins failed; further attempts are accepted later
 │   ├── Forged          T403    a browser's request does not prove that a page of the server itself made it
-│   └── UnsafeBind      T404    a server would be open to others without protection, which must be confirmed twice
+│   └── UnsafeBind      T404    the server would accept remote connections without TLS, which must be confirmed twice
 ├── StorageFailed       T520    a database of tacit's own cannot be used: the ledger's, or the server's (exit code 4)
 │   ├── StorageCorrupt  T521    the database is damaged, or the file is something else
 │   │   └── LedgerCorrupt T500  the journal does not verify; nothing is admitted

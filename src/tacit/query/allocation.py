@@ -63,15 +63,15 @@ class Target:
     def __post_init__(self) -> None:
         given = [name for name in ("epsilon", "rho", "error") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InvalidInput("a question is asked for epsilon=, rho= or error=: exactly one of them", name="epsilon")
+            raise InvalidInput("pass exactly one of epsilon=, rho= and error=", name="epsilon")
         wanted = float(positive(given[0], getattr(self, given[0])))
         if wanted > WANTED_MAX:
-            raise OutOfRange(f"{given[0]} is at most {WANTED_MAX:g}; no budget is as large", name=given[0])
+            raise OutOfRange(f"{given[0]} must be at most {WANTED_MAX:g}", name=given[0])
         object.__setattr__(self, given[0], wanted)
         if self.delta is not None:
             delta = float(positive("delta", self.delta))
             if delta >= 1:
-                raise OutOfRange("delta is far below 1", name="delta", value=self.delta)
+                raise OutOfRange("delta must be below 1", name="delta", value=self.delta)
             object.__setattr__(self, "delta", delta)
 
 

@@ -10,7 +10,7 @@ Two ways of bounding, and the sensitivity that each gives (neighbours differ in 
               contribution. L1 <= K C, L2 <= sqrt(K) C (Wilson et al. 2020).
 
 Where neighbours exchange one unit for another, both numbers double: one contribution leaves and another comes.
-Any limits are private; they decide how much of the data is counted, and how much noise is needed.
+Any limits give a valid guarantee; they trade bias (rows left out) against noise.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Bounding:
         return self._sides * one * root_up(self._groups_moved(measure))
 
     def _groups_moved(self, measure: Measure) -> int:
-        """Return by how many times its contribution to one group a unit moves a measure in all groups together."""
+        """Return the number of groups over which the contribution of one unit adds up in L1."""
         return self.groups if self.whole_rows is None or measure.how is How.UNITS else 1
 
     @property

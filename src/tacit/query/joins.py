@@ -89,7 +89,7 @@ def join_scopes(left: FromScope, right: FromScope, joining: JoinContext) -> From
             pairs = _equated_columns(left, right, joining)
     elif (side == "LEFT" and left.unit is None and right.unit is not None) or (side == "RIGHT" and right.unit is None):
         raise MixesUnits(
-            "this join keeps public rows that no unit has, and so tells of it",
+            "this outer join keeps rows of the public table that match no unit, which would reveal which rows match",
             accepted="use an inner join, or keep the private side",
             place=place,
         )

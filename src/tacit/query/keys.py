@@ -34,7 +34,7 @@ from tacit.query.relations import FromScope
 from tacit.query.scratch_database import TABLE, evaluate
 
 RANGE_MAX: Final = 10_000
-"""How long a range of whole numbers or days may be to count as a list of public values."""
+"""Maximum length of a range of integers or days whose values are enumerated as public keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class How(StrEnum):
     VALUES = "values"
     """The number of different values of a group: a unit brings R at most, and those that others bring count once."""
     MEAN = "mean"
-    """Their sum if they are R at most, otherwise R times their mean: what R of them come to on average."""
+    """Their sum if the unit has at most R rows, otherwise R times their mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +111,13 @@ class Measure:
     shift: int = 0
     """What is taken off each row's number; `low` and `high` are without it."""
     step: Fraction = Fraction(1)
-    """What one step of the whole number is worth, for people."""
+    """Size of one grid step in units of the column, for display."""
     most: int | None = None
     """How many different values there are at all, if that is public."""
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is equal for equal measures, whatever they are called."""
+        """Identity of the measure for deduplication; does not include the label."""
         return self.how, self.tree, self.shift, self.condition.tree if self.condition else None
 
     def contribution(self, rows: int) -> int:

@@ -205,7 +205,7 @@ class _Reader:
             )
         distinct = isinstance(argument, exp.Distinct)
         if distinct and (not whole or len(argument.expressions) != 1):
-            raise NotAllowed("DISTINCT stands in COUNT(DISTINCT x) only", place=self.text.place(node))
+            raise NotAllowed("DISTINCT is supported in COUNT(DISTINCT x) only", place=self.text.place(node))
         value = self.bind(argument.expressions[0] if distinct else argument)
         tree: exp.Expression = value.tree.copy()
         if isinstance(node, _REAL):

@@ -50,7 +50,7 @@ CELLS_MAX: Final = 20_000_000
 """How many candidates all private choices of an answer have at most, over all groups."""
 
 DEPTH_MAX: Final = 160
-"""How many levels a statement has at most: writing takes up to five calls for each, and Python allows 1,000."""
+"""Maximum nesting depth of a statement: writing it takes up to five calls per level, and Python's limit is 1,000."""
 
 
 def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings | None = None) -> Plan:
@@ -192,7 +192,7 @@ class _Planner:
             raise TooWide("quantiles and modes of so many groups are not answered at once", accepted="use fewer groups")
         if not (measured.measures or measured.choices or self.domains is None):
             raise NotAllowed(
-                "this shows public keys alone and asks nothing of the data",
+                "the query returns public keys only and computes no aggregate",
                 accepted="add an aggregate such as COUNT(*)",
             )
 
@@ -215,7 +215,8 @@ def _half_width(price: QueryPrice, answers: Sequence[AnswerSource], level: float
             step = estimate.grids[0].step if estimate.grids else Fraction(1)
             return price.half_width(estimate.measures[0], level) * float(step)
     raise NotAllowed(
-        "error= is about a COUNT or a SUM, whose interval does not depend on the data", accepted="use epsilon= instead"
+        "error= needs a COUNT or SUM in the query: the width of other intervals depends on the data",
+        accepted="use epsilon= instead",
     )
 
 

@@ -273,7 +273,10 @@ class _SelectReader:
         if distinct is not None:
             require_only(distinct, (), self.text)
             if any(one.this not in [output.value.tree for output in outputs] for one in order):
-                raise NotSQL("SELECT DISTINCT is ordered by what it shows", place=self.text.place(query.args["order"]))
+                raise NotSQL(
+                    "with SELECT DISTINCT, ORDER BY may use only columns of the SELECT list",
+                    place=self.text.place(query.args["order"]),
+                )
         if len(self.aggregates) > AGGREGATES_MAX or len(self.keys) > KEYS_MAX:
             raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates and {KEYS_MAX} keys")
         limit, offset = (limit_or_offset(query, name, self.text) for name in ("limit", "offset"))

@@ -1,4 +1,4 @@
-"""How many rows of one unit there can be: so that time tells no more of one unit than a table's own rows do.
+"""Public limits on the number of rows and the work per unit, so that run time reveals little about one unit.
 
 Joins multiply the rows of a unit by one another, and whoever asks may choose the unit: with n rows, a join of four
 tables on the unit has n^4, and the time that it takes is an exact answer. So every scope knows two public limits: how
@@ -84,8 +84,8 @@ def require_bounded_fan_out(scope: FromScope, place: Place | None) -> FromScope:
     """Return a scope, or raise TooWide if too many rows could become of one stored row of a unit."""
     if scope.unit is not None and scope.fan_out > AMPLIFICATION_MAX:
         raise TooWide(
-            f"of one stored row of a unit {scope.fan_out:,} could become by joining {_table_names(scope)}, and at most "
-            f"{AMPLIFICATION_MAX:,} may",
+            f"one stored row of a unit could become {scope.fan_out:,} rows by joining {_table_names(scope)}; the limit "
+            f"is {AMPLIFICATION_MAX:,}",
             accepted=_remedies(scope),
             place=place,
         )

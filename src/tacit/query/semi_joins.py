@@ -112,7 +112,7 @@ def bind_exists(
     outside = [_mentions(one, scope) for one in conditions]
     if inner.unit is not None and scope.unit is None:
         raise MixesUnits(
-            "EXISTS over private rows would show them in public rows",
+            "EXISTS over a private table cannot filter rows of a public table",
             accepted="put the private table into FROM, and use COUNT(DISTINCT ...)",
             place=text.place(node),
         )

@@ -40,7 +40,7 @@ def test_a_place_of_spark_is_taken_and_nothing_is_started(place: str) -> None:
 
 @pytest.mark.parametrize("place", ["", "locals", "local[0]", "local[x]", "local[", "yarn", "http://host"])
 def test_any_other_place_is_refused(place: str) -> None:
-    with pytest.raises(InvalidInput, match="a place of Spark is"):
+    with pytest.raises(InvalidInput, match="a Spark table must be addressed as"):
         SparkEngine(place, salt=7)
 
 

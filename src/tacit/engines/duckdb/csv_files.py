@@ -284,7 +284,9 @@ def _with_newline(csv_format: CsvFormat, file: CsvFile) -> CsvFormat:
     head = next(_pieces(file.readable))
     ends = re.findall(rb"\r\n|\n|\r", head)[:lines]
     if len(set(ends)) > 1 or (len(ends) < lines and len(head) == HEAD_BYTES):
-        raise SourceMissing(f"the lines of {file.path} before its rows must be short and end alike; write it anew")
+        raise SourceMissing(
+            f"the lines of {file.path} before its rows must be short and use one line terminator; write the file again"
+        )
     return replace(csv_format, newline=ends[0].decode()) if ends else csv_format
 
 

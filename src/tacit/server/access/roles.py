@@ -78,9 +78,11 @@ class Grant:
             if getattr(self, what) is not None:
                 texts.name(what, getattr(self, what))
         if self.table is not None and self.dataset is None:
-            raise InvalidInput("a grant on a table names its data set, too", name="dataset")
+            raise InvalidInput("a grant on a table also needs its data set: pass dataset=", name="dataset")
         if self.role is Role.OWNER and self.dataset is not None:
-            raise InvalidInput("an owner owns everything; grant curator on a data set instead", name="role")
+            raise InvalidInput(
+                "the role owner cannot be limited to a data set; grant curator on the data set instead", name="role"
+            )
 
     def __str__(self) -> str:
         return f"{self.role} on {_place(self.dataset, self.table)}"
@@ -137,7 +139,7 @@ class PermissionRule:
     kind: GrantScope
     reach: Mapping[Role, Reach]
     of_part: Reach | None = None
-    """Whose resources of the whole data set a grant on one of its tables permits; None for no one's."""
+    """Reach of a table-level grant on resources of the whole data set; None if it permits nothing there."""
 
     never_own: bool = False
     """Whether the action is refused on one's own resources."""

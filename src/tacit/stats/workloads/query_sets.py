@@ -128,7 +128,7 @@ class Marginals(Workload):
     ) -> None:
         columns = tuple(source_name("column", name) for name in names)
         if len(set(columns)) != len(columns) or not columns:
-            raise InvalidInput("marginals need at least one column, and distinct ones", name="columns", value=names)
+            raise InvalidInput("marginals need at least one column, without duplicates", name="columns", value=names)
         if sets is None:
             listed = ways if isinstance(ways, Sequence) and not isinstance(ways, str) else [ways]
             if len(listed) > SETS_MAX:
@@ -299,7 +299,8 @@ def _period_labels(cut: Cut, period: str) -> list[str]:
         last = after - (timedelta(microseconds=1) if isinstance(after, datetime) else timedelta(days=1))
         if _period(first, period) != _period(last, period):
             raise InvalidInput(
-                f"the cell from {_shown(first)} to {_shown(after)} lies in more than one {period}; end cells with it",
+                f"the cell from {_shown(first)} to {_shown(after)} spans more than one {period}; choose edges at which "
+                f"a {period} ends",
                 name="levels",
             )
         found.append(_period(first, period))

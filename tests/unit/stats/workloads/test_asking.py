@@ -114,7 +114,7 @@ def test_a_hierarchy_of_dates_adds_up_level_by_level() -> None:
 def test_a_cell_that_lies_in_two_months_is_in_no_month_and_costs_nothing() -> None:
     days = np.array(["2023-01-01"], dtype="datetime64[D]") + np.arange(PEOPLE) % 60
     budget = rich()
-    with pytest.raises(InvalidInput, match="the cell from 2023-01-20 to 2023-02-10 lies in more than one month"):
+    with pytest.raises(InvalidInput, match="the cell from 2023-01-20 to 2023-02-10 spans more than one month"):
         hierarchy(
             days,
             edges=[date(2023, 1, 1), date(2023, 1, 20), date(2023, 2, 10), date(2023, 3, 1)],
