@@ -266,11 +266,23 @@ class Client:
         query = {"only_open": "true"} if truth_value("only_open", only_open) else None
         return [request_of(one) for one in self._transport.get_list(MoreBudgetResponse, "requests", query=query)]
 
-    def file_request(self, dataset: str, what: Cost | Budget, reason: str) -> Request:
-        """File a request for more budget on a data set: the additional cost, or an additional Budget."""
-        if not isinstance(what, Cost | Budget):
-            raise WrongType(f"the request must be for a Cost or a Budget, not {type(what).__name__}", name="what")
-        body = MoreBudgetRequest.of(dataset=dataset, epsilon=what.epsilon, delta=what.delta, reason=reason)
+    def file_request(
+        self,
+        dataset: str,
+        what: Cost | Budget | None = None,
+        reason: str = "",
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+    ) -> Request:
+        """File a request for more budget on a data set: the additional epsilon and delta, or a Cost or Budget."""
+        if (what is None) == (epsilon is None):
+            raise WrongType("a request is for more epsilon: epsilon=0.5, or a Cost or Budget", name="epsilon")
+        if what is not None:
+            if not isinstance(what, Cost | Budget):
+                raise WrongType(f"the request must be for a Cost or a Budget, not {type(what).__name__}", name="what")
+            epsilon, delta = what.epsilon, what.delta
+        body = MoreBudgetRequest.of(dataset=dataset, epsilon=epsilon, delta=delta, reason=reason)
         return request_of(self._transport.post(MoreBudgetResponse, "requests", body=body))
 
     def decide(self, request: Request | str, granted: bool, note: str = "") -> Request:

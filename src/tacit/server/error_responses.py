@@ -96,7 +96,9 @@ def install(app: FastAPI) -> None:
         return respond_to(error)
 
     @app.exception_handler(RequestValidationError)
-    async def _invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        if any(one["loc"] == ("body",) for one in error.errors()) and not _states_json(request):
+            return respond_to(errors.InvalidInput("send Content-Type: application/json", name="Content-Type"))
         return respond_to(invalid_request(next(iter(error.errors()), {"loc": (), "msg": "cannot be read"})))
 
     @app.exception_handler(HTTPException)
@@ -107,6 +109,10 @@ def install(app: FastAPI) -> None:
         return AsciiJSONResponse(
             document.model_dump(), error.status_code, {**(error.headers or {}), CODE_HEADER: "T100"}
         )
+
+
+def _states_json(request: Request) -> bool:
+    return "json" in request.headers.get("content-type", "").lower()
 
 
 def respond_to_defect(error: BaseException) -> JSONResponse:
