@@ -15,10 +15,13 @@ from click.shell_completion import shell_complete
 from tacit import __version__
 from tacit.cli.error_messages import report_error
 from tacit.cli.groups import FolderGroup
+from tacit.cli.output import discard_output
 
 COMPLETE_VARIABLE: Final = "_TACIT_COMPLETE"
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
+QUERY_INTERRUPTED: Final = "Query interrupted"
+"""What DuckDB raises, as a RuntimeError, in the place of a KeyboardInterrupt."""
 
 
 @click.group(
@@ -56,9 +59,11 @@ def run(arguments: Sequence[str]) -> int:
             click.echo(f"tacit: {stopped}", err=True)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return EXIT_BROKEN_PIPE
     except Exception as error:
+        if type(error) is RuntimeError and str(error) == QUERY_INTERRUPTED:
+            return EXIT_INTERRUPTED
         return report_error(error, arguments)
     return exit_code
 
@@ -74,8 +79,3 @@ def _invoke(arguments: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     return 0
-
-
-def _discard_output() -> None:
-    """Redirect standard output to the null device, so that flushing at exit does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,7 @@ from tacit.curator.catalog_reader import LIMITS
 from tacit.curator.catalog_writer import key_text
 from tacit.curator.table_sources import source_text
 from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.figures import at_least, at_most, exactly
+from tacit.privacy.figures import at_most, exactly, left_over
 from tacit.privacy.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def show_table(screen: Screen, catalog: Catalog, table: Table) -> None:
     facts = [Fact("table", printable(table.name), True), Fact("protected", protected_text(table))]
     if table.is_private:
         counted = f"at most {', '.join(limits)}" if limits else "limits are chosen by each query"
-        facts += [Fact("budget", table.dataset), Fact("counted", counted)]
+        rules = filter(None, (counted, printable(table.unit_rule)))
+        facts += [Fact("budget", table.dataset), *(Fact("counted", one) for one in rules)]
     if table.identified_by:
         facts.append(Fact("identified by", ", ".join(map(printable, table.identified_by))))
     screen.show_facts([*facts, Fact("source", _location(catalog, table))])
@@ -140,7 +141,10 @@ def _plain(value: Any) -> Any:
 
 BAR_WIDTH: Final = 16
 COLUMNS: Final = ("budget", "epsilon_spent", "epsilon_left", "epsilon", "epsilon_min", "delta", "filter")
-COMPOSITION: Final = "Costs compose: ε spent and ε left need not add up to ε cap."
+COMPOSITION: Final = (
+    "a filter takes the better of two accountings, so ε spent and ε left need not add up to ε cap "
+    "(docs/explanation/ledger.md)"
+)
 FULL, EMPTY = "█", "░"
 
 
@@ -183,13 +187,18 @@ def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
         name = row["scope"] if row["kind"] == "dataset" else f"  {row['name']}"
         table.add_row(Text(name), bar, *map(Text, _figures(row)))
     screen.console.print(table)
-    if any(row["filter"] != "pure" and row["epsilon_spent"] != 0 for row in budgets):
-        screen.console.print(f" {COMPOSITION}", style="dim")
+    if note := composition_note(budgets):
+        screen.console.print(f" {note}", style="dim")
+
+
+def composition_note(budgets: list[dict[str, Any]]) -> str:
+    """Return why spent and left do not add up, if they may not."""
+    return COMPOSITION if any(row["filter"] != "pure" and row["epsilon_spent"] != 0 for row in budgets) else ""
 
 
 def _figures(row: dict[str, Any]) -> tuple[str, ...]:
     spent = "∞" if row["epsilon_spent"] is None else at_most(row["epsilon_spent"], 4)
-    left, least = at_least(row["epsilon_left"], 4), at_most(row["epsilon_min"], 4)
+    left, least = left_over(row["epsilon_left"], 4), at_most(row["epsilon_min"], 4)
     return spent, left, exactly(row["epsilon"]), least, exactly(row["delta"]), row["filter"]
 
 

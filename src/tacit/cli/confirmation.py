@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import click
 
 from tacit.cli.output import Screen
-from tacit.privacy.figures import at_least, at_most
+from tacit.privacy.figures import at_most, left_over
 
 if TYPE_CHECKING:
     from tacit import Cost
@@ -45,7 +45,8 @@ def confirm_cost(screen: Screen, preview: Previewed, analyst: str | None = None)
         return
     name, left = large[0]
     whose = f"for {analyst} on {name}" if analyst else f"on {name}"
-    sentence = f"this costs ε {at_most(preview.epsilon)} of the remaining ε {at_least(left.epsilon)} {whose}"
+    sentence = f"this costs ε {at_most(preview.epsilon)} of the remaining ε {left_over(left.epsilon)} {whose}"
     if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
         raise click.UsageError(f"{sentence}, which is more than half; nothing was charged; add --yes to confirm")
-    click.confirm(f"{sentence}; continue?", abort=True)
+    if not click.confirm(f"{sentence}; continue?"):
+        raise click.Abort("nothing was charged")

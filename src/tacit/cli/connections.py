@@ -104,8 +104,21 @@ def open_audited_curator(folder: Path) -> Iterator[tuple[Curator, Callable[[str]
         yield curator, warn
 
 
+def require_person(folder: Path, name: str) -> None:
+    """Raise UnknownName if the folder's server has people and none of them has this name."""
+    from tacit.privacy.errors import UnknownName
+    from tacit.privacy.near_names import did_you_mean
+
+    with ExitStack() as opened:
+        access = _open_audit(folder, opened)
+        names = [] if access is None else [one.name for one in access.people() if one.is_active]
+    if names and name not in names:
+        instead = did_you_mean(name, names, f"people are {', '.join(names)}")
+        raise UnknownName(f"no person is called {name}; {instead}", name="by", value=name)
+
+
 def _open_audit(folder: Path, opened: ExitStack) -> Access | None:
-    """Open the audit log of a folder's server; None if no server has served the folder."""
+    """Open the access database of a folder's server; None if no server has served the folder."""
     is_served, has_settings = ((folder / name).exists() for name in (SERVER, SETTINGS))
     if not (is_served or has_settings):
         return None  # before the server is imported

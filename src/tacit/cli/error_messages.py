@@ -31,6 +31,7 @@ _KEYWORDS: Final = (
     (rf"\b({_NAMED})=(?=[\w.\[(\"'])", r"--\1 "),
     (rf"\b({_NAMED})=", r"--\1"),
     (r", or a second array\b", ""),
+    (r'\btoken="tacit_\.\.\.", token="file:PATH"', "--token-file FILE"),
 )
 """Keyword arguments in messages of the library, and the command-line options that replace them."""
 

@@ -150,6 +150,8 @@ def read_sql(argument: str) -> str:
     if argument.startswith("@"):
         try:
             return Path(argument[1:]).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise click.BadParameter(f"there is no file {argument[1:]}", param_hint="SQL") from None
         except (OSError, UnicodeDecodeError):
             raise click.BadParameter(f"{argument[1:]} cannot be read as UTF-8 text", param_hint="SQL") from None
     return argument

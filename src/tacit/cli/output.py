@@ -9,6 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -145,6 +147,32 @@ class Screen:
                 self.console.print(Text.assemble((label, "dim"), line), soft_wrap=True)
                 label = " " * LABEL_WIDTH
         self.console.print()
+
+
+def show_facts_beside(facts: Iterable[Fact]) -> None:
+    """Write facts to standard error, beside an answer in a pipe."""
+    for fact in facts:
+        click.echo(f"{fact.label}: {fact.text}", err=True)
+
+
+@contextmanager
+def writing_answer(advice: str = "it was charged, and asking again is free") -> Iterator[None]:
+    """Raise StorageUnavailable with one sentence if an answer cannot be written to standard output."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from tacit.privacy.errors import StorageUnavailable
+
+        discard_output()
+        raise StorageUnavailable(f"the answer could not be written ({error.strerror}); {advice}") from None
+
+
+def discard_output() -> None:
+    """Redirect standard output to the null device, so that flushing at exit does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_result(screen: Screen, sentence: str, facts: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tacit.cli.error_messages import with_options
 from tacit.cli.output import Fact, Screen
-from tacit.privacy.figures import at_least, at_most
+from tacit.privacy.figures import at_most, left_over
 
 if TYPE_CHECKING:
     from tacit import Cost
@@ -168,30 +168,32 @@ def cell(value: Any, span: Any = None) -> str:
     return f"{text} {spread(value, span)}"
 
 
-def counted_text(release: QueryAnswer) -> str:
+def counted_text(release: QueryAnswer, lines: Iterable[Line]) -> str:
     """Return the contribution limits of an answer; its intervals do not cover the rows beyond them."""
     if release.counted.startswith("1 row "):  # nothing lower could be proposed
         return f"at most {release.counted}; intervals cover the noise only"
+    of_table = "" if any(line.label == "joins" for line in lines) else ", or --rows-per-unit of the table"
     return (
         f"at most {release.counted}; rows beyond that are left out, and intervals cover the noise only. Lower limits "
-        "give less noise: --rows-per-group and --groups-per-unit, or --rows-per-unit of the table"
+        f"give less noise: --rows-per-group and --groups-per-unit{of_table}"
     )
 
 
-def budget_facts(preview: Preview) -> list[Fact]:
+def budget_facts(preview: Preview, analyst: str | None = None) -> list[Fact]:
     """Return the remaining budgets of a preview, and why the cost does not fit if it does not."""
-    remaining = remaining_facts(preview.remaining)
+    remaining = remaining_facts(preview.remaining, analyst)
     return remaining if preview.fits else [*remaining, Fact("over budget", with_options(preview.refusal), True)]
 
 
-def remaining_facts(remaining: Mapping[str, Cost]) -> list[Fact]:
-    """Return the remaining budget of each data set."""
-    return [Fact("remaining", f"ε {at_least(cost.epsilon)} on {name}") for name, cost in remaining.items()]
+def remaining_facts(remaining: Mapping[str, Cost], analyst: str | None = None) -> list[Fact]:
+    """Return the remaining budget of each data set, or of an analyst on them."""
+    whose = f"for {analyst} on" if analyst else "on"
+    return [Fact("remaining", f"ε {left_over(cost.epsilon)} {whose} {name}") for name, cost in remaining.items()]
 
 
-def preview_facts(preview: Preview) -> list[Fact]:
+def preview_facts(preview: Preview, analyst: str | None = None) -> list[Fact]:
     """Return a preview as facts: cost, remaining budgets, limits, and the half-width of each 95 % interval."""
-    facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview), *plan_facts(preview.lines)]
+    facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview, analyst), *plan_facts(preview.lines)]
     return [*facts, *(Fact(name, half_width_text(width)) for name, width in preview.widths.items())]
 
 
@@ -254,9 +256,10 @@ def _comparisons(sql: str) -> Iterator[tuple[str, str]]:
 
 
 def caveats(lines: Iterable[Line]) -> list[Fact]:
-    """Return which groups and rows an answer leaves out, and which numbers have no interval."""
-    kept = [line for line in lines if line.label in ("keys", "spans") and not line.text.startswith("public")]
-    return [Fact("groups" if line.label == "keys" else "intervals", line.text) for line in kept]
+    """Return which groups and rows an answer leaves out, which values are clamped, and what has no interval."""
+    labels = {"keys": "groups", "joins": "noise", "clamped": "counted", "spans": "intervals"}
+    kept = [line for line in lines if line.label in labels and not line.text.startswith("public")]
+    return [Fact(labels[line.label], line.text) for line in kept]
 
 
 def selections(lines: Iterable[Line]) -> list[str]:
@@ -275,8 +278,12 @@ def empty_answer_text(lines: Iterable[Line]) -> str:
     )
 
 
-def answer_facts(release: QueryAnswer, remaining: Mapping[str, Cost], lines: Iterable[Line]) -> list[Fact]:
+def answer_facts(
+    release: QueryAnswer, remaining: Mapping[str, Cost], lines: Iterable[Line], analyst: str | None = None
+) -> list[Fact]:
     """Return the facts below an answer: limits, what is left out, warnings, cost and remaining budget."""
     warnings = [Fact("warning", one) for one in release.warnings]
     cost = Fact("cost", cost_text(release.cost), True)
-    return [Fact("counted", counted_text(release)), *caveats(lines), *warnings, cost, *remaining_facts(remaining)]
+    lines = list(lines)
+    counted = [Fact("counted", counted_text(release, lines)), *caveats(lines)]
+    return [*counted, *warnings, cost, *remaining_facts(remaining, analyst)]

@@ -35,7 +35,8 @@ def pair_of(text: str, example: str) -> tuple[str, str]:
 def bounds_of(name: str, kind: Kind, text: str) -> Bounds:
     """Parse two bounds with any usual separator: 0:120, 0..120, "0 to 120", "0 120"."""
     if kind not in EXAMPLES:
-        raise InvalidInput(f"{name} is {kind} and cannot have bounds; give its categories", name=name, value=text)
+        remedy = f"give its categories, or read it as numbers: --kind {name}=integer (other values become missing)"
+        raise InvalidInput(f"{name} is {kind} and cannot have bounds; {remedy}", name=name, value=text)
     problem = ""
     for lower, upper in _halves(text.strip()):
         try:

@@ -220,7 +220,7 @@ def request(
             filed = curator.ledger.file_request(str(analyst), dataset, Cost(epsilon, delta, math.inf), reason)
     show_result(
         screen,
-        f"filed request {filed.id} for ε {epsilon:g} on {dataset}; its owner decides with: tacit budget decide {filed.id}",
+        f"filed request {filed.id} for ε {epsilon:g} on {dataset}; an owner decides: tacit budget decide {filed.id}",
         _request_object(filed),
     )
 

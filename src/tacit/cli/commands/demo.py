@@ -41,8 +41,10 @@ def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> N
     The patients are the same in every run; the noise is fresh in every run.
     """
     from tacit.cli.tour import display
-    from tacit.cli.tour.clinic import create_clinic, invented_patients
+    from tacit.cli.tour.clinic import create_clinic, invented_patients, require_new_folder
 
+    if folder is not None:
+        require_new_folder(folder)
     patients = invented_patients()
     is_served = not (no_serve or screen.as_json)
     with _clinic_folder(folder) as place:

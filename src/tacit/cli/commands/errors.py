@@ -33,11 +33,15 @@ def error_entries() -> list[ErrorEntry]:
 
 
 @click.command("errors", cls=Command)
+@click.argument("code", required=False)
 @click.pass_obj
-def command(screen: Screen) -> None:
-    """List all error codes with their meaning."""
+def command(screen: Screen, code: str | None) -> None:
+    """List all error codes with their meaning, or show one."""
     columns = ("code", "error", "exit code", "meaning")
-    screen.show_list("errors", error_entries(), asdict, columns, _row, "")
+    found = [one for one in error_entries() if code is None or one.code == code.upper()]
+    if not found:
+        raise click.UsageError(f"there is no error {code}; tacit errors lists all")
+    screen.show_list("errors", found, asdict, columns, _row, "")
 
 
 def _row(entry: ErrorEntry) -> tuple[str, ...]:

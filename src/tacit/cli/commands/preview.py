@@ -59,7 +59,7 @@ def command(
             }
         )
         return
-    facts = rendering.preview_facts(preview)
+    facts = rendering.preview_facts(preview, analyst)
     if explain:
         facts += [Fact(line.label, line.text) for line in preview.lines]
     if screen.has_reader:

@@ -12,7 +12,7 @@ import click
 from tacit.cli.confirmation import YES, confirm_cost
 from tacit.cli.groups import Command, format_option
 from tacit.cli.options import ServerAddress, query_options, server_options
-from tacit.cli.output import Screen, show_hints
+from tacit.cli.output import Screen, show_facts_beside, show_hints, writing_answer
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
 
@@ -68,18 +68,19 @@ def command(
         with progress_bar(screen) as progress:
             release = backend.sql(sql, options, analyst, purpose=purpose, timeout_s=timeout, progress=progress)
         remaining = backend.remaining(release.datasets, analyst)
-        if screen.as_json:
-            screen.show_object(rendering.answer_object(release, remaining, level))
-            return
-        rendering.show_answer(screen, release, level)
-        lines = backend.explain(sql, options)
+        lines = () if screen.as_json else backend.explain(sql, options)
+        with writing_answer():
+            if screen.as_json:
+                screen.show_object(rendering.answer_object(release, remaining, level))
+                return
+            rendering.show_answer(screen, release, level)
         if not release.rows:
             click.echo(f"tacit: {rendering.empty_answer_text(lines)}", err=True)
+        facts = rendering.answer_facts(release, remaining, lines, analyst)
         if screen.has_reader:
-            screen.show_facts(rendering.answer_facts(release, remaining, lines))
+            screen.show_facts(facts)
         else:
-            for fact in rendering.answer_facts(release, remaining, lines):
-                click.echo(f"{fact.label} {fact.text}", err=True)
+            show_facts_beside(facts)
     if card:
         click.echo(release.card, err=not screen.has_reader)
 

@@ -40,7 +40,7 @@ def command(context: click.Context) -> None:
     Numbers are shown with the half-width of their interval. Repeating a statistic costs nothing.
 
     \b
-      tacit stats mean visits age --by sex --epsilon 0.5
+      tacit stats mean visits age --by sex --rows-per-unit 3 --epsilon 0.5
       tacit stats mean visits.csv age --bounds 0:120 --each-row --epsilon 0.5
     """
     if context.invoked_subcommand is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -172,8 +173,6 @@ def _row_source(folder: Path, draft: Draft, table: Table, rows: Source) -> Itera
 
 def _budget_text(folder: Path, dataset: str, epsilon: float, delta: float | None) -> str:
     """Return which budget was set, and how to change its delta if that is the default."""
-    import shlex
-
     text = f"; budget ε {epsilon:g}, δ {DEFAULT_DELTA if delta is None else delta:g}"
     if delta is not None:
         return text
@@ -217,7 +216,7 @@ def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget
     from tacit.cli.table_draft import row_limit_hint, table_hints
     from tacit.curator.registration import left_out
 
-    table = catalog.schema.table(draft.name)
+    table, name = catalog.schema.table(draft.name), draft.name
     without = left_out(draft.described, draft.kinds)
     hints = [*table_hints(table), *row_limit_hint(table)]
     if without:
@@ -227,10 +226,12 @@ def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget
     sentence = (
         f"added {printable(table.name)}: {len(table.columns)} columns; protected: {protected_text(table)}{budget}"
     )
-    show_result(screen, sentence, facts)
+    kinds = ", ".join(f"{printable(one.name)} {one.kind}" for one in table.columns)
+    reading = f"its rows were read now; after changes, read them again with: tacit table refresh {shlex.quote(name)}"
+    rules = [f"{printable(table.unit_rule)}; "] if table.unit_rule else []
+    lines = [sentence, f"columns: {kinds}", f"{''.join(rules)}{reading}{folder_flag(catalog.folder)}"]
+    show_result(screen, "\n".join(lines), facts)
     if is_new_budget:
-        import shlex
-
         dataset = shlex.quote(table.dataset)
         hints.append(
             f"set its budget: tacit budget set {dataset} --epsilon 1 --delta 1e-7{folder_flag(catalog.folder)}"

@@ -67,7 +67,7 @@ class Session:
         """Preview a query, ask for confirmation, run it and show the answer."""
         self.require_cost()
         if self.asks_confirmation:
-            self.say(preview_line(self.preview(sql)))
+            self.say(preview_line(self.preview(sql), self.analyst))
             if self.confirm().strip().lower() not in YES:
                 self.say("not run; nothing was charged")
                 return
@@ -95,7 +95,7 @@ class Session:
         self.screen.show_table(answer.columns, rendering.table_rows(answer, self.level))
         if self.screen.console.is_terminal:
             remaining = self.backend.remaining(answer.datasets, self.analyst)
-            self.screen.show_facts(rendering.answer_facts(answer, remaining, lines))
+            self.screen.show_facts(rendering.answer_facts(answer, remaining, lines, self.analyst))
         if self.shows_card:
             self.say(answer.card)
 
@@ -108,10 +108,10 @@ class Session:
         return run_shielded(work, self.backend.cancel)
 
 
-def preview_line(preview: Preview) -> str:
+def preview_line(preview: Preview, analyst: str | None = None) -> str:
     """Return the cost, the expected half-widths and the remaining budgets of a preview on one line."""
     widths = ", ".join(f"{name} {rendering.half_width_text(width)}" for name, width in preview.widths.items())
-    budgets = rendering.budget_facts(preview)
+    budgets = rendering.budget_facts(preview, analyst)
     parts = [f"cost {rendering.cost_text(preview)}", widths, *(f"{one.label} {one.text}" for one in budgets)]
     return "; ".join(filter(None, parts))
 
@@ -193,7 +193,7 @@ def _analyst(session: Session, rest: str) -> None:
 
 
 def _preview(session: Session, rest: str) -> None:
-    session.screen.show_facts(rendering.preview_facts(session.preview(rest)))
+    session.screen.show_facts(rendering.preview_facts(session.preview(rest), session.analyst))
 
 
 def _explain(session: Session, rest: str) -> None:

@@ -32,7 +32,8 @@ MORE: Final = (
 
 def command_of(entry: Statistic) -> click.Command:
     """Return the command of a statistic."""
-    example = f"\b\n  tacit stats {entry.name} {entry.example}"
+    limit = "" if entry.is_test else " --rows-per-unit 3"
+    example = f"\b\n  tacit stats {entry.name} {entry.example}{limit}"
     texts = (entry.explanation, entry.more, MORE, example)
     return Command(
         entry.name,

@@ -24,7 +24,7 @@ import click
 from tacit.cli.confirmation import confirm_cost
 from tacit.cli.connections import is_set_up, open_catalog, open_client, open_curator, warnings_on_stderr
 from tacit.cli.options import ServerAddress, folder_flag
-from tacit.cli.output import Fact, Screen, progress_bar
+from tacit.cli.output import Fact, Screen, progress_bar, writing_answer
 from tacit.cli.statistics.parsing import LEARN, stated_facts
 from tacit.cli.statistics.presentation import Presentation
 from tacit.curator.file_table import OneTimeBudget, open_file_table
@@ -351,7 +351,8 @@ def run_statistic(screen: Screen, query: StatisticQuery) -> None:
             if opened.is_recorded and not query.yes:
                 confirm_cost(screen, opened.preview(), query.analyst)
             answer = opened.release()
-        _presentation(query, opened, answer).show(screen)
+        with writing_answer(*([] if opened.is_recorded else ["its cost is spent"])):
+            _presentation(query, opened, answer).show(screen)
         if query.plot is not None:
             answer.plot().save(query.plot)
             if screen.has_reader:
@@ -413,7 +414,7 @@ def _presentation(query: StatisticQuery, opened: LocalTable | ServerTable, answe
     rows = query.row_limit or table.limits.rows_per_unit
     is_numbered = rows == 1 and unit.rstrip("_") == "row"  # registered with --each-row: no row is left out
     limit = "1 row" if rows == 1 else f"{rows:,} rows"
-    counted = f"at most {limit} of each {unit}; rows beyond that are left out"
+    counted = f"at most {limit} of each {unit}; rows beyond that are left out, and intervals cover the noise only"
     return Presentation(
         answer,
         query.level,
@@ -425,4 +426,5 @@ def _presentation(query: StatisticQuery, opened: LocalTable | ServerTable, answe
         advice=opened.advice,
         as_bars=query.statistic.as_bars,
         plot=query.plot,
+        analyst=query.analyst,
     )

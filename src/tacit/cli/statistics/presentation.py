@@ -17,10 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tacit.cli.catalog_rendering import printable
-from tacit.cli.output import Fact, Screen
+from tacit.cli.output import Fact, Screen, show_facts_beside
 from tacit.cli.rendering import cell, cost_object, cost_text, field, remaining_facts
 from tacit.mechanisms.mechanism import Interval
-from tacit.privacy.figures import at_least
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats import Answer, TestAnswer, WorkloadAnswer
 from tacit.stats.plots import Plot, plot_of
@@ -75,19 +74,20 @@ def key_text(value: Any) -> str:
 def figures(row: Row) -> tuple[str, str]:
     """Return a value and its interval as text, with as many digits as the noise allows.
 
-    The half-width is shown after the value only if the value is the midpoint of the interval.
+    The half-width is shown after the value only if both sides of the interval are equal in the digits shown.
     """
     if row.span is None:
         return printable(cell(row.value)), "–"
     half = (row.span.high - row.span.low) / 2 if row.has_width else 0.0
     if not 1e-9 < half < 1e15:
         return cell(row.value), f"{cell(row.span.low)} to {cell(row.span.high)}"
-    is_centred = abs(row.value - (row.span.low + row.span.high) / 2) <= half / 50
     if all(isinstance(end, int) for end in (row.value, *row.span)):
+        is_centred = row.value - row.span.low == row.span.high - row.value
         return f"{row.value:,}{f' ± {half:,.15g}' if is_centred else ''}", f"{row.span.low:,} to {row.span.high:,}"
     decimals = 0 if isinstance(row.value, int) and half >= 1 else max(0, 1 - math.floor(math.log10(half)))
-    value, half, low, high = (f"{number:,.{decimals}f}" for number in (row.value, half, *row.span))
-    return f"{value} ± {half}" if is_centred else value, f"{low} to {high}"
+    sides = row.value - row.span.low, row.span.high - row.value
+    value, low, high, below, above = (f"{number:,.{decimals}f}" for number in (row.value, *row.span, *sides))
+    return f"{value} ± {above}" if below == above else value, f"{low} to {high}"
 
 
 def json_array(value: Any) -> Any:
@@ -139,14 +139,14 @@ class SelectedRanges(WorkloadAnswer):
         spans = [one.interval(level) for one in self._counted]
         return Interval(*(np.array([span[end] for span in spans]) for end in (0, 1)))
 
-    def plot(self) -> Plot:
-        """Return a bar chart of the ranges."""
+    def plot(self, path: Path | str | None = None) -> Plot:
+        """Return a bar chart of the ranges; `path` writes it to a file."""
         named = [f"{key_text(low)} to {key_text(high)}" for low, high in self.ranges]
         rows = [
             {self.column: name, "value": row["value"], "low": row["low"], "high": row["high"]}
             for name, row in zip(named, self.rows, strict=True)
         ]
-        return plot_of(self.label, (self.column,), rows, self.card, "bars")
+        return plot_of(self.label, (self.column,), rows, self.card, "bars").saved(path)
 
     @cached_property
     def _counted(self) -> list[NoisyCount]:
@@ -285,6 +285,8 @@ class Presentation:
     as_bars: bool
     plot: Path | None = None
     """The file of the plot, if any."""
+    analyst: str | None = None
+    """Whose remaining budget is shown; None for that of the data set, or of the token."""
 
     def show(self, screen: Screen) -> None:
         """Write the answer in the format of the screen, with facts below a table on a terminal."""
@@ -301,11 +303,8 @@ class Presentation:
         if screen.has_reader:
             screen.show_facts(self.facts())
         else:
-            for sentence in self.answer.coverage:
-                click.echo(f"cells {sentence}", err=True)
-            click.echo(f"cost {cost_text(self.answer.cost)}", err=True)
-            for name, cost in self.remaining.items():
-                click.echo(f"remaining ε {at_least(cost.epsilon)} on {name}", err=True)
+            cost = Fact("cost", cost_text(self.answer.cost))
+            show_facts_beside([*self._counted(), cost, *remaining_facts(self.remaining, self.analyst)])
             for sentence in (*self.answer.warnings, *([self.advice] if self.advice else [])):
                 click.echo(f"tacit: warning: {sentence}", err=True)
 
@@ -342,24 +341,22 @@ class Presentation:
             Fact("bounds", f"{name}: {low:g} to {high:g}, learnt")
             for name, (low, high) in self.answer.learnt_bounds.items()
         ]
-        facts += [Fact("cells", one) for one in self.answer.coverage]
         facts += [Fact("warning", one) for one in self.answer.warnings]
-        facts.append(Fact("protected", self.protected))
-        facts += [Fact("counted", self.counted)] if self.counted else []
+        facts += [Fact("protected", self.protected), *self._counted()]
         facts.append(Fact("cost", cost_text(self.answer.cost), True))
-        facts += remaining_facts(self.remaining)
+        facts += remaining_facts(self.remaining, self.analyst)
         return [*facts, *([Fact("not recorded", self.advice)] if self.advice else [])]
+
+    def _counted(self) -> list[Fact]:
+        """Return how many rows of a unit are counted, which rows are in no cell, and which values are clamped."""
+        return [Fact("counted", one) for one in (self.counted, *self.answer.coverage) if one]
 
     def _row_objects(self) -> list[dict[str, Any]]:
         if isinstance(self.answer, TestAnswer):
             low, high = self.answer.interval(self.level) or (None, None)
             (row,) = self.answer.rows
-            return [
-                {
-                    name: json_array(value)
-                    for name, value in (row | {"estimate_low": low, "estimate_high": high}).items()
-                }
-            ]
+            found = {"p_value": row.pop("value"), **row, "estimate_low": low, "estimate_high": high}
+            return [{name: json_array(value) for name, value in found.items()}]
         is_many = isinstance(self.answer, WorkloadAnswer) and not isinstance(self.answer, SelectedRanges)
         return [
             {

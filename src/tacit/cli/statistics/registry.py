@@ -107,7 +107,9 @@ SHARES: Final = click.Option(
     metavar="SHARE",
     help="Share of the quantile, such as 0.9; can be repeated.",
 )
-K: Final = click.Option(["--k"], type=click.IntRange(1), required=True, metavar="N", help="Number of values to show.")
+K: Final = click.Option(
+    ["-k", "--k"], type=click.IntRange(1), required=True, metavar="N", help="Number of values to show."
+)
 MEAN: Final = click.Option(["--mean", "popmean"], type=float, help="For one group: the mean to compare with.")
 EXPECTED: Final = click.Option(
     ["--expected"], metavar="A,B", help="For one column: the expected shares of its values; equal by default."

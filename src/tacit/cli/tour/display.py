@@ -141,7 +141,9 @@ def show_attack(console: Console, attack: Attack) -> None:
         "difference",
         Text.assemble(
             (f"{attack.difference}", "bold cyan"),
-            f" instead of the true {attack.true_difference}, which would reveal the diagnosis",
+            f" instead of the true {attack.true_difference}, which would reveal the diagnosis"
+            if attack.difference != attack.true_difference
+            else ", the true one by chance: nobody who sees it can tell that it is",
         ),
     )
     console.print()
