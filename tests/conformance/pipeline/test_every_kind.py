@@ -17,6 +17,7 @@ import pytest
 import tacit
 from tacit import pipeline
 from tacit.ledger.answer_storage import reserved_bytes
+from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import ReleaseOptions, ReleasePlan
 from tacit.privacy.errors import (
     BudgetExceeded,
@@ -227,6 +228,32 @@ def test_payers_do_not_share_and_answers_do(curator: tacit.Curator, kind: str) -
     first = KINDS[kind](curator, "ana").encoded()
     assert KINDS[kind](curator, "bob").encoded() == first
     assert (spent(curator, "ana"), spent(curator, "bob")) == (pytest.approx(EPSILON), 0.0)
+
+
+def test_payers_do_not_share_a_charge_while_it_runs(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    first, second = KINDS[kind](curator, "ana"), KINDS[kind](curator, "bob")
+    run, nested = type(first.plan).run, []
+
+    def run_other_within(self: Any, options: ReleaseOptions) -> Any:
+        if not nested:
+            nested.append(True)
+            second.release()
+        return run(self, options)
+
+    monkeypatch.setattr(type(first.plan), "run", run_other_within)
+    first.release()
+    assert (spent(curator, "ana"), spent(curator, "bob")) == (pytest.approx(EPSILON), pytest.approx(EPSILON))
+
+
+def test_a_simulated_answer_is_not_repeated_as_a_release(curator: tacit.Curator, kind: str) -> None:
+    """Its noise can be computed by whoever knows the seed."""
+    prepared = KINDS[kind](curator, None)
+    prepared.release(ReleaseOptions(source=SeededSource(7)))
+    assert not pipeline.preview(prepared.plan, prepared.budget).is_released
+    assert prepared.release().permit is not None
+    assert spent(curator) == pytest.approx(2 * EPSILON)
 
 
 def test_what_is_asked_twice_at_once_is_charged_once(

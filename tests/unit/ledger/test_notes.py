@@ -26,7 +26,7 @@ def test_a_note_replaces_the_one_that_is_stated_and_no_other(ledger: Ledger, tmp
     ledger.annotate(permit, "step 1", before="")
     head = ledger.head()
     for before in ("", "step 0"):
-        with pytest.raises(AlreadySettled, match="another note meanwhile"):
+        with pytest.raises(AlreadySettled, match="was annotated meanwhile"):
             ledger.annotate(permit, "step 2", before=before)
     assert ledger.head() == head
     ledger.annotate(permit, "step 2", before="step 1")
@@ -42,6 +42,16 @@ def test_a_note_replaces_the_one_that_is_stated_and_no_other(ledger: Ledger, tmp
     with pytest.raises(UnknownName):
         ledger.note("nobody")
     ledger.verify(full=True)
+
+
+def test_the_key_of_a_permit_with_a_note_admits_no_other_run(ledger: Ledger) -> None:
+    """A run that failed was noted: under the same key the data would be read again without a charge."""
+    permit = ledger.reserve("visits", events.Laplace(0.1), key="monday")
+    assert ledger.reserve("visits", events.Laplace(0.1), key="monday").id == permit.id
+    ledger.annotate(permit, "the run failed: T610", before="")
+    with pytest.raises(AlreadySettled, match="has ended or failed"):
+        ledger.reserve("visits", events.Laplace(0.1), key="monday")
+    assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1)
 
 
 def test_budgets_in_memory_and_of_a_ledger_take_notes_alike(ledger: Ledger) -> None:

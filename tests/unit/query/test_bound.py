@@ -32,6 +32,12 @@ def test_parts_move_groups_times_contribution() -> None:
     assert bounding.l2(COUNT) == 10
 
 
+def test_groups_that_are_merged_into_one_add_up_in_the_euclidean_distance_too() -> None:
+    """All groups of a unit may be merged into the one called other, so that its contributions meet there."""
+    bounding = Bounding(groups=4, rows=5, merges_rest=True)
+    assert bounding.l2(COUNT) == bounding.l1(COUNT) == 20
+
+
 def test_whole_rows_move_their_number_wherever_they_are() -> None:
     bounding = Bounding(groups=7, rows=20, whole_rows=20, chooses_groups=False)
     assert bounding.l1(COUNT) == bounding.l2(COUNT) == 20
