@@ -2,8 +2,8 @@
 
 Promise: the kind of a column never depends on its values. A type of numpy, pandas, polars or Arrow declares it; Python
 lists, arrays of objects and pandas categories (whose type follows from the values in them) declare none, and get theirs
-from an argument (`stated_kinds`). Each value is read by itself: one that does not fit the kind is missing, whatever the
-other rows hold, so that no row changes how another one is read.
+from an argument (`stated_kinds`). Each value is read by itself: one that does not fit the kind, or fails when it is
+read, is missing, whatever the other rows hold, so that no row changes how another one is read.
 
 Values of each kind: BOOLEAN bool; INTEGER int64 (beyond 64 bits: missing); REAL float64 (NaN: missing); TEXT objects
 that are str; DATE and TIME datetime64[us] in UTC (beyond the years 1 to 9999: the first or the last moment of these, as
@@ -16,11 +16,12 @@ import array
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,11 @@ from tacit.mechanisms.values import refuse_masked
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import INTEGER_MAX, INTEGER_MIN, Kind
 from tacit.stats.stated_kinds import kind_of_datetimes
+
+T = TypeVar("T")
+
+NESTED_MAX: Final = 8
+"""How deep tuples that are units may be nested."""
 
 MODULES: Final = ("pandas", "polars", "pyarrow")
 """Packages whose columns have types of their own."""
@@ -62,6 +68,8 @@ _FILLERS: Final[Mapping[Kind, tuple[Any, Any]]] = {
     Kind.DATE: ("datetime64[us]", datetime(1970, 1, 1)),
     Kind.TIME: ("datetime64[us]", datetime(1970, 1, 1)),
 }
+_FINER: Final = ("ns", "ps", "fs", "as")
+"""Units finer than microseconds; numpy cannot convert some of them to years."""
 _EPOCH: Final = np.datetime64("1970-01-01")
 _FIRST: Final = np.datetime64(datetime.min, "us")
 _LAST: Final = np.datetime64(datetime.max, "us")
@@ -135,7 +143,7 @@ def unit_codes(column: RawColumn) -> NDArray[np.int64]:
 
     Units are compared exactly. Objects are the same unit if they are equal and of one type: 1, 1.0, True and "1" are
     four units. Objects whose equality is not reliable (anything but numbers, texts, bytes, dates, times, UUIDs and
-    tuples of those) are no unit.
+    tuples of those, at most NESTED_MAX in one another) are no unit, nor are objects that fail when they are read.
     """
     if not column.has_objects:
         codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
@@ -143,7 +151,7 @@ def unit_codes(column: RawColumn) -> NDArray[np.int64]:
     seen: dict[Any, int] = {}
     found = np.full(len(column.values), -1, dtype=np.int64)
     for place, value in enumerate(column.values):
-        identity = _identity(value)
+        identity = _read_or_none(_identity, value)
         if identity is not None:
             found[place] = seen.setdefault(identity, len(seen))
     return found
@@ -169,7 +177,7 @@ def _from_objects(values: Sequence[Any] | NDArray[Any], kind: Kind | None = None
     made = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         made[place] = value  # one by one: numpy would make lists of lists two-dimensional
-    missing = np.fromiter((is_missing(value) for value in made), dtype=bool, count=len(made))
+    missing = np.fromiter((_read_or_none(is_missing, value) is not False for value in made), bool, count=len(made))
     return RawColumn(kind, made, missing)
 
 
@@ -280,6 +288,8 @@ def _cast_integers(values: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[ND
 
 
 def _cast_times(values: NDArray[Any], missing: NDArray[np.bool_], kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    if np.datetime_data(values.dtype)[0] in _FINER:
+        values = values.astype("datetime64[us]")
     years = np.where(missing, _EPOCH.astype("datetime64[Y]"), values.astype("datetime64[Y]")).astype(np.int64) + 1970
     is_early, is_late = years < 1, years > 9999
     near = np.where(missing | is_early | is_late, _EPOCH.astype(values.dtype), values).astype("datetime64[us]")
@@ -291,7 +301,10 @@ def _cast_times(values: NDArray[Any], missing: NDArray[np.bool_], kind: Kind) ->
 
 def _cast_objects(column: RawColumn, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     read = _READERS[kind]
-    found = [None if lacking else read(value) for value, lacking in zip(column.values, column.missing, strict=True)]
+    found = [
+        None if lacking else _read_or_none(read, value)
+        for value, lacking in zip(column.values, column.missing, strict=True)
+    ]
     missing = np.fromiter((one is None for one in found), dtype=bool, count=len(found))
     dtype, filler = _FILLERS[kind]
     made = np.empty(len(found), dtype=object)
@@ -299,12 +312,22 @@ def _cast_objects(column: RawColumn, kind: Kind) -> tuple[NDArray[Any], NDArray[
     return made.astype(dtype), missing
 
 
+def _read_or_none(read: Callable[[Any], T], value: Any) -> T | None:
+    """Return what a reader makes of an object, None where it fails: the object's own code may raise anything."""
+    try:
+        return read(value)
+    except Exception:
+        return None
+
+
 def _boolean(value: Any) -> bool | None:
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
 def _number(value: Any) -> int | float | Fraction | None:
-    """Return a number of any type exactly."""
+    """Return a number of any type exactly; a span of time is none, although numpy derives its type from integers."""
+    if isinstance(value, np.timedelta64):
+        return None
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return int.__int__(value) if isinstance(value, int) else int(value)
     if isinstance(value, float | np.floating):
@@ -340,13 +363,10 @@ def _time(value: Any) -> datetime | None:
     if isinstance(value, np.datetime64):
         (found,), (lacking,) = _cast_times(np.array([value]), np.zeros(1, dtype=bool), Kind.TIME)
         return None if lacking else found.item()
-    try:
-        if isinstance(value, datetime):
-            moment = value if value.tzinfo is None else value.astimezone(UTC)
-            return datetime(*moment.timetuple()[:6], moment.microsecond)
-        return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
-    except (OverflowError, ValueError):
-        return None
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is None else value.astimezone(UTC)
+        return datetime(*moment.timetuple()[:6], moment.microsecond)
+    return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
 
 
 def _date(value: Any) -> datetime | None:
@@ -364,9 +384,13 @@ _READERS: Final[Mapping[Kind, Callable[[Any], Any]]] = {
 }
 
 
-def _identity(value: Any) -> Any:
-    """Return a key that is equal for the same unit only, or None for what is no unit."""
-    if is_missing(value):
+def _identity(value: Any, depth: int = 0) -> Any:
+    """Return a key of built-in values that is equal for the same unit only, or None for what is no unit.
+
+    Keys of built-in values can be hashed and compared without the code of an object, which could fail for two rows that
+    neither fails for alone.
+    """
+    if is_missing(value) or isinstance(value, np.timedelta64):
         return None
     if isinstance(value, bool | np.bool_):
         return "truth", bool(value)
@@ -374,21 +398,31 @@ def _identity(value: Any) -> Any:
         return "whole", _number(value)
     if isinstance(value, float):
         return "real", _number(value)
-    if isinstance(value, np.floating | Decimal | Fraction):
+    if isinstance(value, np.floating):
         return type(value).__name__, value
+    if isinstance(value, Decimal):
+        return type(value).__name__, Decimal(value)
+    if isinstance(value, Fraction):
+        return type(value).__name__, int(value.numerator), int(value.denominator)
     if isinstance(value, str):
         return "text", str.__str__(value)
     if isinstance(value, bytes):
         return "bytes", bytes(value)
     if isinstance(value, tuple):
-        parts = tuple(_identity(part) for part in value)
-        return None if None in parts else ("tuple", parts)
+        parts = [_identity(part, depth + 1) for part in tuple.__iter__(value)] if depth < NESTED_MAX else [None]
+        return None if None in parts else ("tuple", tuple(parts))
     if isinstance(value, np.datetime64):
         return value.dtype.str, int(value.astype(np.int64))
-    if isinstance(value, date) or type(value).__name__ == "UUID":
-        try:
-            hash(value)
-        except Exception:  # a zone's own code may fail
-            return None
-        return type(value).__name__, value
-    return None
+    if isinstance(value, datetime):
+        return type(value).__name__, *_moment(value)
+    if isinstance(value, date):
+        return type(value).__name__, date(value.year, value.month, value.day)
+    return ("UUID", int(value.int)) if isinstance(value, UUID) else None
+
+
+def _moment(value: datetime) -> tuple[bool, timedelta, int]:
+    """Return whether a time has a zone, the time since the year 1 (in UTC if it has one), and its nanoseconds."""
+    clock = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
+    offset = value.utcoffset()
+    since = clock - datetime.min - (offset or timedelta())
+    return offset is not None, since, int(getattr(value, "nanosecond", 0))

@@ -412,6 +412,6 @@ def _group_columns(by: Any) -> dict[str, Any]:
 
 def _is_column(one: object) -> bool:
     """Return whether an object is a column itself, and not a value in one."""
-    if isinstance(one, TableColumn | np.ndarray | list | tuple | range):
+    if issubclass(type(one), TableColumn | np.ndarray | list | tuple | range):  # not the object's own __class__
         return True
     return type(one).__module__.partition(".")[0] in MODULES and hasattr(one, "__len__")

@@ -7,8 +7,9 @@ text among numbers. Kinds come from declared types and stated facts, so such a r
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,59 @@ import tacit
 from tacit import stats
 from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.rows import Term
+
+
+class FailingZone(tzinfo):
+    """A time zone whose own code fails."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        raise RuntimeError("no offset")
+
+
+class Failing:
+    """An object that fails in every question about it, also about its class."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("no class")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no equality")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("no hash")
+
+
+class FailingNumber(int):
+    """A whole number that cannot be converted or hashed."""
+
+    def __hash__(self) -> int:
+        raise RuntimeError("no hash")
+
+    def __int__(self) -> int:
+        raise RuntimeError("no number")
+
+
+class FailingFraction(Fraction):
+    """A fraction that cannot be compared, converted or hashed."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no equality")
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __float__(self) -> float:
+        raise RuntimeError("no number")
+
+
+def nested(depth: int) -> tuple[Any, ...]:
+    """Return a tuple in a tuple and so on."""
+    made: tuple[Any, ...] = ()
+    for _ in range(depth):
+        made = (made,)
+    return made
+
 
 STRANGE: dict[str, Any] = {
     "missing": None,
@@ -60,6 +114,16 @@ STRANGE: dict[str, Any] = {
     "mapping": {"a": 1},
     "object": object(),
     "complex": 1j,
+    "time span": np.timedelta64(5, "s"),
+    "time span without a unit": np.timedelta64(5),
+    "attoseconds": np.datetime64(-(2**62), "as"),
+    "picoseconds": np.datetime64(2**62, "ps"),
+    "failing zone": datetime(2024, 2, 3, tzinfo=FailingZone()),
+    "failing object": Failing(),
+    "failing number": FailingNumber(3),
+    "failing fraction": FailingFraction(1, 2),
+    "tuples in a tuple": nested(100_000),
+    "failing object in a tuple": (1, Failing()),
 }
 
 MANY = 40
@@ -203,6 +267,27 @@ def test_a_strange_unit_merges_no_other_units(form: Callable[[list[Any]], Any]) 
     for row in STRANGE.values():
         for rows in ([*IDS, row], [row, *IDS]):
             assert counted(form(rows)) in (1000, 1001)
+
+
+@pytest.mark.parametrize("row", ["time span", "failing zone", "failing object", "tuples in a tuple"])
+def test_what_cannot_be_read_is_no_unit(row: str) -> None:
+    assert counted([STRANGE[row], *IDS]) == 1000
+
+
+def test_nesting_decides_alone_whether_a_tuple_is_a_unit() -> None:
+    units = [nested(depth) for depth in range(12)]
+    depth_max = counted(units)
+    assert 2 <= depth_max <= len(units)
+    assert counted([*units, nested(1000)]) == depth_max
+
+
+@pytest.mark.parametrize("unit", ["ns", "ps", "fs", "as"])
+def test_times_of_any_unit_are_read(unit: str) -> None:
+    values = np.array([0, -(2**62), 2**62], dtype=np.int64).view(f"datetime64[{unit}]")
+    column = read_arrays({"value": values})[0]["value"]
+    assert column.values.dtype == np.dtype("datetime64[us]")
+    assert column.values.tolist() == values.astype("datetime64[us]").tolist()
+    assert not column.missing.any()
 
 
 def test_a_missing_unit_merges_no_other_units_of_frames() -> None:
