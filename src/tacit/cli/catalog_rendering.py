@@ -141,10 +141,7 @@ def _plain(value: Any) -> Any:
 
 BAR_WIDTH: Final = 16
 COLUMNS: Final = ("budget", "epsilon_spent", "epsilon_left", "epsilon", "epsilon_min", "delta", "filter")
-COMPOSITION: Final = (
-    "a filter takes the better of two accountings, so ε spent and ε left need not add up to ε cap "
-    "(docs/explanation/ledger.md)"
-)
+COMPOSITION: Final = "ε spent and ε left need not add up: a filter takes the better of two sums"
 FULL, EMPTY = "█", "░"
 
 

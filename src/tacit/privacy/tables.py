@@ -207,8 +207,8 @@ def fit_facts(name: str, kind: Kind, facts: Bounds | Categories | None) -> Bound
     if isinstance(facts, Bounds):
         if kind in (Kind.TEXT, Kind.BOOLEAN):
             raise WrongType(
-                f"{name} is {kind} and cannot have bounds; state its categories, or read it as another kind, such as "
-                f"kinds={{{name!r}: tacit.Kind.INTEGER}} (values that do not fit become missing)",
+                f"{name} is {kind} and cannot have bounds; state its categories, or give it another kind, such as "
+                "integer (values that do not fit become missing)",
                 name=name,
                 value=facts,
             )

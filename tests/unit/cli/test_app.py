@@ -113,7 +113,7 @@ def test_a_refused_number_is_shown_as_the_kernel_says_it(failing: Any, capsys: p
         (["demo", "--unknown"], "tacit: T100 no such option"),
         (["completion"], "tacit: T100 missing argument"),
         (["completion", "tcsh"], "tacit: T100 invalid value"),
-        (["errors", "extra"], "tacit: T100 got unexpected extra argument"),
+        (["errors", "T300", "extra"], "tacit: T100 got unexpected extra argument"),
     ],
 )
 def test_bad_use_is_one_sentence_and_exit_code_2(

@@ -165,9 +165,9 @@ class TestBudgets:
         self, visits: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("tacit.cli.output.Screen.console", _terminal())
-        assert "compose" not in visits("budget show")[1]
+        assert "two sums" not in visits("budget show")[1]
         visits('sql "SELECT COUNT(*) AS n FROM visits" --epsilon 1 --yes')
-        assert "Costs compose" in visits("budget show")[1]
+        assert "a filter takes the better of two sums" in visits("budget show")[1]
 
 
 def _terminal() -> object:

@@ -132,8 +132,8 @@ def test_budgets_say_why_spent_and_left_do_not_add_up(capsys: pytest.CaptureFixt
     said(capsys, "sql", "SELECT COUNT(*) FROM visits", "--epsilon", "0.5", "--folder", clinic)
     for form in ("csv", "json"):
         out, err = said(capsys, "budget", "show", "--format", form, "--folder", clinic)
-        assert "the better of two accountings" in err
-        assert "accountings" not in out
+        assert "the better of two sums" in err
+        assert "two sums" not in out
 
 
 def test_the_examples_of_statistics_run_on_the_demo(capsys: pytest.CaptureFixture[str], clinic: str) -> None:

@@ -173,7 +173,7 @@ def test_an_error_is_one_sentence_with_a_code_and_the_prompt_goes_on(
 def test_what_does_not_fit_is_refused_after_its_preview(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
     typed(FolderBackend(untouched), ".epsilon 3", f"{BY_SEX};", "", ".budget", analyst="ana")
     out, err = capsys.readouterr()
-    assert "cost ε 3; n ± 8 (95 %); remaining ε 2 on visits" in out
+    assert "cost ε 3; n ± 8 (95 %); remaining ε 2 for ana on visits" in out
     assert err.startswith("T300 ")
     assert ".epsilon 2 would fit" in err
     assert spent(untouched) == 0
@@ -197,7 +197,7 @@ def test_the_commands_show_what_they_are_about(curator: Curator, capsys: pytest.
     assert all(name in out for name in COMMANDS)
     assert "age\tinteger\t0 to 120" in out
     assert "queries are charged to ana and to the data set" in out
-    assert "remaining\tε 2 on visits" in out
+    assert "remaining\tε 2 for ana on visits" in out
     assert "engine\tSELECT" in out
     assert "no query has been answered yet" in out
     assert "Each unit of visits is protected" in out

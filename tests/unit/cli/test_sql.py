@@ -50,7 +50,7 @@ def test_what_is_left_out_is_said_in_a_pipe_too(clinic: str, capsys: pytest.Capt
     """Otherwise a count of rows with a narrow interval looks exact."""
     code, out, err = asked(capsys, "sql", "SELECT COUNT(*) FROM visits", "--epsilon", "10", "--folder", clinic)
     assert (code, out.count("\n")) == (0, 2)
-    assert err.startswith("counted at most 1 group a unit, 4 rows a group; rows beyond that are left out")
+    assert err.startswith("counted: at most 1 group a unit, 4 rows a group; rows beyond that are left out")
     assert "the noise only" in err
     assert "--rows-per-group" in err
     assert "--rows-per-unit" in err
@@ -69,7 +69,7 @@ def test_an_answer_without_groups_says_from_how_many_units_on_there_are_some(
     assert found
     rule = f"not public: groups with fewer than about {found[1]} units are hidden\n"
     assert f'groups,"{rule.rstrip()}"' in asked(capsys, "preview", *words)[1]
-    assert f"groups {rule}" in err
+    assert f"groups: {rule}" in err
     none = ("sql", f"{BY_SEX} HAVING COUNT(*) > 1000000", "--epsilon", "1", "--folder", clinic)
     assert "tacit: the answer has no rows\n" in asked(capsys, *none)[2]
 
@@ -78,8 +78,8 @@ def test_an_answer_without_groups_says_from_how_many_units_on_there_are_some(
     ("sql", "about", "told"),
     [
         (BY_SEX, "groups", "rows in which sex is missing or not listed are left out"),
-        ("SELECT MAX(age) - MIN(age) AS y FROM visits", "intervals", "it is computed from a private choice"),
-        (f"{BY_SEX} ORDER BY n LIMIT 1", "intervals", "on average over answers"),
+        ("SELECT MAX(age) - MIN(age) AS y FROM visits", "intervals", "computed from a value chosen at random"),
+        (f"{BY_SEX} ORDER BY n LIMIT 1", "intervals", "picked by noisy values"),
         ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", "groups", "units are hidden"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_an_answer_lacks_is_said_with_the_answer_and_with_the_preview(
 ) -> None:
     words = (sql, "--epsilon", "2", "--folder", clinic)
     _, _, err = asked(capsys, "sql", *words)
-    assert any(line.startswith(f"{about} ") and told in line for line in err.splitlines())
+    assert any(line.startswith(f"{about}: ") and told in line for line in err.splitlines())
     _, out, _ = asked(capsys, "preview", *words)
     assert any(line.startswith(f"{about},") and told in line for line in out.splitlines())
 

@@ -22,7 +22,7 @@ from tests.unit.cli.terminal import Typist
 def test_options_state_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_table(*ADD, "--unit", "PATIENT_ID", *FULL) == 0
     out, err = capsys.readouterr()
-    assert out == "added visits: 7 columns; protected: each patient_id\n"
+    assert out.startswith("added visits: 7 columns; protected: each patient_id\ncolumns: id integer, ")
     assert err == "hint: set its budget: tacit budget set hospital --epsilon 1 --delta 1e-7 --folder clinic\n"
     visits = registered(folder)
     assert (visits.unit, visits.dataset, visits.identified_by) == (Unit("patient_id"), "hospital", ("id",))

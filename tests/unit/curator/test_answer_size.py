@@ -70,7 +70,7 @@ def curator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tacit.C
         bounds = {"age": tacit.Bounds(0, 90), "weight": tacit.Bounds(0, 91)}
         curator.add_table("visits", FRAME, unit="patient", limits=one_row, columns=bounds)
         with pytest.warns(UserWarning, match="epsilon"):
-            curator.set_budget("visits", epsilon=1e6, delta=1e-3, epsilon_min=0)
+            curator.set_budget("visits", epsilon=1e6, delta=9e-4, epsilon_min=0)
         monkeypatch.setattr(answer_storage, "FRAME_BYTES", 300)
         for module in (answer_storage, ledger):
             monkeypatch.setattr(module, "ANSWER_BYTES_MAX", ROOM)

@@ -58,14 +58,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with tacit.Curator(place / "clinic") as curator:
         curator.add_table("visits", Path(place / "visits.parquet"), unit="patient", columns={})
         with pytest.warns(UserWarning, match="epsilon"):
-            curator.set_budget("visits", epsilon=1e6, delta=1e-3)
+            curator.set_budget("visits", epsilon=1e6, delta=9e-4)
         yield curator.table("visits")
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_table_is_answered_as_an_array_is(name: str, table: Any) -> None:
     ask = QUESTIONS[name]
-    paying = tacit.Budget(epsilon=1e6, delta=1e-3)
+    paying = tacit.Budget(epsilon=1e6, delta=9e-4)
     ours = ask(lambda column: FRAME[column], epsilon=EXACT, budget=paying)
     theirs = ask(lambda column: table[column], epsilon=EXACT, rows_per_unit=1)
     assert theirs.keys == ours.keys

@@ -144,7 +144,7 @@ def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddres
     """Show what is spent and what is left of budgets.
 
     ε left is the most that the next answer may cost, ε min the least. Under other filters than pure, ε spent and ε left
-    need not add up to ε cap, because a filter takes the better of two accountings: see docs/explanation/ledger.md.
+    need not add up to ε cap, because a filter takes the better of two sums of costs: see docs/explanation/ledger.md.
     """
     from tacit.cli.backends import open_backend
     from tacit.cli.catalog_rendering import composition_note, show_budgets

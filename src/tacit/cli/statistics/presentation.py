@@ -233,7 +233,7 @@ def list_table(
 def cross_table(names: Sequence[str], rows: Sequence[Row], width: int) -> Table | None:
     """Return a two-way table with the first key as rows and the second as columns; None if it is too wide."""
     down, across = (list(dict.fromkeys(row.keys[part] for row in rows)) for part in (0, 1))
-    texts = {row.keys: figures(row)[0] for row in rows}
+    texts = {row.keys: _one_cell(row) for row in rows}
     heads = [" \\ ".join(names), *map(key_text, across)]
     lines = [[key_text(one), *(texts[one, other] for other in across)] for one in down]
     if sum(max(map(len, column)) + BESIDE for column in zip(heads, *lines, strict=True)) + 2 > width:
@@ -244,6 +244,12 @@ def cross_table(names: Sequence[str], rows: Sequence[Row], width: int) -> Table 
     for line in lines:
         table.add_row(*map(Text, line))
     return table
+
+
+def _one_cell(row: Row) -> str:
+    """Return a value with its interval: the half-width, or both ends."""
+    value, span = figures(row)
+    return value if row.span is None or "±" in value else f"{value} ({span})"
 
 
 def test_table(answer: TestAnswer, level: float) -> Table:

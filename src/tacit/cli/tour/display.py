@@ -143,7 +143,7 @@ def show_attack(console: Console, attack: Attack) -> None:
             (f"{attack.difference}", "bold cyan"),
             f" instead of the true {attack.true_difference}, which would reveal the diagnosis"
             if attack.difference != attack.true_difference
-            else ", the true one by chance: nobody who sees it can tell that it is",
+            else ", the truth by chance, which no one who sees it can know",
         ),
     )
     console.print()
