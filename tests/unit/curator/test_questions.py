@@ -193,7 +193,8 @@ def test_a_question_can_be_cancelled_from_another_thread(crowded: tacit.Curator)
     canceller = threading.Thread(target=cancel)
     canceller.start()
     try:
-        with pytest.raises(Cancelled):
+        lost = r"epsilon 0\.1 was charged and is lost, and asking again costs it again"
+        with pytest.raises(Cancelled, match=lost):
             crowded.sql(SLOW, epsilon=0.1, timeout_s=60)
     finally:
         ended.set()

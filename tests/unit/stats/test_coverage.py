@@ -65,7 +65,7 @@ def test_groups_of_every_kind_of_statistic_say_it() -> None:
         tacit.stats.count(AGES, budget=tacit.Budget(epsilon=9), **listed),
         tacit.stats.median(AGES, bounds=(0, 120), budget=tacit.Budget(epsilon=9), **listed),
     ):
-        assert len(answer.coverage) == 1
+        assert "than the listed ones" in answer.coverage[0]
         assert "than the listed ones" in answer.card
 
 
