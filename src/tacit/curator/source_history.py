@@ -1,7 +1,8 @@
 """The history of registered sources, and budgets that cover the same rows.
 
-Files are compared by identity: globs are expanded, symbolic links resolved, and hard links found by device and inode. A
-table of a DuckDB file, of PostgreSQL or of Spark is compared by its address and name.
+Files are compared by identity: globs are expanded, symbolic links resolved, and hard links found by device and inode;
+paths of Spark are read as Spark reads them (`engines.spark.file_paths`). Files of a store are compared by their
+address, and a table of a DuckDB file, of PostgreSQL or of Spark by its address and name.
 
 `sources.json` keeps every registration of a folder, also of tables that were removed: table, data set, paths, and
 inode, size and modification time, so that a moved file is recognized. A copy of a file, and the same frame written a
@@ -23,6 +24,7 @@ from tacit.curator.catalog import Catalog
 from tacit.curator.locked_file import LockedFile
 from tacit.engines.frames import FOLDER as FRAMES
 from tacit.engines.protocol import Source
+from tacit.engines.spark import file_paths
 from tacit.ledger import HEAD_FILE, Ledger, LedgerBudget
 from tacit.privacy import strict_json
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
@@ -40,7 +42,6 @@ OWN_FILES: Final = (
 MARKS_MAX: Final = 10_000
 """Marks of the files of one table that are kept."""
 _STAMP: Final = "file "
-_SPARK_FILES: Final = "parquet:"
 _POSTGRES_PORT: Final = 5432
 
 
@@ -57,11 +58,14 @@ class RegistrationRecord:
 
 
 def files_of(source: Source) -> list[str]:
-    """Return the present files of a source; none for a table of a server."""
+    """Return the present files of a source; none for a table of a server, or files of a store."""
     if _is_at_server(source):
         return []
-    place = source.table.removeprefix(_SPARK_FILES) if source.form == "spark" else source.place
-    place = place.removeprefix("file://")
+    if source.form == "spark":
+        path = file_paths.local_path(source.table)
+        found = [] if path is None else file_paths.match_files(path) or ([] if glob.has_magic(path) else [path])
+        return [file for one in found for file in _below(one)]
+    place = source.place
     is_one = os.path.exists(place) or not glob.has_magic(place)
     found = [place] if is_one else sorted(glob.glob(place, recursive=True, include_hidden=True))
     return [file for one in found for file in _below(one)]
@@ -248,7 +252,7 @@ def _spent(ledger: Ledger, dataset: str) -> str:
 
 
 def _is_at_server(source: Source) -> bool:
-    return source.form == "postgres" or (source.form == "spark" and not source.table.startswith(_SPARK_FILES))
+    return source.form == "postgres" or (source.form == "spark" and not source.table.startswith(file_paths.FILES))
 
 
 def _charged_dataset(table: Table) -> str:
@@ -281,9 +285,11 @@ def _stats(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _names(source: Source) -> set[str]:
-    """Return the resolved paths of a source, or the address of its database."""
+    """Return the resolved paths of a source, the address of its store, or that of its database."""
     if _is_at_server(source):
         return {f"{source.form} {_server(source.place)}"}
+    if source.form == "spark" and file_paths.local_path(source.table) is None:
+        return {f"store {file_paths.normalize_address(source.table)}"}
     return {f"path {os.path.realpath(one)}" for one in files_of(source)}
 
 

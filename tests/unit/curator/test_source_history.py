@@ -14,6 +14,8 @@ from tacit.cli.app import run
 from tacit.curator import Curator, PrivacyWarning
 from tacit.curator.source_history import SourceHistory, share_rows
 from tacit.curator.table_sources import parse_source
+from tacit.engines import Source
+from tacit.engines.spark.sources import check_source
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
 
 ROWS = pd.DataFrame({"person": range(50), "age": 40})
@@ -168,6 +170,61 @@ def test_tables_of_servers_are_compared_by_where_they_are(
     (tmp_path / "visits.csv").write_text("a\n1\n")
     first, second = (parse_source(text.format(here=tmp_path), None, tmp_path) for text in (one, other))
     assert share_rows(first, second) == share_rows(second, first) == is_shared
+
+
+SPELLINGS = (
+    *("{}/people.parquet", "file:{}/people.parquet", "file://{}/people.parquet", "file:////{}/people.parquet"),
+    *("FILE:{}/people.parquet", "File://{}/people.parquet", "file://localhost{}/people.parquet"),
+    *("{}//./people.parquet", "{}/people.parquet/", "{}/people.parq?et", "{}/p*", "{}/[a-q]eople.parquet", "{}"),
+    *("{}/link/../people.parquet", "{}/odd/../people.parquet", "{}/peopl[e].parquet"),
+)
+
+
+@pytest.mark.parametrize("written", SPELLINGS)
+def test_a_file_of_spark_is_known_under_every_spelling_of_its_path(written: str, tmp_path: Path) -> None:
+    """Spark takes .. off before it follows links, and reads a glob also where a file has its very name."""
+    folder, elsewhere = tmp_path / "rows", tmp_path / "elsewhere"
+    for one in (folder / "odd", elsewhere / "deep"):
+        one.mkdir(parents=True)
+    for one in (folder / "people.parquet", folder / "peopl[e].parquet", elsewhere / "people.parquet"):
+        one.write_bytes(b"x")
+    (folder / "link").symlink_to(elsewhere / "deep")
+    hidden = Source("spark", "local", f"parquet:{written.format(folder)}")
+    plain = parse_source(str(folder / "people.parquet"), None, tmp_path)
+    assert share_rows(hidden, plain)
+    assert share_rows(plain, hidden)
+
+
+def test_a_percent_sign_in_a_path_of_spark_stands_for_itself(tmp_path: Path) -> None:
+    for name in ("a b.parquet", "a%20b.parquet"):
+        (tmp_path / name).write_bytes(name.encode())
+    hidden = Source("spark", "local", f"parquet:file:{tmp_path}/a%20b.parquet")
+    for name, is_shared in (("a b.parquet", False), ("a%20b.parquet", True)):
+        assert share_rows(hidden, parse_source(str(tmp_path / name), None, tmp_path)) == is_shared
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("{}/{{people,others}}.parquet", "{}/[^a]eople.parquet", "{}/peopl\\e.parquet", "people.parquet"),
+        *("file:people.parquet", "file://host{}/people.parquet", "/{}/people.parquet", "jar:{}/people.parquet"),
+    ],
+)
+def test_a_path_of_spark_that_cannot_be_compared_is_refused_and_not_quoted(written: str, tmp_path: Path) -> None:
+    plain = parse_source(str(tmp_path / "people.parquet"), None, tmp_path)
+    source = Source("spark", "local", f"parquet:{written.format(tmp_path)}")
+    with pytest.raises(InvalidInput) as caught:
+        share_rows(plain, source)
+    assert "people" not in str(caught.value)
+    with pytest.raises(InvalidInput):
+        check_source(source)
+
+
+def test_files_of_a_store_are_compared_by_their_address(tmp_path: Path) -> None:
+    one = Source("spark", "local", "parquet:s3a://bucket/rows//a.parquet")
+    assert share_rows(one, Source("spark", "sc://host", "parquet:s3://bucket/rows/a.parquet"))
+    assert not share_rows(one, Source("spark", "local", "parquet:s3a://bucket/rows/b.parquet"))
+    assert not share_rows(one, Source("spark", "local", "parquet:/bucket/rows/a.parquet"))
 
 
 def test_a_folder_of_files_is_known_by_the_files_in_it(tmp_path: Path) -> None:

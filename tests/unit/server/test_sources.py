@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 import tacit
+from tests.support.spark_session import PLACE, spark_engine
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 
@@ -153,6 +154,18 @@ def test_rows_of_others_are_refused_under_every_name_they_have(disguise: str, pl
         assert add(place, "curator.visits", source, **body) == 403
     assert "new" not in place.curator.catalog.tables
     assert ("catalog.write", "T400") in {(one.action, one.code) for one in place.access.audit()}
+
+
+def test_a_file_that_spark_reads_for_others_is_refused_under_every_spelling(place: Clinic, tmp_path: Path) -> None:
+    path = tmp_path / "meant" / "people.parquet"
+    duckdb.sql(f"COPY (SELECT i AS person FROM range(20) AS r(i)) TO '{path}' (FORMAT parquet)")
+    spark_engine().close()  # starts a small Spark
+    for written in (str(path), f"file:{path}", f"file://{path}", f"{tmp_path}/meant/../meant//people.parq?et"):
+        source = f"spark:{PLACE}#parquet:{written}"
+        place.curator.add_table("people", source, unit="person", dataset="secret", replace=True)
+        (place.folder / "sources.json").unlink()  # the present source alone decides
+        assert add(place, "curator.visits", str(path)) == 403, written
+    assert "new" not in place.curator.catalog.tables
 
 
 def test_rows_of_ones_own_may_be_registered_twice(place: Clinic) -> None:

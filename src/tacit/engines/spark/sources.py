@@ -16,7 +16,6 @@ The last one reads the whole table at every refresh.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -30,12 +29,12 @@ from tacit.engines.protocol import Source, SourceColumn
 from tacit.engines.quoting import digest
 from tacit.engines.relations import check_exact
 from tacit.engines.spark import row_checks
+from tacit.engines.spark.file_paths import FILES, local_path, match_files, normalize_address
 from tacit.engines.spark.kinds import is_binary, is_exact, kind_of
 from tacit.engines.spark.sessions import Session
 from tacit.privacy.errors import InvalidInput, SourceMissing
 from tacit.privacy.tables import Table
 
-FILES: Final = "parquet:"
 _OTHER_FILES: Final = re.compile(r"(csv|json|orc|text|avro|xml):", re.IGNORECASE)
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^.`\s]+)")
 _FILE_PROVIDERS: Final = ("parquet", "orc", "csv", "json", "text", "avro")
@@ -98,6 +97,7 @@ def check_source(source: Source) -> None:
         )
     if source.table.startswith(FILES):
         check_file_address(source.table.removeprefix(FILES))
+        normalize_address(source.table)  # raises unless it is known which files are meant
         return
     check_table_name(source.table)
     if _quoted_name(source.table) is None:
@@ -139,12 +139,10 @@ def _type(field: Any) -> str:
 
 def local_fingerprint(source: Source, place: str) -> str | None:
     """Return the fingerprint of files of this machine, None for any other source."""
-    if not source.table.startswith(FILES) or not place.startswith("local"):
+    path = local_path(source.table) if place.startswith("local") else None
+    if path is None:
         return None
-    path = source.table.removeprefix(FILES).removeprefix("file://").removeprefix("file:")
-    if "://" in path or path.startswith(("hdfs:", "s3:", "s3a:", "gs:", "abfs:", "abfss:")):
-        return None
-    found = [one for one in glob.glob(path) or ([path] if os.path.exists(path) else []) if os.path.exists(one)]
+    found = [one for one in match_files(path) if os.path.exists(one)]
     states: list[object] = []
     for one in sorted(file for start in found for file in _files(start)):
         try:
