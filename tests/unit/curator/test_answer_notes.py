@@ -11,7 +11,6 @@ import pytest
 import tacit
 from tacit.curator import PrivacyWarning
 from tacit.privacy.bounds import clamping_in_words
-from tacit.query.release import spread
 
 CLAMPED = "values of cost below 0 or above 1000 count as 0 or 1000; intervals do not include the effect of this"
 
@@ -119,21 +118,6 @@ def test_a_preview_has_no_width_for_what_has_no_interval(tmp_path: Path) -> None
     assert list(preview.widths) == ["a", "n"]
     assert preview.widths["a"] is None
     assert "no interval for m: chosen at random near the right rank" in [line.text for line in preview.lines]
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "shown"),
-    [
-        (34.3, 17.0, 45.4, "(17 to 45.4)"),
-        (34.3, 20.1, 48.5, "± 14.2"),
-        (100.0, 90.0, 112.0, "(90 to 112)"),
-        (7, 4, 10, "± 3"),
-    ],
-)
-def test_a_half_width_is_shown_only_where_both_sides_are_equal(
-    value: float, low: float, high: float, shown: str
-) -> None:
-    assert spread(value, tacit.mechanisms.mechanism.Interval(low, high)) == shown
 
 
 @pytest.mark.parametrize(("delta", "is_warned"), [(1e-3, True), (0.2, True), (9e-4, False), (0.0, False)])

@@ -14,6 +14,7 @@ from tacit.privacy.errors import (
     EmptyInput,
     InvalidInput,
     NameTaken,
+    NotPermitted,
     OutOfRange,
     TooLarge,
     UnknownName,
@@ -82,6 +83,14 @@ def test_a_request_is_decided_once(ledger: Ledger) -> None:
         ledger.decide(request.id, granted=True, by="carl")
     with pytest.raises(UnknownName):
         ledger.decide("17-none", granted=True, by="carl")
+
+
+def test_no_one_decides_their_own_request(ledger: Ledger) -> None:
+    request = ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more")
+    for granted in (True, False):
+        with pytest.raises(NotPermitted, match="no one may decide their own"):
+            ledger.decide(request, granted, by="ana")
+    assert ledger.requests(only_open=True) == [request]
 
 
 def test_requests_that_wait_have_a_limit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
