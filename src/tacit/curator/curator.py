@@ -337,6 +337,8 @@ class Curator:
         `epsilon_min` is the least epsilon of a release, by default a ten-thousandth of the budget's. `units` is the
         number of units in the data, if that is public; a delta that is too large for it is warned of.
         """
+        if per_epoch is True:
+            self._require_no_tables(dataset)
         for sentence in Budget(epsilon, delta, filter=filter, order=order, relation=relation).warnings(units):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
         return self.ledger.create_budget(
@@ -352,6 +354,28 @@ class Curator:
         """Set the caps of an analyst or a group on data sets."""
         stated = check_analyst_budgets(name, budgets)
         self.ledger.create_caps(name, {dataset: budget.cap for dataset, budget in stated.items()})
+
+    def set_cap(self, analyst: str, dataset: str, epsilon: object, delta: object = None) -> LedgerBudget:
+        """Set how much an analyst or a group may spend on a data set, under the data set's filter.
+
+        Delta is that of the data set unless it is stated.
+        """
+        whole = self.ledger.budget(dataset).cap
+        return self.ledger.create_cap(dataset, analyst, epsilon, whole.delta if delta is None else delta)
+
+    def add_epoch(self, dataset: str, name: str, **settings: Any) -> LedgerBudget:
+        """Add an epoch to a data set without tables (`Ledger.add_epoch`)."""
+        self._require_no_tables(dataset)
+        return self.ledger.add_epoch(dataset, name, **settings)
+
+    def _require_no_tables(self, dataset: str) -> None:
+        """Raise InvalidInput for a data set of tables: queries about them cannot be charged to epochs."""
+        if any(table.dataset == dataset for table in self.catalog.tables.values()):
+            raise InvalidInput(
+                f"{dataset} has tables, and queries about tables cannot be charged to epochs; use a data set without "
+                "tables, and charge its releases with budget(dataset, epoch=...).charge",
+                name="dataset",
+            )
 
     def budget(self, dataset: str, analyst: str | None = None, *, epoch: str | None = None) -> LedgerBudget:
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""

@@ -111,8 +111,8 @@ def check_spark(place: str) -> None:
         return
     if place.startswith(("sc://", "spark://", "local")):
         raise InvalidInput(
-            f"a Spark table must be addressed as {SPARK_FORMS}, with no parameters but use_ssl, user_id, session_id and "
-            "grpc_max_message_size; put an address with a token into an environment variable (env:NAME) or a file "
+            f"a Spark table must be addressed as {SPARK_FORMS}, with no parameters but use_ssl, user_id, session_id "
+            "and grpc_max_message_size; put an address with a token into an environment variable (env:NAME) or a file "
             "that only its owner reads (file:PATH)",
             name="place",
         )

@@ -7,8 +7,9 @@ import io
 import json
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any, Final
 
 from cachetools import LRUCache
@@ -175,15 +176,19 @@ class ReleaseStore:
         rows = self._database.read("SELECT document FROM releases WHERE permit = ?", (permit,))
         return ReleaseResponse.model_validate(json.loads(rows[0][0])) if rows else None
 
-    def list_paid(self, person: str | None, limit: int) -> list[PaidResponse]:
-        """Return permits, payers, costs and cards of stored answers, newest first."""
-        where, values = ("", ()) if person is None else (" WHERE person = ?", (person,))
-        rows = self._database.read(
-            f"SELECT permit, person, datasets, asked_at_us, document FROM releases{where} "
-            "ORDER BY asked_at_us DESC LIMIT ?",
-            (*values, limit),
+    def list_paid(self, is_visible: Callable[[str, list[str]], bool], limit: int) -> list[PaidResponse]:
+        """Return permits, payers, costs and cards of the newest answers whose person and data sets are visible."""
+        rows = self._database.read("SELECT permit, person, datasets FROM releases ORDER BY asked_at_us DESC")
+        seen = (permit for permit, person, datasets in rows if is_visible(person, json.loads(datasets)))
+        permits = tuple(islice(seen, limit))
+        if not permits:
+            return []
+        found = self._database.read(
+            "SELECT permit, person, datasets, asked_at_us, document FROM releases "
+            f"WHERE permit IN ({', '.join('?' * len(permits))}) ORDER BY asked_at_us DESC",
+            permits,
         )
-        return [_paid(row) for row in rows]
+        return [_paid(row) for row in found]
 
 
 def _paid(row: Sequence[Any]) -> PaidResponse:

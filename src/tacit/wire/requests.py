@@ -149,7 +149,8 @@ class AnalystRequest(RequestModel):
 
     name: Name
     epsilon: Positive
-    delta: Share = 0.0
+    delta: Share | None = None
+    """By default that of the data set."""
 
 
 class EpochRequest(RequestModel):

@@ -118,16 +118,11 @@ def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: floa
     \b
       tacit budget analyst ana clinic --epsilon 1 --delta 1e-8
     """
-    from tacit import Budget
     from tacit.cli.backends import FolderBackend, known_budget
 
     with open_curator(folder) as curator:
-        whole = known_budget(curator, dataset).cap
-        within: dict[str, Any] = {"relation": whole.relation}
-        chosen = whole.delta if delta is None else delta
-        if chosen and whole.delta:
-            within |= {"filter": whole.filter, "order": whole.order}
-        curator.add_analyst(name, {dataset: Budget(epsilon, chosen, **within)})
+        known_budget(curator, dataset)
+        curator.set_cap(name, dataset, epsilon, delta)
         rows = FolderBackend(curator).budgets(dataset)
     facts = next(row for row in rows if (row["kind"], row["name"]) == ("analyst", name))
     note = f"; δ is that of {dataset}; --delta sets another" if delta is None and facts["delta"] else ""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fastapi import APIRouter
 
 from tacit.accounting.conversions import Cost
-from tacit.ledger import Budget, LedgerBudget, Request
+from tacit.ledger import LedgerBudget, Request
 from tacit.ledger.permits import Scope
 from tacit.ledger.refusals import no_budget
 from tacit.privacy import notation
@@ -103,10 +103,7 @@ async def report(
 def add_analyst(caller: CallerDep, dataset: str, body: AnalystRequest) -> BudgetResponse:
     """Set the cap of an analyst or a group on a data set."""
     caller.require(Action.BUDGET_WRITE, Resource(dataset=dataset))
-    curator = caller.server.curator
-    relation = curator.budget(dataset).cap.relation
-    curator.add_analyst(body.name, {dataset: Budget(body.epsilon, body.delta, relation=relation)})
-    return _response(curator.budget(dataset, body.name))
+    return _response(caller.server.curator.set_cap(body.name, dataset, body.epsilon, body.delta))
 
 
 @router.post("/budgets/{dataset}/epochs", status_code=201, tags=["budgets"])
@@ -114,7 +111,7 @@ def add_epoch(caller: CallerDep, dataset: str, body: EpochRequest) -> BudgetResp
     """Add an epoch with its own budget."""
     caller.require(Action.BUDGET_WRITE, Resource(dataset=dataset))
     return _response(
-        caller.server.curator.ledger.add_epoch(
+        caller.server.curator.add_epoch(
             dataset,
             body.name,
             starts=body.starts,

@@ -131,17 +131,11 @@ def list_releases(
 ) -> list[PaidResponse]:
     """Return the stored answers, newest first: one's own, or all of the data sets that one manages."""
     caller.require_somewhere(Action.RELEASE_READ)
-    others = any(caller.may(Action.RELEASE_READ, place) for place in caller.places)
-    found = (
-        caller.server.releases.list_paid(None, 10 * limit)
-        if others
-        else caller.server.releases.list_paid(caller.name, limit)
-    )
-    return [
-        one
-        for one in found
-        if _sees_release(caller, one.person, one.datasets) and (dataset is None or dataset in one.datasets)
-    ][:limit]
+
+    def is_visible(person: str, datasets: list[str]) -> bool:
+        return (dataset is None or dataset in datasets) and _sees_release(caller, person, datasets)
+
+    return caller.server.releases.list_paid(is_visible, limit)
 
 
 @router.get("/releases/{permit}", tags=["releases"])
