@@ -84,7 +84,7 @@ class World:
     def request(self, person: str) -> str:
         ledger = self.clinic.curator.ledger
         for old in ledger.requests(only_open=True):  # not more may wait than a few
-            ledger.decide(old, False, "owner")
+            ledger.decide(old, False, "somebody else")
         return ledger.file_request(person, "visits", Cost(0.01, 0.0, float("inf")), "more of them").id
 
     def table(self, dataset: str) -> str:
