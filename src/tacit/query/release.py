@@ -274,7 +274,7 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
         else "It cost nothing: the same answer was released before."
     )
     if simulated:
-        sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
+        sentences.append("The noise is reproducible: this is a simulation and gives no privacy.")
     return " ".join(sentences)
 
 

@@ -239,7 +239,7 @@ class StatisticInputs:
         if isinstance(facts, Bounds):
             return facts
         raise NotBounded(
-            f"nothing public limits {self.name(column)}",
+            f"{self.name(column)} has no declared bounds",
             accepted='bounds=(low, high), chosen without looking at the data; or bounds="learn"',
         )
 
@@ -275,7 +275,7 @@ class StatisticInputs:
         if kind is Kind.BOOLEAN:
             return Cut(self.name(column), (False, True))
         raise NotBounded(
-            f"the values of {self.name(column)} are not public, and showing one could give a person away",
+            f"the values of {self.name(column)} are not public, and showing one could reveal a person",
             accepted=f"{what}=[...], listed without looking at the data",
         )
 

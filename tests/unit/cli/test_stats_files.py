@@ -115,7 +115,7 @@ def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
         ("age --each-row --bounds 0:120 --rows-per-unit 2", "--rows-per-unit"),
         ("age --each-row --bounds 0:120 --analyst ana", "--analyst"),
         ("age --each-row --bounds 0:120 --purpose census", "--purpose"),
-        ("age --each-row", "nothing public limits age; --bounds LOW:HIGH"),
+        ("age --each-row", "age has no declared bounds; --bounds LOW:HIGH"),
     ],
 )
 def test_of_a_file_it_is_said_what_is_missing(

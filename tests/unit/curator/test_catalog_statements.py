@@ -101,7 +101,7 @@ def test_a_statement_about_a_table_that_means_nothing_is_refused(tmp_path: Path,
         (
             'unit = "id"',
             'unit = { column = "p", through = [{ column = "id", table = "v", target = "x" }] }',
-            ", line 3: visits leads to its unit through v, which is not in the catalog; add it first",
+            ", line 3: visits has its unit in v (by a foreign key), which is not in the catalog; add that table first",
         ),
         ('source = "visits.parquet"', "", ', line 1: visits has no source; write source = "FILE"'),
         ('source = "visits.parquet"', "source = 1", ", line 2: source must be a text in quotation marks"),
