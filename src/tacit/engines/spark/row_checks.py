@@ -186,7 +186,7 @@ def check_times(session: Session, shown: str, name: str | None, frame: Any, colu
     else:
         found = _find_milliseconds(session, files, times if is_plain else None)
     if found is not None:
-        raise _refuse_times(shown, found, "is stored in milliseconds, or in a way that cannot be found out")
+        raise _refuse_times(shown, found, "is stored in milliseconds, or another unit than microseconds")
 
 
 def _refuse_times(shown: str, column: str, what: str) -> InvalidInput:
