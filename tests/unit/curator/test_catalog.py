@@ -211,7 +211,7 @@ def test_facts_are_kept_in_the_form_of_their_kind(tmp_path: Path) -> None:
 def test_a_way_to_the_unit_needs_its_tables(tmp_path: Path, catalog: Catalog) -> None:
     (tmp_path / "other").mkdir()
     other, without_id = Catalog.open(tmp_path / "other"), replace(VISITS, columns=VISITS.columns[1:], identified_by=())
-    with pytest.raises(CatalogInvalid, match="in visits .by a foreign key., which is not in the catalog"):
+    with pytest.raises(CatalogInvalid, match=r"in visits \(by a foreign key\), which is not in the catalog"):
         other.add(LINES, rows(tmp_path))
     catalog.add(LINES, rows(tmp_path, "lines"))
     with pytest.raises(InvalidInput, match="remove lines first"):
