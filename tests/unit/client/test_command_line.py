@@ -126,7 +126,7 @@ def test_the_token_may_lie_in_a_file_and_is_never_shown(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "token").write_text(place.tokens["ana"], encoding="ascii")
     code, out, err = shown(capsys, "budget", "show", "--server", url, "--token-file", "token")
-    assert (code, "visits" in out, err) == (0, True, "")
+    assert (code, "visits" in out, place.tokens["ana"] in err) == (0, True, False)
     for words in (["--server", url], ["--server", url, "--token-file", "nowhere"]):
         code, _, err = shown(capsys, "budget", "show", *words)
         assert code == 2
