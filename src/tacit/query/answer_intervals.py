@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from tacit.measuring.grids import SATURATION
 from tacit.measuring.moments import PLACES, SPREADS
 from tacit.measuring.moments import draws as draws_of
 from tacit.mechanisms.mechanism import Interval
@@ -52,7 +53,7 @@ from tacit.query.postprocess import ROW, noisy_columns
 from tacit.query.question import Output, reads_noise
 from tacit.query.run import Noisy
 from tacit.query.scratch_database import array_of, evaluate
-from tacit.query.whole_numbers import SATURATION, axis_sums, scale_exact
+from tacit.query.whole_numbers import axis_sums, scale_exact
 
 DRAWS: Final = 4_000
 TAIL_DRAWS: Final = 50

@@ -21,6 +21,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from tacit.measuring.grids import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS, TINY, grid_step
 from tacit.measuring.moments import square_offset
 from tacit.mechanisms.grid import Grid
 from tacit.privacy.tables import Kind
@@ -30,18 +31,11 @@ from tacit.query.private_choices import PrivateChoice, private_choice
 from tacit.query.scalars import grid_steps
 from tacit.query.scalars.value_ranges import half_away
 
-SUM_STEPS: Final = 2**20
 WHOLE_STEPS: Final = 2**30
-MEAN_STEPS: Final = 2**20
-SQUARE_STEPS: Final = 2**12
-"""Into how many steps the greatest value is divided: for sums of reals and of whole numbers, for means, for squares."""
+"""The number of steps of the greatest value in sums of whole numbers."""
 
 SHARED_STEPS: Final = 2**24
 """How many steps a sum may have to be counted on the finer grid of the mean."""
-
-TINY: Final = Fraction(1, 2**60)
-HALVES_BELOW: Final = 16
-"""Up to here a short range of whole numbers is counted in halves where its middle is not a whole number."""
 
 
 class How(StrEnum):
@@ -267,18 +261,12 @@ def _subject(aggregate: Aggregate) -> tuple[str, str]:
 def _grid(value: Expression, reach: int, *, centred: bool = True) -> Steps:
     """Choose the grid of a value from its declared range alone: around 0 for sums, around its middle for the others."""
     range_ = require_range(value)
-    size = half = max(abs(range_.lower), abs(range_.upper))
-    if centred:
-        half = max((range_.upper - range_.lower) / 2, size / 2**20)
-    if value.kind is Kind.INTEGER:
-        most = reach if centred else WHOLE_STEPS
-        step = Fraction(1) if half <= most else 2 * Grid.below(half / most).step
-        if centred and half <= HALVES_BELOW and half.denominator == 2:
-            step = Fraction(1, 2)  # so that 0 and 1 lie half a unit from their middle
-    else:
-        step = Grid.below(max(half, TINY) / reach).step
+    is_whole = value.kind is Kind.INTEGER
+    steps = WHOLE_STEPS if is_whole and not centred else reach
+    step = grid_step(range_.lower, range_.upper, steps, is_whole=is_whole, centred=centred)
+    if not (is_whole or centred):
         shared = Grid.below(max((range_.upper - range_.lower) / 2, TINY) / MEAN_STEPS).step
-        if not centred and size / shared <= SHARED_STEPS:
+        if range_.size / shared <= SHARED_STEPS:
             step = shared  # the grid of the mean, so that both are sums of one column
     tree, low, high = _step_tree(value, range_, step)
     shift = (low + high) // 2 if centred else 0

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from tacit.engines.dialects import write_duckdb
+from tacit.measuring.grids import SATURATION
 from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
 from tacit.query.keys import Domain
@@ -26,7 +27,6 @@ from tacit.query.question import Question
 from tacit.query.relations import FromScope, select_from_subquery
 from tacit.query.row_limits import first_by_salted_hash
 from tacit.query.scalars import disjunction, is_missing, literal, negate, one_of, trees
-from tacit.query.whole_numbers import SATURATION
 
 UNITS: Final = "units"
 """The column with the number of units of each group."""

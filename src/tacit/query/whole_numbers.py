@@ -18,11 +18,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.measuring.grids import SATURATION
 from tacit.privacy.errors import TooWide
 from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure
 
-SATURATION: Final = 2**62
 ROW_MAX: Final = 2**62
 """The greatest number of one row, so that it is a BIGINT with a bit to spare."""
 

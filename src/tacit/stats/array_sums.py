@@ -17,11 +17,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.measuring.grids import SATURATION
 from tacit.mechanisms.randomness import SYSTEM, Source, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.column_reader import MODULES, cast_column, read_column, unit_codes
-from tacit.stats.rows import SATURATION, ColumnSteps, Cut, Term, saturate
+from tacit.stats.rows import ColumnSteps, Cut, Term, saturate
 
 NAME_LENGTH_MAX: Final = 80
 SPLIT: Final = 20

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring import moments
+from tacit.measuring.grids import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS
 from tacit.measuring.intervals import LAPLACE_KURTOSIS, half_widths, simulated_interval
 from tacit.measuring.moments import draws, square_offset
 from tacit.mechanisms import Laplace
@@ -31,11 +32,6 @@ from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import ColumnSteps, Rows, Term, group_keys
 from tacit.stats.stated_kinds import kind_of_bounds
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, compose, few_rows_warning, release_sums
-
-SUM_STEPS: Final = 2**20
-MEAN_STEPS: Final = 2**20
-SQUARE_STEPS: Final = 2**12
-"""The number of steps of the greatest value: for sums, for means, for squares and products."""
 
 SPREAD_WEIGHTS: Final = (0.8, 0.9, 1.0)
 """The weights of rows, sum and squares in the budget of a variance: its error on normal, skewed, heavy-tailed and whole

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.grid import Grid
+from tacit.measuring.grids import SATURATION, grid_step
 from tacit.privacy.bounds import Bounds, Category
 from tacit.privacy.errors import NotBounded, OutOfRange, TooWide
 from tacit.privacy.tables import Kind
@@ -29,15 +29,10 @@ from tacit.privacy.tables import Kind
 REACH_MAX: Final = 2**40
 """The greatest term: 2^22 rows of that size, and millions of rows of the usual size, fit into 63 bits."""
 
-SATURATION: Final = 2**62
-"""The greatest sum; clamping moves no two neighbours further apart."""
-
 EDGES_MAX: Final = 4096
 """The greatest number of edges that are compared one by one; more of them must be equally far apart."""
 
-_TINY: Final = Fraction(1, 2**60)
 _BOUNDED_BELOW: Final = 2**50
-_HALVES_BELOW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +83,10 @@ class ColumnSteps:
         if isinstance(bounds.lower, date) or isinstance(bounds.upper, date):
             raise NotBounded(f"{column} must be numeric, and its bounds are dates")
         lower, upper = float(bounds.lower), float(bounds.upper)
-        size = half = max(abs(Fraction(lower)), abs(Fraction(upper)))
-        if size >= _BOUNDED_BELOW:
+        if max(abs(lower), abs(upper)) >= _BOUNDED_BELOW:
             raise NotBounded(f"the bounds of {column} are so wide that the noise would exceed any answer")
-        if centred:
-            half = max((Fraction(upper) - Fraction(lower)) / 2, size / 2**20)
-        if kind is Kind.INTEGER and half <= steps:
-            is_half = centred and half <= _HALVES_BELOW and half.denominator == 2
-            step = Fraction(1, 2) if is_half else Fraction(1)
-        else:
-            step = Grid.below(max(half, _TINY) / steps).step
+        is_whole = kind is Kind.INTEGER
+        step = grid_step(Fraction(lower), Fraction(upper), steps, is_whole=is_whole, centred=centred)
         low, high = _half_away(Fraction(lower) / step), _half_away(Fraction(upper) / step)
         return cls(column, lower, upper, step, (low + high) // 2 if centred else 0)
 

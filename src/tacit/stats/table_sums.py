@@ -20,13 +20,14 @@ from sqlglot.expressions import Query
 
 from tacit.engines.protocol import SALT, SCHEMA, UNIT, Columns, Engine, Progress
 from tacit.engines.quoting import literal, quoted
+from tacit.measuring.grids import SATURATION
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import Work
 from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind, Table
 from tacit.query.row_limits import STORED_ROWS, limiting_steps
 from tacit.query.scalars import trees
-from tacit.stats.rows import EDGES_MAX, SATURATION, ColumnSteps, Cut, Term, saturate
+from tacit.stats.rows import EDGES_MAX, ColumnSteps, Cut, Term, saturate
 from tacit.stats.statistic import StatisticPlan
 
 MADE_UP: Final[Mapping[Kind, Any]] = {

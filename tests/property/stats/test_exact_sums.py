@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import stats
+from tacit.measuring.grids import SATURATION
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Kind
 from tacit.stats.array_sums import ArrayRows, _sum_by_cell, read_arrays
-from tacit.stats.rows import REACH_MAX, SATURATION, ColumnSteps, Cut, Term
+from tacit.stats.rows import REACH_MAX, ColumnSteps, Cut, Term
 
 
 def clamped(number: int) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.accounting.conversions import Cost
+from tacit.measuring.grids import SATURATION
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import TacitError
@@ -16,7 +17,7 @@ from tacit.query.answer_intervals import without_noise
 from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure
 from tacit.query.run import add_noise
-from tacit.query.whole_numbers import HUGE_MAX, SATURATION, axis_sums, group_sums, require_exact
+from tacit.query.whole_numbers import HUGE_MAX, axis_sums, group_sums, require_exact
 from tests.support.memory_engine import MemoryEngine, named
 
 COLUMNS = (
