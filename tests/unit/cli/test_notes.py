@@ -10,13 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from tacit.cli import app
 from tacit.cli.app import EXIT_INTERRUPTED, run
 from tacit.cli.rendering import remaining_facts
-from tests.unit.cli.stats_commands import run_stats
+from tests.unit.cli.stats_commands import epsilon_spent, run_stats
+from tests.unit.cli.terminal import Typist
 
 CLAMPED = "counted: values of age below 0 or above 120 count as 0 or 120; intervals do not include the effect of this"
 TACIT = (sys.executable, "-m", "tacit")
@@ -172,14 +172,13 @@ def test_mistakes_in_a_query_name_the_way_out(
 
 
 def test_declining_the_cost_says_that_nothing_was_charged(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    clinic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def declined(_arguments: list[str]) -> int:
-        raise click.Abort("nothing was charged")
-
-    monkeypatch.setattr(app, "_invoke", declined)
-    _, err = said(capsys, "sql", code=EXIT_INTERRUPTED)
-    assert err == "tacit: nothing was charged\n"
+    words = ("sql", "SELECT COUNT(*) FROM visits", "--epsilon", "50", "--folder", clinic)
+    code, _ = Typist(monkeypatch).runs(*words, types=["n"])
+    assert code == EXIT_INTERRUPTED
+    assert capsys.readouterr().err.endswith("tacit: nothing was charged\n")
+    assert epsilon_spent(capsys, clinic) == 0
 
 
 def test_an_interrupt_that_duckdb_swallowed_ends_without_a_word(
