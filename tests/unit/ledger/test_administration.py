@@ -170,7 +170,7 @@ class TestEpochs:
         assert by_year.budget("stays", epoch="2023").remaining().epsilon == 0
 
     def test_a_release_must_name_the_epochs_that_it_touches(self, by_year: Ledger) -> None:
-        with pytest.raises(EmptyInput, match="name those that the release touches"):
+        with pytest.raises(EmptyInput, match="is divided into epochs"):
             by_year.reserve("stays", TENTH)
         by_year.create_budget("labs", epsilon=1.0, per_epoch=True)
         with pytest.raises(EmptyInput, match="no epoch yet"):
