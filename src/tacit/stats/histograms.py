@@ -35,6 +35,8 @@ from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 BINS: Final = 10
 CDF_BINS: Final = 64
 CELLS_IN_ALL_MAX: Final = 1_000_000
+SHARES_TRIED: Final = np.linspace(0.0, 1.0, 17)
+"""The shares at which the noise of below - share * total is simulated; between them its quantiles are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -112,27 +114,29 @@ class Distribution(StatisticPlan):
         return self.tree.measure(rows, source)
 
     def value(self, noisy: Noisy) -> Any:
-        found = [_end_at_one(isotonic(shares)) for shares, _ in self._shares(noisy)]
-        return self._reshape(found)
+        return self._reshape(self._values(noisy))
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
-        """Return intervals share by share: the noise of a share F is that of below - F total, over the total."""
-        drawn = self.tree.drawn
+        """Return for each share the range of all F in [0, 1] that the noisy counts do not reject (as in Fieller 1954).
+
+        Rejected is an F with |below - F total| above the quantile of the noise of below - F total: without division by
+        the noisy total the level is kept also where that is within its noise of 0. Intervals contain the value, and are
+        widened so that both ends rise.
+        """
         lows, highs = [], []
-        for shares, rows in self._shares(noisy):
-            noise = drawn[:, 1:] - shares * drawn[:, -1:]
-            width = np.quantile(np.abs(noise), level, axis=0) / rows
-            lows.append(_end_at_one(isotonic(shares - width)))
-            highs.append(_end_at_one(isotonic(shares + width)))
+        widths = np.array([self.tree.widths(share, level) for share in SHARES_TRIED.tolist()])[:, 1:]
+        for below, value in zip(self.tree.below(noisy), self._values(noisy), strict=True):
+            low, high = _accepted_shares(below[1:], widths)
+            lows.append(_end_at_one(np.minimum.accumulate(np.minimum(low, value)[::-1])[::-1]))
+            highs.append(_end_at_one(np.maximum.accumulate(np.maximum(high, value))))
         return Interval(self._reshape(lows), self._reshape(highs))
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         return self.tree.warnings(noisy)
 
-    def _shares(self, noisy: Noisy) -> list[tuple[NDArray[np.float64], float]]:
-        """Return for each group the noisy shares at the upper edges of cells, and the noisy number of rows."""
-        rows = [(below[1:], max(float(below[-1]), 1.0)) for below in self.tree.below(noisy)]
-        return [(below / total, total) for below, total in rows]
+    def _values(self, noisy: Noisy) -> list[NDArray[np.float64]]:
+        """Return for each group the shares at the upper edges of cells, rising to 1."""
+        return [_end_at_one(isotonic(below[1:] / max(float(below[-1]), 1.0))) for below in self.tree.below(noisy)]
 
     def _reshape(self, found: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.array(found).reshape([*(cut.cells for cut in self.tree.by), -1])
@@ -256,6 +260,30 @@ def _cells(cut: Cut) -> list[tuple[Any, ...]]:
     if cut.values:
         return [(value,) for value in cut.values]
     return list(pairwise(cut.edges))
+
+
+def _accepted_shares(
+    below: NDArray[np.float64], widths: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the greatest share F with |below - F total| <= width(F) at each edge; inf, -inf for none.
+
+    `widths` are those at `SHARES_TRIED`, an array (shares, edges), and linear in between, where both sides of the
+    condition, +-(below - F total) - width(F) <= 0, hold in an interval.
+    """
+    low, high = np.full(len(below), np.inf), np.full(len(below), -np.inf)
+    gaps = below - SHARES_TRIED[:, None] * below[-1]
+    for place, (start, end) in enumerate(pairwise(SHARES_TRIED.tolist())):
+        first, last = np.zeros(len(below)), np.ones(len(below))
+        for sign in (1.0, -1.0):
+            at_start, at_end = (sign * gaps[at] - widths[at] for at in (place, place + 1))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                root = at_start / (at_start - at_end)
+            first = np.where(at_start > 0, np.where(at_end > 0, np.inf, np.maximum(first, root)), first)
+            last = np.where((at_start <= 0) & (at_end > 0), np.minimum(last, root), last)
+        held = first <= last
+        low = np.where(held, np.minimum(low, start + first * (end - start)), low)
+        high = np.where(held, np.maximum(high, start + last * (end - start)), high)
+    return low, high
 
 
 def _end_at_one(shares: NDArray[np.float64]) -> NDArray[np.float64]:
