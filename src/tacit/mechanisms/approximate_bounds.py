@@ -65,6 +65,15 @@ LEARNING_WEIGHT: Final = 0.5
 LEARNING_BINS: Final = 64
 LEARNING_SCALE: Final = Fraction(1, 2**20)
 """The number of bins of each sign, and the width of the first, for unknown values: up to 2^43."""
+LEARNT: Final = (
+    "the bounds of {name} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to the "
+    "nearer one, and intervals do not count that; {limit} between one power of two and the next may lie there"
+)
+GUESSED: Final = (
+    "no range of {name} away from 0 holds enough rows to stand out from the noise ({limit} between one power of "
+    "two and the next), so its bounds are a guess: nearly all values are 0, or too few others were found; state its "
+    "bounds if they are known"
+)
 
 
 class LearntBounds(NamedTuple):
@@ -118,6 +127,11 @@ class ApproximateBounds(Mechanism):
         ratio = math.exp(-1 / scale) if scale else 0.0
         return -math.log(passes * (1 + ratio)) * scale  # that of geometric noise; real noise passes more seldom
 
+    def is_next_to_zero(self, found: LearntBounds) -> bool:
+        """Return whether a range is made of the bins next to 0 alone, as where zeros hide all other values."""
+        scale = exact("scale", self.scale)
+        return -scale <= found.lower and found.upper <= scale
+
     def window_threshold(self, width: int) -> float:
         """Return the noisy count above which a window of `width` adjacent bins passes."""
         wanted = math.log(self._failure / 2 / (len(WINDOWS) * 2 * self.bins))
@@ -141,6 +155,16 @@ class ApproximateBounds(Mechanism):
         near = Fraction(0) if place == 0 else scale * base ** (place - 1)
         far = scale * base**place
         return (near, far) if number >= 0 else (-far, -near)
+
+    def limit_in_words(self, unit_weight: int | None = None) -> str:
+        """Return how many rows of one bin may be missed, or those of how many units of this weight in the counts."""
+        found = max(2, math.ceil(self.threshold / (unit_weight or 1)))  # rounded up from 1, for the plural
+        return f"about {found:,} rows" if unit_weight is None else f"the rows of about {found:,} units"
+
+    def warning(self, name: str, lower: Real, upper: Real, *, is_guess: bool, unit_weight: int | None = None) -> str:
+        """Return a warning about learnt bounds, with their detection limit, which is public."""
+        said, limit = GUESSED if is_guess else LEARNT, self.limit_in_words(unit_weight)
+        return said.format(name=name, lower=float(lower), upper=float(upper), limit=limit)
 
     def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
         """Return the range, given the counts of the bins from the most negative to the most positive."""

@@ -84,12 +84,15 @@ def with_ranges(question: Question, ranges: dict[str, Range]) -> Question:
 
 
 def learn_range(mechanism: ApproximateBounds, columns: Columns, source: Source) -> tuple[Range, bool]:
-    """Release the range of a value from the weights of its bins, and whether it is a guess, as no bin stands out."""
+    """Release the range of a value from the weights of its bins, and whether it is a guess.
+
+    It is one where no bin stands out, or only the bins next to 0.
+    """
     counts = np.zeros(2 * BINS, dtype=np.int64)
     for place, weight in zip(columns["cell"], columns["w"], strict=True):
         counts[int(place) + BINS] = int(weight)
     found, stands_out = mechanism.learn(counts, source)
-    return Range(found.lower, found.upper), not stands_out
+    return Range(found.lower, found.upper), not stands_out or mechanism.is_next_to_zero(found)
 
 
 def _needs_range(aggregate: Aggregate, value: Expression) -> bool:

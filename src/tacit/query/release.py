@@ -22,17 +22,13 @@ from tacit.query.answer_intervals import intervals, without_interval
 from tacit.query.estimates import answer_groups, answer_rows
 from tacit.query.explain import Line, about_intervals, choice_in_words, clamped_columns, explain, noise_in_words
 from tacit.query.plan import Plan
+from tacit.query.private_choices import WEIGHT
 from tacit.query.question import reads_noise
 from tacit.query.rewrite import Write
 from tacit.query.run import Noisy
 
 ROWS_SHOWN: Final = 50
 GROUPS_NAMED: Final = 5
-LEARNT: Final = (
-    "the bounds of {label} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to "
-    "the nearer one, and intervals do not count that"
-)
-GUESSED: Final = "no range of {label} holds enough rows to stand out from the noise, so its bounds are a guess"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,12 +186,10 @@ class Release(RowConversions):
     def warnings(self) -> tuple[str, ...]:
         """What makes numbers of the answer unreliable, derived from what was released."""
         guessed = self._noisy.guessed or (False,) * len(self._noisy.ranges)
-        found = zip(self._plan.missing, self._noisy.ranges, guessed, strict=True)
+        found = zip(self._plan.missing, self._plan.price.bounds, self._noisy.ranges, guessed, strict=True)
         bounds = [
-            GUESSED.format(label=one.label)
-            if is_guess
-            else LEARNT.format(label=one.label, lower=float(range_.lower), upper=float(range_.upper))
-            for one, range_, is_guess in found
+            mechanism.warning(one.label, range_.lower, range_.upper, is_guess=is_guess, unit_weight=WEIGHT)
+            for one, mechanism, range_, is_guess in found
         ]
         return (*bounds, *_few_rows(self._plan, self._noisy))
 

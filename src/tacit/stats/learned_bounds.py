@@ -35,11 +35,6 @@ from tacit.privacy.tables import Kind
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.statistic import Noisy, StatisticPlan
 
-LEARNT: Final = (
-    "the bounds of {column} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to "
-    "the nearer one, and intervals do not count that"
-)
-GUESSED: Final = "no range of {column} holds enough rows to stand out from the noise, so its bounds are a guess"
 PLACEHOLDER: Final = Bounds(-1, 1)
 """The bounds in a plan until they are learnt."""
 
@@ -74,19 +69,19 @@ class Learning:
     def line(self) -> str:
         """The counts and their noise in words."""
         return f"bounds of {self.column}: from rows in {2 * LEARNING_BINS} bins with Laplace noise of scale " + (
-            f"{float(self.mechanism.noise.scale):.4g}"
+            f"{float(self.mechanism.noise.scale):.4g}, which may miss {self.mechanism.limit_in_words()} of a bin"
         )
 
     def warnings(self, released: NDArray[Any]) -> tuple[str, ...]:
         """Return a warning about values beyond the bounds, or that they are a guess (a third released number of 0)."""
-        if not all(released[2:]):
-            return (GUESSED.format(column=self.column),)
-        return (LEARNT.format(column=self.column, lower=float(released[0]), upper=float(released[1])),)
+        lower, upper, *stands_out = map(float, released)
+        return (self.mechanism.warning(self.column, lower, upper, is_guess=not all(stands_out)),)
 
     def release(self, rows: Rows, source: Source) -> tuple[float, float, bool]:
-        """Return the bounds, integers for integers, and whether they stand out from the noise."""
+        """Return the bounds, integers for integers, and whether they are more than a guess or the bin of zeros."""
         (counts,) = rows.sums([Term()], (self.cut,), [self.column])
         found, stands_out = self.mechanism.learn(counts, source)
+        stands_out = stands_out and not self.mechanism.is_next_to_zero(found)
         if self.kind is Kind.INTEGER:
             low, high = math.ceil(found.lower), math.floor(found.upper)
             return float(min(low, high)), float(max(low, high)), stands_out

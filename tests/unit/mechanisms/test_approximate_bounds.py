@@ -82,6 +82,16 @@ def test_counts_that_stand_out_are_told_from_those_that_do_not() -> None:
     assert not EXAMPLE.stands_out([0, 0, 0, 0, 3, 0, 0, 0])
 
 
+def test_a_range_of_the_bins_next_to_zero_is_told_from_others() -> None:
+    for counts, expected in (
+        ([0, 0, 0, 0, 9, 0, 0, 0], True),
+        ([0, 0, 0, 9, 9, 0, 0, 0], True),
+        ([0, 0, 0, 0, 9, 9, 0, 0], False),
+        ([0, 0, 9, 0, 0, 0, 0, 0], False),
+    ):
+        assert EXAMPLE.is_next_to_zero(EXAMPLE.bounds_from(counts)) is expected
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_a_range_is_absurd_in_one_of_a_million_releases(epsilon: float) -> None:
     """Two or more of 3,000 come up once in 200,000 tests; with a success of 0.99 about 30 do."""

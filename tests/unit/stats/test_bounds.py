@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import tacit
 from tacit import stats
+from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import NotBounded, WrongKind
 from tacit.privacy.events import Composed
 from tacit.privacy.units import Relation
+from tacit.stats.array_sums import ArrayRows, read_arrays
 from tacit.stats.learned_bounds import StatisticWithLearntBounds
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.statistic import from_bytes, to_bytes
@@ -124,6 +127,33 @@ def test_bounds_that_no_range_of_values_supports_are_called_a_guess() -> None:
     )
     assert "are a guess" in few.card
     assert "are a guess" not in many.card
+
+
+@pytest.mark.parametrize("kind", ["real", "integer"])
+def test_bounds_that_zeros_alone_support_are_called_a_guess_and_state_their_limit(kind: str) -> None:
+    """190 rows of a bin (of a mean 570) stand out: 20 do, or an empty bin does, in fewer than 3 of 10^6 seeds."""
+    values = np.repeat([0.0, 10_000.0], [4980, 20]).astype(int if kind == "integer" else float)
+    rows, source = ArrayRows(*read_arrays({"value": values})), SeededSource(1)
+    asked: Any = {"epsilon": 0.1, "kind": kind, "budget": budget()}
+    for ask in (stats.bounds, lambda column, **given: stats.mean(column, bounds="learn", **given)):
+        plan = ask([0.0], **asked).plan
+        noisy = plan.measure(rows, source)
+        (warning,) = plan.known(noisy).warnings(noisy)
+        assert "are a guess: nearly all values are 0, or too few others were found" in warning
+        assert "rows between one power of two and the next" in warning
+
+
+def test_learnt_bounds_state_how_many_rows_may_lie_beyond_them() -> None:
+    """10,000 rows of one bin always stand out, and any other bin does in one of 10^6 runs."""
+    values = np.full(10_000, 3.0)
+    (warning,) = stats.mean(values, bounds="learn", epsilon=0.1, budget=budget()).warnings
+    assert "2 to 4;" in warning
+    limit = re.search(r"about (\d+) rows between one power of two and the next may lie there", warning)
+    assert limit is not None
+    assert 500 < int(limit[1]) < 650
+    alone = stats.bounds(values, epsilon=0.1, budget=budget())
+    assert alone.warnings == ()
+    assert re.search(r"which may miss about 1\d\d rows of a bin", alone.card)
 
 
 def test_an_answer_kept_without_a_note_of_guesses_still_reads() -> None:
