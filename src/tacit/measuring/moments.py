@@ -167,7 +167,10 @@ def _correlation(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
 
 
 def _slope(scales: Sequence[Scale], sums: Sequence[Numbers]) -> Numbers:
-    """Return the slope of the first column over the second; only the squares of the second are needed."""
+    """Return the slope of the first column over the second; only the squares of the second are needed.
+
+    It may have any size where the variance of the second is within its noise of 0, of which statistics warn.
+    """
     spread = np.maximum(_variance_in_steps(scales[1], sums[0], sums[2], sums[4]), 1.0)
     return np.asarray(_covariance_in_steps(scales, sums) / spread * float(scales[0].step / scales[1].step))
 

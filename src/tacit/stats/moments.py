@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Unpack
 
 import numpy as np
@@ -31,7 +32,15 @@ from tacit.stats.answer import Answer
 from tacit.stats.preparation import CommonOptions, StatisticInputs
 from tacit.stats.rows import ColumnSteps, Rows, Term, group_keys
 from tacit.stats.stated_kinds import kind_of_bounds
-from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, compose, few_rows_warning, release_sums
+from tacit.stats.statistic import (
+    Noisy,
+    NoisySums,
+    StatisticPlan,
+    compose,
+    few_rows_warning,
+    groups_in_words,
+    release_sums,
+)
 
 SPREAD_WEIGHTS: Final = (0.8, 0.9, 1.0)
 """The weights of rows, sum and squares in the budget of a variance: its error on normal, skewed, heavy-tailed and whole
@@ -92,9 +101,25 @@ class Moments(StatisticPlan):
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
         if self.function in ("count", "sum"):
             return ()
-        return few_rows_warning(
-            np.asarray(noisy[0]), float(self.parts[0].noise.interval(DEFAULT_LEVEL).high), self.keys
-        )
+        width = float(self.parts[0].noise.interval(DEFAULT_LEVEL).high)
+        few = few_rows_warning(np.asarray(noisy[0]), width, self.keys)
+        return (*few, *self._small_spread_warnings(noisy, np.ravel(noisy[0]) > width))
+
+    def _small_spread_warnings(self, noisy: Noisy, asked: NDArray[np.bool_]) -> Iterator[str]:
+        """Yield a warning for each column by whose variance is divided, and whose variance may be 0 in asked groups.
+
+        The quotient may then have any size: the variance is at least one squared step in it (`measuring.moments`).
+        """
+        for column, squares in DIVISORS.get(self.function, ()):
+            scale, places = self.scales[column], (0, 1 + column, squares)
+            noises, sums = [self.parts[one].noise for one in places], [np.asarray(noisy[one]) for one in places]
+            span = simulated_interval(noises, sums, DEFAULT_LEVEL, partial(draws, "var_pop", (scale,)))
+            small = asked & (span is not None and np.ravel(span.low) <= float(scale.step) ** 2)
+            if small.any():
+                yield (
+                    f"all values of {scale.column} may be equal{groups_in_words(small, self.keys)}: their variance is "
+                    f"within its noise of 0, and the {self.function} may be noise alone, however large it is"
+                )
 
     def compute(self, *sums: Numbers) -> Numbers:
         """Return the statistic from sums of any common shape."""
@@ -271,6 +296,9 @@ SUMS: Final[Mapping[str, RequiredSums]] = {
     "correlation": RequiredSums(second_moments, (0.5, 0.7, 0.7, 1.0, 1.0, 1.0)),
     "trend": RequiredSums(lambda scales: [*second_moments(scales)[:4], square(scales[1])], (0.4, 0.6, 0.6, 1.0, 0.8)),
 }
+
+DIVISORS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {"correlation": ((0, 4), (1, 5)), "trend": ((1, 4),)}
+"""The columns by whose variance a statistic is divided, and the places of their squares among its sums."""
 
 
 def _answer(

@@ -209,17 +209,22 @@ def compose(events: Sequence[Event]) -> Event:
 
 def few_rows_warning(rows: NDArray[Any], width: float, keys: Sequence[Any] | None = None) -> tuple[str, ...]:
     """Return a warning if noisy numbers of rows are at most `width`, the half-width of their noise."""
-    few = np.flatnonzero(np.ravel(rows) <= width)
-    if not few.size:
+    few = np.ravel(rows) <= width
+    if not few.any():
         return ()
-    where = ""
-    if keys is not None:
-        named = [", ".join(map(str, keys[place])) for place in few[:GROUPS_NAMED].tolist()]
-        where = f" for {'; '.join(named)}" + (f" and {few.size - GROUPS_NAMED:,} more" * (few.size > GROUPS_NAMED))
     return (
-        f"there may be no rows at all{where}: their noisy number is within its noise of 0 (±{width:.4g}), "
-        "and the value may be noise alone",
+        f"there may be no rows at all{groups_in_words(few, keys)}: their noisy number is within its noise of 0 "
+        f"(±{width:.4g}), and the value may be noise alone",
     )
+
+
+def groups_in_words(chosen: NDArray[np.bool_], keys: Sequence[Any] | None) -> str:
+    """Return " for " and the keys of chosen groups, the first few of them; nothing where there are no keys."""
+    if keys is None:
+        return ""
+    places = np.flatnonzero(chosen).tolist()
+    named = "; ".join(", ".join(map(str, keys[place])) for place in places[:GROUPS_NAMED])
+    return f" for {named}" + f" and {len(places) - GROUPS_NAMED:,} more" * (len(places) > GROUPS_NAMED)
 
 
 def to_bytes(noisy: Noisy) -> bytes:
