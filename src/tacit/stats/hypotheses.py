@@ -4,7 +4,8 @@
     test.pvalue, test.statistic, test.estimate, test.interval(0.95)
 
 If the null hypothesis is true, at most about one of twenty releases has a p-value of 0.05 or less. The interval is that
-of the estimate, and covers sampling error as well as noise: it is about the population, not about the data.
+of the estimate, and covers sampling error as well as noise: it is about the population, not about the data. Those of
+correlations and slopes hold as often as stated for nearly bivariate normal values.
 `null_distributions` computes p-values and intervals from the noisy sums.
 """
 
@@ -77,8 +78,9 @@ class TestAnswer(Answer):
     def interval(self, level: float = DEFAULT_LEVEL) -> Interval | None:
         """Return the interval that holds the estimated number of the population with probability `level`.
 
-        Unlike the intervals of other statistics it covers sampling error as well as the noise. None for tables, which
-        have no estimate.
+        Unlike the intervals of other statistics it covers sampling error as well as the noise. For correlations and
+        slopes the probability is that for nearly bivariate normal values, and lower for skewed ones or where the spread
+        of one column depends on the other. None for tables, which have no estimate.
         """
         return super().interval(level)
 
@@ -169,14 +171,20 @@ def chi_squared(
 def correlation_test(
     values: Any, others: Any, *, bounds: Any = None, other_bounds: Any = None, **options: Unpack[CommonOptions]
 ) -> TestAnswer:
-    """Test whether two columns are independent, by Pearson's correlation, over the rows that have both values."""
+    """Test whether two columns are independent, by Pearson's correlation, over the rows that have both values.
+
+    The p-value holds for values of any shape, the interval of the correlation for nearly bivariate normal ones.
+    """
     return _relation_test("correlation", values, others, bounds, other_bounds, options)
 
 
 def trend_test(
     values: Any, times: Any, *, bounds: Any = None, time_bounds: Any = None, **options: Unpack[CommonOptions]
 ) -> TestAnswer:
-    """Test whether values are independent of times, by the slope of the straight line through them."""
+    """Test whether values are independent of times, by the slope of the straight line through them.
+
+    The p-value holds for values of any shape, the interval of the slope for nearly bivariate normal ones.
+    """
     return _relation_test("trend", values, times, bounds, time_bounds, options)
 
 

@@ -200,3 +200,22 @@ def test_the_interval_of_an_estimate_counts_chance_and_noise(case: str, rows: in
     spans = [plan.interval(released(plan, draw(generator, rows), seed), 0.9) for seed in range(REPEATS)]
     missed = sum(not span.low <= true <= span.high for span in spans if span is not None)
     accept(float(classical.binom.sf(missed - 1, REPEATS, 0.1)), "an interval of the level 0.9")
+
+
+@pytest.mark.parametrize("make", [relation_plan, trend_plan])
+def test_intervals_of_relations_hold_for_normal_values_and_not_for_skewed_ones_as_is_said(make: Any) -> None:
+    """Lognormal values have the correlation (e^0.6 - 1) / (e - 1), and the same slope. False alarms: one in 10^6."""
+    plan, generator, missed = replace(make(1000.0), draws=499), np.random.default_rng(8), {"normal": 0, "lognormal": 0}
+    for seed in range(200):
+        one, other = generator.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 1000).T
+        for shape, columns, true in (
+            ("normal", (50 + 10 * one, 50 + 10 * other), 0.6),
+            ("lognormal", (np.exp(one), np.exp(other)), np.expm1(0.6) / np.expm1(1)),
+        ):
+            span = plan.interval(released(plan, dict(zip(("value", "other"), columns, strict=True)), seed), 0.95)
+            assert span is not None
+            missed[shape] += not span.low <= true <= span.high
+    accept(float(classical.binom.sf(missed["normal"] - 1, 200, 0.05)), "an interval of the level 0.95")
+    assert "nearly bivariate normal" in plan.warnings(())[0]
+    with pytest.raises(Refuted):
+        accept(float(classical.binom.sf(missed["lognormal"] - 1, 200, 0.05)), "an interval of the level 0.95")

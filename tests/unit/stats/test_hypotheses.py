@@ -239,3 +239,13 @@ def test_where_something_holds_is_found_to_the_ends() -> None:
 def test_fewer_draws_give_a_coarser_p_value() -> None:
     test = mean_test(popmean=90)
     assert replace(test.plan, draws=99).outcome(test.noisy).pvalue == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("ask", "estimate"), [(stats.correlation_test, "correlation"), (stats.trend_test, "slope")])
+def test_intervals_of_relations_say_for_which_values_they_hold(ask: Any, estimate: str) -> None:
+    test = relation(ask)
+    (warning,) = test.warnings
+    assert f"the interval of the {estimate}" in warning
+    assert "nearly bivariate normal" in warning
+    assert warning in test.card
+    assert mean_test().warnings == ()
