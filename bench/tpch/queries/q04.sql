@@ -1,6 +1,6 @@
 -- Q4: order priority checking
 -- customer: as written
--- supplier: refused: T205 EXISTS over private rows would show them in public rows; put the private table into FROM, and
+-- supplier: refused: T205 EXISTS over a private table cannot filter rows of a public table; put the private table into FROM, and
 --     use COUNT(DISTINCT ...)
 -- limits of a customer: 2 groups, 2 rows
 SELECT o_orderpriority, COUNT(*) AS order_count

@@ -18,7 +18,7 @@ What fails after the charge. Whether a run fails must tell as little as possible
    smallest price, so the number of bits that failures could tell is bounded.
 4. If 1. is broken all the same, by an engine or by a mistake in a rule, failures tell few bits: after FAILURES_MAX
    failed runs (and those that were under way) nothing more is run on a data set, until its owner has looked at them
-   and allows it (`allow_runs`). What the caller did, changed tables and lost connections do not count.
+   and allows it (`allow_runs`). Cancelled runs, changed tables and lost connections do not count.
 
 Concurrent equal requests. A release without a key gets one from its plan's digest, the data's version, its payer and
 the number of the attempt. Equal requests for the same payer while it runs, in whichever thread or process, get the same
@@ -80,7 +80,7 @@ FAILURES_MAX: Final = 10
 _FAILED: Final = "the run failed: "
 _SEEN: Final = "seen by the owner: "
 _UNCOUNTED: Final = frozenset(
-    _FAILED + one.code for one in (TimedOut, Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess)
+    _FAILED + one.code for one in (Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess)
 )
 STALE_PLAN: Final = "a table was registered again after this was planned; nothing was charged; run it again"
 _log: Final = logging.getLogger("tacit.pipeline")

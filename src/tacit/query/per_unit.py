@@ -26,6 +26,7 @@ from tacit.query.relations import FromScope, UnitRows
 from tacit.query.resolve import Ctes, Resolver
 from tacit.query.row_limits import HELD_STEPS, held_characters
 from tacit.query.scalars import Bind, convert, grid_steps, scalar
+from tacit.query.scalars.facts import is_null
 from tacit.query.scalars.trees import add_work, case, is_constant, standing_alone
 from tacit.query.scalars.value_ranges import outward, slack
 
@@ -62,7 +63,7 @@ def group_by_unit(resolver: Resolver, select: exp.Select, ctes: Ctes) -> UnitRow
         exp.alias_(scope.unit.copy(), "_unit"),
     )
     # A constant groups nothing, and as a number it would name a column.
-    by = [Expression(scope.unit, Kind.TEXT), *(key for key in keys if not is_constant(key.tree))]
+    by = [Expression(scope.unit, Kind.TEXT), *(key for key in keys if not (is_constant(key.tree) or is_null(key)))]
     tree = tree.group_by(*{key.text: key.tree.copy() for key in by}.values())
     if (having := select.args.get("having")) is not None:
         tree = tree.having(row_condition(having.this, output, text).tree.copy())

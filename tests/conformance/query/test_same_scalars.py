@@ -117,6 +117,7 @@ NAMES |= {"timestamp without time zone": "timestamp", "double precision": "doubl
 CONSTANTS = (
     "5",
     "-7",
+    "-2147483648",
     "NULLIF(5, i)",
     "IF(b, 5, 3)",
     "COALESCE(NULLIF(5, i), 7)",
@@ -224,10 +225,15 @@ def test_texts_are_read_as_the_same_values(engine: str) -> None:
     check_texts_are_read_as_the_same_values(engine)
 
 
+BORDERS = ("2.47032822920623272085e-324", "-2.47032822920623272085e-324", "2.4703282292062327208e-324")
+BORDERS += ("2.470328229206232721e-324", "4.9406564584124654e-324", "1.7976931348623158e308", "1.7976931348623159e308")
+"""Around the numbers from which on a text is no double: half of the least one, and above the greatest."""
+
+
 def check_texts_are_read_as_the_same_values(engine: str) -> None:
     """Each text once as the column that is cast: constants would be read by the query engine itself."""
     table = Table("texts", (Column("row_number", Kind.INTEGER), Column("s", Kind.TEXT)))
-    texts = [*NUMBERS, *MOMENTS, "", " ", "e\u0301", "a" * 2_000]
+    texts = [*NUMBERS, *BORDERS, *MOMENTS, "", " ", "e\u0301", "a" * 2_000]
     found = {}
     for name in ("duckdb", engine):
         there = place(name)

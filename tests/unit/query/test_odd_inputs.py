@@ -157,6 +157,11 @@ def test_an_odd_question_is_refused_with_a_code_or_answered_whatever_the_data_ho
     answered(sql, PlanSettings())
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1e308 * 10"])
+def test_an_infinite_end_is_answered_or_refused_with_a_code(number: str) -> None:
+    answered(f"SELECT SUM(GREATEST(LEAST(r, {number}), 5)) FROM people", PlanSettings())
+
+
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "\udfff x"])
 def test_a_character_that_is_none_is_refused_before_anything_is_charged(text: str) -> None:
     assert not answered(f"SELECT COUNT(*) FROM people WHERE s = '{text}'", PlanSettings())

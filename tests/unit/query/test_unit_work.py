@@ -170,6 +170,13 @@ def test_searches_are_weighed_by_the_length_of_the_text(value: str) -> None:
     assert long >= TEXT_LENGTH_MAX > 2 * cut
 
 
+@pytest.mark.parametrize("search", ["CONTAINS(s, '{}')", "STRPOS(s, '{}') > 0", "s LIKE '%{}%'"])
+def test_searches_are_weighed_by_the_length_of_the_part_as_well(search: str) -> None:
+    """The attack: on PostgreSQL a part of 250 letters that nearly fits everywhere took 30 times its work."""
+    short, long = (planned(f"SELECT COUNT(*) FROM people WHERE {search.format(part)}") for part in ("x", "x" * 250))
+    assert long.work >= 30 * short.work
+
+
 def test_what_rows_are_ordered_by_is_compared_many_times() -> None:
     tree = planned("SELECT COUNT(*) FROM people").statements[0].tree
     ordered = tree.order_by("m0", copy=True)

@@ -262,7 +262,7 @@ def _ends(value: Expression) -> tuple[Fraction | None, Fraction | None]:
         return value.range.lower, value.range.upper
     if isinstance(value.tree, exp.Least | exp.Greatest) and trees.is_constant(last := value.tree.expressions[-1]):
         known = trees.value(last)
-        if isinstance(known, int | float | date) and not isinstance(known, bool):
+        if isinstance(known, int | float | date) and not isinstance(known, bool) and known not in (math.inf, -math.inf):
             end = position(known)
             return (None, end) if isinstance(value.tree, exp.Least) else (end, None)
     return None, None

@@ -38,7 +38,7 @@ from tacit.query.scalars.logic import negate
 from tacit.query.scalars.trees import CHARACTERS_COPIED, Tree
 
 WILDCARDS_MAX: Final = 4
-PART_COMPARED: Final = 16
+PART_COMPARED: Final = 8
 """How many characters of a part without wildcards are compared in one step."""
 _DOMAIN_MAX: Final = 10_000
 
@@ -153,7 +153,7 @@ def position(node: Tree, bind: Bind) -> Expression:
     )
     if is_null(a) or is_null(b):
         return null(Kind.INTEGER)
-    tree = trees.add_work(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), a.length)
+    tree = trees.add_work(trees.call(exp.StrPosition, a.tree, substr=b.tree.copy()), _search_steps(a, b))
     return derive(tree, Kind.INTEGER, (a, b), range=Range.of(0, max(a.length, 1)))  # '' begins at 1 in any text
 
 
@@ -221,6 +221,12 @@ def _part_steps(part: str) -> int:
     return len(part) if "_" in part else 1 + len(part) // PART_COMPARED
 
 
+def _search_steps(a: Expression, b: Expression) -> int:
+    """Return how many steps a search for `b` in `a` takes: a part that nearly fits is compared at every place."""
+    longest = max((len(str(one)) for one in b.domain), default=0) if b.domain is not None else b.length
+    return a.length * (1 + min(longest, PART_MAX) // PART_COMPARED)
+
+
 def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
     """Return a rule for STARTS_WITH and its kin; plain texts are written as patterns of LIKE."""
 
@@ -236,7 +242,7 @@ def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
             searched = trees.call(kind, a.tree, expression=b.tree.copy())
         else:
             searched = exp.Like(this=trees.operand(a.tree), expression=trees.constant(f"{before}{part}{after}"))
-        return derive(trees.add_work(searched, a.length), Kind.BOOLEAN, (a, b))
+        return derive(trees.add_work(searched, _search_steps(a, b)), Kind.BOOLEAN, (a, b))
 
     return Rule(build, (name,))
 

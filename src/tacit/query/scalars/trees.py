@@ -196,8 +196,11 @@ def is_constant(tree: Tree) -> bool:
 def standing_alone(tree: Tree) -> Tree:
     """Return a copy to be a column or an argument by itself, where engines would hold a whole constant in 32 bits.
 
-    So every whole number has 64 bits: operators and conditionals with one operand that has them do not narrow it.
+    So every whole number has 64 bits: operators and conditionals with one operand that has them do not narrow it. NULL
+    by itself has the type of a text.
     """
+    if isinstance(tree, exp.Null):
+        return cast(tree, Kind.TEXT)
     is_whole = is_constant(tree) and type(value(tree)) is int
     return cast(tree, Kind.INTEGER) if is_whole else tree.copy()
 

@@ -30,7 +30,8 @@ _ZONE: Final = "(?: *Z| *[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?| *UTC)?"
 _WORD: Final = "([eE][pP][oO][cC][hH]|-?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
 _MOMENT: Final = f"^(?:{_DAY}(?:{_CLOCK}{_ZONE} *)?|{_WORD})$"
 _GREATEST: Final = str(2**1024 - 2**970)
-_LEAST: Final = "2.4703282292062327208e-324"
+_LEAST: Final = "2.4703282292062327209e-324"
+"""Half of the least double, 2^-1075, rounded up: PostgreSQL fails for a text that would be rounded to 0."""
 
 
 def cast(a: Value, to: Type) -> Value:

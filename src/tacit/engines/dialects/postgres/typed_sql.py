@@ -17,7 +17,6 @@ from typing import Final
 from tacit.engines.quoting import quoted
 from tacit.privacy.errors import EngineFailed
 
-INT4_MAX: Final = 2**31 - 1
 INT8_MAX: Final = 2**63 - 1
 _MARK: Final = "\0"
 """A character that no statement holds."""
@@ -113,8 +112,8 @@ def text(value: str) -> Value:
 
 
 def as_bigint(value: Value) -> Value:
-    """Return a whole number as bigint; PostgreSQL reads small constants as int."""
-    if value.type is Type.INTEGER and isinstance(value.known, int) and abs(value.known) <= INT4_MAX:
+    """Return a whole number as bigint; PostgreSQL reads small constants as int, -2^31 among them."""
+    if value.type is Type.INTEGER and isinstance(value.known, int):
         return replace(value, sql=f"{value.sql}::bigint")
     return value
 
