@@ -100,6 +100,7 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
     table = curator.catalog.schema.table("codes")
     return {
         "add_analyst": {"name": "bob", "budgets": {"visits": tacit.Budget(1.0, 1e-6)}},
+        "add_epoch": {"dataset": "nowhere", "name": "2024", "epsilon": 0.1, "delta": None},
         "add_table": visits | {"columns": {"age": tacit.Bounds(0, 90)}},
         "budget": {"dataset": "visits"},
         "budgets": {"dataset": "visits"},
@@ -119,7 +120,9 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "remove_table": {"name": "nowhere"},
         "queries": {},
         "requests": {"only_open": True},
+        "resume": {"dataset": "visits"},
         "set_budget": {"dataset": "codes", "epsilon": 1.0, "delta": 1e-6},
+        "set_cap": {"analyst": "cleo", "dataset": "visits", "epsilon": 1.0, "delta": 1e-6},
         "sql": asked | {"analyst": "ana", "purpose": "a test", "key": None, "timeout_s": 5.0},
         "table": {"name": "visits"},
     }

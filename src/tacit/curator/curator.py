@@ -370,7 +370,8 @@ class Curator:
 
     def _require_no_tables(self, dataset: str) -> None:
         """Raise InvalidInput for a data set of tables: queries about them cannot be charged to epochs."""
-        if any(table.dataset == dataset for table in self.catalog.tables.values()):
+        name = texts.name("dataset", dataset)
+        if any(table.dataset == name for table in self.catalog.tables.values()):
             raise InvalidInput(
                 f"{dataset} has tables, and queries about tables cannot be charged to epochs; use a data set without "
                 "tables, and charge its releases with budget(dataset, epoch=...).charge",

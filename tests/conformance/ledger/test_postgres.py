@@ -206,7 +206,7 @@ def test_a_database_that_was_set_back_is_noticed_by_the_head_in_a_folder_and_acc
             Ledger.open(store(), anchor=anchor)
     with pytest.raises(OutOfRange, match="2 records"):
         Ledger.restore(store(), by="carl", reason="the cluster was lost", anchor=anchor)
-    with pytest.raises(InvalidInput, match="own tools"):
+    with pytest.raises(InvalidInput, match="the tools of PostgreSQL"):
         Ledger.restore(store(), tmp_path / "backup", by="carl", reason="the cluster was lost", anchor=anchor)
     with Ledger.restore(store(), by="carl", reason="the cluster was lost", lost_records=2, anchor=anchor) as ledger:
         assert [record.kind for record in ledger.history()] == ["restored"]

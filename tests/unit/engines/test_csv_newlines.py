@@ -57,5 +57,5 @@ def test_lines_before_the_rows_that_end_differently_are_refused(tmp_path: Path) 
     with tacit.Curator(tmp_path / "clinic") as curator:
         curator.add_table("t", file, unit="uid", columns={"age": tacit.Bounds(0, 100)})
         file.write_bytes(file.read_bytes().replace(b"hand\n", b"hand\r\n"))
-        with pytest.raises(SourceMissing, match="end alike"):
+        with pytest.raises(SourceMissing, match="use one line terminator"):
             curator.refresh()
