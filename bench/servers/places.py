@@ -70,9 +70,9 @@ def make(folder: Path) -> str:
         curator.set_budget("visits", 10**6, 1e-6, epsilon_min=0)
     database = open_database(folder)
     access = Access(database)
-    access.add_person("owner")
-    access.grant("owner", Grant(Role.OWNER))
-    token = access.create_token("owner").text
+    access.people.add("owner")
+    access.people.grant("owner", Grant(Role.OWNER))
+    token = access.tokens.create("owner").text
     database.close()
     return token
 

@@ -111,7 +111,7 @@ def require_person(folder: Path, name: str) -> None:
 
     with ExitStack() as opened:
         access = _open_audit(folder, opened)
-        names = [] if access is None else [one.name for one in access.people() if one.is_active]
+        names = [] if access is None else [one.name for one in access.people.all() if one.is_active]
     if names and name not in names:
         instead = did_you_mean(name, names, f"people are {', '.join(names)}")
         raise UnknownName(f"no person is called {name}; {instead}", name="by", value=name)

@@ -69,9 +69,9 @@ def _write_records(
         if old != new:
             action = f"{_action(old, new)} {old.digest if old else NONE}>{new.digest if new else NONE}"
             resource = (new or before[key]).resource
-            access.record(by, action, resource, DONE, address)
+            access.audit.record(by, action, resource, DONE, address)
             if warnings:
-                access.record(by, "catalog.warn", resource, DONE, address)
+                access.audit.record(by, "catalog.warn", resource, DONE, address)
 
 
 def _states(curator: Curator) -> dict[str, _TableState]:

@@ -81,7 +81,7 @@ class Caller:
             if self.method not in SAFE:
                 access.check_csrf(actor, self.csrf, self.address)
         else:
-            access.record("", "token.use", Resource(), NotKnown.code, self.address)
+            access.audit.record("", "token.use", Resource(), NotKnown.code, self.address)
             raise NotKnown("authentication is required: send Authorization: Bearer TOKEN, or log in")
         self.names.append(actor.name)
         return actor
@@ -148,7 +148,7 @@ class Caller:
 
         Both cases write one transaction, so that the response time does not tell them apart.
         """
-        self.server.access.record(self.name, action, resource, NotPermitted.code, self.address)
+        self.server.access.audit.record(self.name, action, resource, NotPermitted.code, self.address)
 
     def record_tables(self, action: Action, names: Iterable[str]) -> None:
         """Record requests for tables that are hidden from the caller or absent, the hidden ones first."""

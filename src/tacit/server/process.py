@@ -59,7 +59,7 @@ def _has_demo_accounts(settings: Settings) -> bool:
     if not settings.postgres and not (settings.folder / FILE_NAME).exists():
         return False
     with open_access(settings) as access:
-        return access.has_demo_accounts
+        return access.people.has_demo()
 
 
 def free_port(settings: Settings) -> Settings:

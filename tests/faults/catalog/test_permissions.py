@@ -56,9 +56,9 @@ def toured(folder: Path) -> None:
 
 def served(curator: Curator) -> None:
     access = Access(open_database(curator.folder), hasher=Hasher(is_cheap=True))
-    access.add_person("owner", PASSWORD)
-    access.grant("owner", Grant(Role.OWNER))
-    token = access.create_token("owner").text
+    access.people.add("owner", PASSWORD)
+    access.people.grant("owner", Grant(Role.OWNER))
+    token = access.tokens.create("owner").text
     settings = Settings(folder=curator.folder, hosts=("testserver",))
     clinic = Clinic(curator.folder, curator, access, settings, {"owner": token})
     with clinic.client:

@@ -54,12 +54,12 @@ def test_a_proxy_is_a_way_from_elsewhere(folder: Path) -> None:
 def test_others_may_come_when_nobody_has_a_printed_password(folder: Path, served: list[Settings]) -> None:
     settings = Settings(folder=folder)
     with open_access(settings) as access:
-        printed = access.create_token("owner")
-        access.remove_person("ana")
-        access.remove_person("auditor")
-        assert access.has_demo_accounts
-        access.set_password("owner", "not printed anywhere")
-        assert not access.has_demo_accounts
+        printed = access.tokens.create("owner")
+        access.people.remove("ana")
+        access.people.remove("auditor")
+        assert access.people.has_demo()
+        access.people.set_password("owner", "not printed anywhere")
+        assert not access.people.has_demo()
         with pytest.raises(NotKnown):
             access.actor_of_token(printed.text)
     assert run(["serve", str(folder), *OTHERS]) == 0

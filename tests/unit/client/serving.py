@@ -56,9 +56,9 @@ def served(folder: Path, **settings: Any) -> Iterator[Place]:
     database = open_database(folder)
     access = Access(database, hasher=Hasher(is_cheap=True))
     for name, grant in PEOPLE.items():
-        access.add_person(name)
-        access.grant(name, grant)
-    tokens = {name: access.create_token(name).text for name in PEOPLE}
+        access.people.add(name)
+        access.people.grant(name, grant)
+    tokens = {name: access.tokens.create(name).text for name in PEOPLE}
     with tacit.Curator(folder) as curator:
         curator.add_table(
             "visits",

@@ -55,8 +55,8 @@ class World:
 
     def person(self) -> str:
         name = f"person{next(_COUNT)}"
-        self.clinic.access.add_person(name)
-        self.clinic.access.grant(name, Grant(Role.ANALYST, "visits"))
+        self.clinic.access.people.add(name)
+        self.clinic.access.people.grant(name, Grant(Role.ANALYST, "visits"))
         return name
 
     def whose(self, what: str, who: str) -> str:
@@ -115,7 +115,7 @@ def _people(world: World, who: str, method: str, path: str, what: str) -> Call:
     if path.endswith("grants") and what == "own" and who == "owner":
         grant = {"role": "analyst", "dataset": "spare"}  # one that gives an owner nothing
     if path.endswith("grants") and method == "DELETE" and name not in PEOPLE:
-        world.clinic.access.grant(name, Grant(Role.ANALYST, "spare"))
+        world.clinic.access.people.grant(name, Grant(Role.ANALYST, "spare"))
         grant = {"role": "analyst", "dataset": "spare"}
     return Call(method, path.format(name=name), grant if path.endswith("grants") else None, name)
 
@@ -126,7 +126,7 @@ def _tokens(world: World, who: str, method: str, path: str, what: str) -> Call:
             return Call(method, path)
         name = world.whose(what, who)
         return Call(method, path, {"person": name, "label": "new", "days": 1}, name)
-    made = ABSENT if what == "missing" else world.clinic.access.create_token(world.whose(what, who), days=1).id
+    made = ABSENT if what == "missing" else world.clinic.access.tokens.create(world.whose(what, who), days=1).id
     return Call(method, path.format(token_id=made), None, made)
 
 

@@ -116,7 +116,7 @@ def fill(curator: tacit.Curator, rows: int = ROWS) -> None:
 def let_in(access: Access) -> dict[str, str]:
     """Make everybody known, and return a token of each."""
     for name, grant in PEOPLE.items():
-        access.add_person(name, PASSWORD)
+        access.people.add(name, PASSWORD)
         if grant is not None:
-            access.grant(name, grant)
-    return {name: access.create_token(name, label="first").text for name in PEOPLE}
+            access.people.grant(name, grant)
+    return {name: access.tokens.create(name, label="first").text for name in PEOPLE}

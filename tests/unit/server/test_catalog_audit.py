@@ -29,13 +29,13 @@ def recorded(place: Clinic, first: int) -> list[tuple[str, str, str, str, str, s
     """What is on record of changes from a number on, without digests."""
     return [
         (one.actor, one.action.split()[0], str(one.resource), one.code, one.address, "" if one.count == 1 else "many")
-        for one in place.access.audit(first)
+        for one in place.access.audit.records(first)
         if one.action.startswith("catalog.")
     ]
 
 
 def chain(place: Clinic, first: int) -> list[tuple[str, str]]:
-    found = [MARK.fullmatch(one.action) for one in place.access.audit(first)]
+    found = [MARK.fullmatch(one.action) for one in place.access.audit.records(first)]
     return [(match[2], match[3]) for match in found if match]
 
 
@@ -45,7 +45,7 @@ def changed(place: Clinic, who: str, method: str, path: str, **body: object) -> 
 
 
 def test_changes_over_rest_are_on_record(place: Clinic) -> None:
-    first = place.access.audit_last + 1
+    first = place.access.audit.last() + 1
     body = {"name": "new", "source": str(place.folder / "rows.csv"), "unit": "person", "dataset": "visits"}
     changed(place, "owner", "POST", "/v1/tables", **body)
     changed(
@@ -79,14 +79,14 @@ def test_changes_over_rest_are_on_record(place: Clinic) -> None:
 def test_a_warning_of_other_budgets_is_on_record(place: Clinic) -> None:
     (place.folder / "secret.csv").write_text(ROWS)
     place.curator.add_table("hidden", place.folder / "secret.csv", unit="person", dataset="secret")
-    first = place.access.audit_last + 1
+    first = place.access.audit.last() + 1
     body = {"name": "new", "source": str(place.folder / "secret.csv"), "unit": "person", "dataset": "visits"}
     changed(place, "owner", "POST", "/v1/tables", **body)
     assert [one[1] for one in recorded(place, first)] == ["catalog.add", "catalog.warn"]
 
 
 def test_what_is_refused_leaves_no_record_of_a_change(place: Clinic) -> None:
-    first = place.access.audit_last + 1
+    first = place.access.audit.last() + 1
     body = {"name": "new", "source": "rows.csv", "unit": "nobody", "dataset": "visits"}
     assert place.call("curator.visits", "POST", "/v1/tables", json=body).status_code >= 400
     assert place.call("curator.labs", "DELETE", "/v1/tables/visits").status_code >= 400
@@ -94,7 +94,7 @@ def test_what_is_refused_leaves_no_record_of_a_change(place: Clinic) -> None:
 
 
 def test_changes_at_the_command_line_are_on_record_where_a_server_keeps_one(place: Clinic) -> None:
-    first, folder = place.access.audit_last + 1, ["--folder", str(place.folder)]
+    first, folder = place.access.audit.last() + 1, ["--folder", str(place.folder)]
     rows = place.folder / "rows.csv"
     assert run(["table", "add", "new", str(rows), "--unit", "person", *folder]) == 0
     assert run(["table", "edit", "new", "--bounds", "score=0:9", *folder]) == 0

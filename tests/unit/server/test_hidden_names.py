@@ -107,7 +107,7 @@ def test_a_question_with_thousands_of_absent_names_is_recorded_in_few_writes(
     )
     _, _, writes = work(place, monkeypatch, "many", "secret")
     assert writes <= 11
-    assert "secret" in {one.resource.table for one in place.access.audit(1, 1000)}
+    assert "secret" in {one.resource.table for one in place.access.audit.records(1, 1000)}
 
 
 SHADOWED = (

@@ -26,13 +26,13 @@ MEAN = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
     """Ana has both data sets, and a token that is limited to visits; so has the owner."""
     made = clinic.make(tmp_path_factory.mktemp("clinic"), timing_class_s=0.3)
-    made.access.add_person("ana", clinic.PASSWORD)
+    made.access.people.add("ana", clinic.PASSWORD)
     for dataset in ("visits", "secret"):
-        made.access.grant("ana", Grant(Role.ANALYST, dataset))
+        made.access.people.grant("ana", Grant(Role.ANALYST, dataset))
     made.curator.add_analyst("ana", {one: tacit.Budget(50.0, 1e-7) for one in ("visits", "secret")})
-    made.tokens["ana"] = made.access.create_token("ana", label="full").text
+    made.tokens["ana"] = made.access.tokens.create("ana", label="full").text
     for name in ("ana", "owner", "analyst"):
-        made.tokens[f"{name} limited"] = made.access.create_token(name, label="limited", dataset="visits").text
+        made.tokens[f"{name} limited"] = made.access.tokens.create(name, label="limited", dataset="visits").text
     with made.client:
         yield made
     made.close()
@@ -41,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
 @pytest.fixture
 def withdrawing(place: Clinic) -> Iterator[Clinic]:
     yield place
-    place.access.grant("ana", Grant(Role.ANALYST, "secret"))
+    place.access.people.grant("ana", Grant(Role.ANALYST, "secret"))
 
 
 def begin(place: Clinic, who: str, table: str) -> str:
@@ -97,7 +97,7 @@ def test_a_job_is_absent_once_the_grant_is_withdrawn(withdrawing: Clinic, is_sta
     else:
         job = begin(place, "ana", "secret")
     assert place.call("ana", "GET", f"/v1/jobs/{job}").status_code == 200
-    place.access.withdraw("ana", Grant(Role.ANALYST, "secret"))
+    place.access.people.withdraw("ana", Grant(Role.ANALYST, "secret"))
     assert_absent(place, "ana", job)
     assert ended(place, "owner", job)["state"] == "done"
     assert_absent(place, "ana", job)

@@ -41,7 +41,7 @@ def test_a_browser_asks_with_its_cookie_and_the_proof_of_its_page(place: Clinic)
         assert (forged.status_code, forged.json()["error"]["code"]) == (403, "T403")
     assert place.curator.budget("visits").spent().epsilon == 0
     assert place.client.post("/v1/queries", json=QUESTION, headers={"X-Tacit-CSRF": csrf}).status_code == 200
-    assert "T403" in {one.code for one in place.access.audit()}
+    assert "T403" in {one.code for one in place.access.audit.records()}
 
 
 def test_the_proof_of_another_login_is_no_proof(place: Clinic) -> None:

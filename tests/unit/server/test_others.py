@@ -21,10 +21,10 @@ ARGUMENTS = {"values": {"table": "visits", "column": "age"}, "epsilon": EPSILON,
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clinic, dict[str, str]]]:
     place = clinic.make(tmp_path_factory.mktemp("clinic"))
-    place.access.add_person(NAME, clinic.PASSWORD)
-    place.access.grant(NAME, Grant(Role.ANALYST, "visits"))
+    place.access.people.add(NAME, clinic.PASSWORD)
+    place.access.people.grant(NAME, Grant(Role.ANALYST, "visits"))
     place.curator.add_analyst(NAME, {"visits": tacit.Budget(1.0, 1e-8)})
-    made = place.access.create_token(NAME, label=LABEL)
+    made = place.access.tokens.create(NAME, label=LABEL)
     place.tokens[NAME] = made.text
     with place.client:
         sql = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": EPSILON, "purpose": PURPOSE}

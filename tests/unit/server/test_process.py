@@ -40,7 +40,7 @@ def test_others_without_tls_are_refused_until_it_is_said_twice(host: str, said: 
 def test_others_with_the_demos_passwords_are_refused_though_there_is_tls(tmp_path: Path, pems: dict[str, Path]) -> None:
     check_bind(Settings(folder=tmp_path, host="0.0.0.0", **pems))
     with open_access(Settings(folder=tmp_path)) as access:
-        access.add_person("owner", "printed by the demo", is_demo=True)
+        access.people.add("owner", "printed by the demo", is_demo=True)
     for times in (0, 1):
         with pytest.raises(UnsafeBind, match="demo"):
             check_bind(Settings(folder=tmp_path, host="0.0.0.0", demo_for_others=times, **pems))

@@ -80,7 +80,9 @@ def test_everything_else_is_refused_on_record_and_registers_nothing(source: str,
     status = add(place, "curator.visits", source.format(tmp=tmp_path))
     assert status in (400, 403)
     assert "new" not in place.curator.catalog.tables
-    assert status == 400 or ("catalog.write", "T400") in {(one.action, one.code) for one in place.access.audit()}
+    assert status == 400 or ("catalog.write", "T400") in {
+        (one.action, one.code) for one in place.access.audit.records()
+    }
 
 
 def test_a_format_does_not_make_rows_of_what_is_none(place: Clinic) -> None:
@@ -153,7 +155,7 @@ def test_rows_of_others_are_refused_under_every_name_they_have(disguise: str, pl
     for body in ({"unit": None, "public": True}, {}):
         assert add(place, "curator.visits", source, **body) == 403
     assert "new" not in place.curator.catalog.tables
-    assert ("catalog.write", "T400") in {(one.action, one.code) for one in place.access.audit()}
+    assert ("catalog.write", "T400") in {(one.action, one.code) for one in place.access.audit.records()}
 
 
 def test_a_file_that_spark_reads_for_others_is_refused_under_every_spelling(place: Clinic, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def token() -> None:
 def list_people(screen: Screen, folder: Path, postgres: bool) -> None:
     """List all people with their roles, including removed ones."""
     with open_access(folder, postgres) as access:
-        people = access.people()
+        people = access.people.all()
     empty = f"no people yet; add the first one with: tacit access people add NAME{folder_flag(folder)}"
     screen.show_list("people", people, person_object, PEOPLE, _person_row, empty)
 
@@ -68,8 +68,8 @@ def list_people(screen: Screen, folder: Path, postgres: bool) -> None:
 def add(screen: Screen, folder: Path, postgres: bool, name: str, password_file: Path | None, no_password: bool) -> None:
     """Add a person without a role; prompts for a password."""
     with open_access(folder, postgres) as access:
-        access.add_person(name, read_password(password_file, is_wanted=not no_password))
-        facts, hints = person_object(access.person(name)), _hints(access, name, folder)
+        access.people.add(name, read_password(password_file, is_wanted=not no_password))
+        facts, hints = person_object(access.people.one(name)), _hints(access, name, folder)
     show_result(screen, f"added {name} without a role", facts)
     show_hints(screen, hints)
 
@@ -82,7 +82,7 @@ def add(screen: Screen, folder: Path, postgres: bool, name: str, password_file: 
 def password(screen: Screen, folder: Path, postgres: bool, name: str, password_file: Path | None) -> None:
     """Set a new password and log the person out everywhere."""
     with open_access(folder, postgres) as access:
-        access.set_password(name, read_password(password_file) or "")
+        access.people.set_password(name, read_password(password_file) or "")
     show_result(screen, f"set a new password for {name}, who is logged out everywhere", {"name": name})
 
 
@@ -93,7 +93,7 @@ def password(screen: Screen, folder: Path, postgres: bool, name: str, password_f
 def remove(screen: Screen, folder: Path, postgres: bool, name: str) -> None:
     """Remove a person for good, with their tokens and logins."""
     with open_access(folder, postgres) as access:
-        access.remove_person(name)
+        access.people.remove(name)
     show_result(screen, f"removed {name}; the name cannot be used again", {"name": name})
 
 
@@ -124,8 +124,8 @@ def grant(screen: Screen, /, folder: Path, postgres: bool, name: str, **settings
     """
     given = _grant(**settings)
     with open_access(folder, postgres) as access:
-        access.grant(name, given)
-        facts = person_object(access.person(name))
+        access.people.grant(name, given)
+        facts = person_object(access.people.one(name))
     show_result(screen, f"{name} is {given}", facts)
 
 
@@ -139,8 +139,8 @@ def withdraw(screen: Screen, /, folder: Path, postgres: bool, name: str, **setti
     """
     taken = _grant(**settings)
     with open_access(folder, postgres) as access:
-        access.withdraw(name, taken)
-        facts = person_object(access.person(name))
+        access.people.withdraw(name, taken)
+        facts = person_object(access.people.one(name))
     show_result(screen, f"{name} is no longer {taken}", facts)
 
 
@@ -155,7 +155,7 @@ def withdraw(screen: Screen, /, folder: Path, postgres: bool, name: str, **setti
 def create(screen: Screen, /, folder: Path, postgres: bool, name: str, **settings: Any) -> None:
     """Create a token with at most the rights of a person."""
     with open_access(folder, postgres) as access:
-        made = access.create_token(name, **settings)
+        made = access.tokens.create(name, **settings)
     if screen.as_json:
         screen.show_object({"id": made.id, "token": made.text, "expires_at": timestamp(made.expires_at)})
         return
@@ -177,8 +177,8 @@ def list_tokens(screen: Screen, folder: Path, postgres: bool, name: str | None) 
     """List tokens without their secrets, newest first."""
     with open_access(folder, postgres) as access:
         if name is not None:
-            access.person(name)  # raises for an unknown name
-        tokens = access.tokens(name)
+            access.people.one(name)  # raises for an unknown name
+        tokens = access.tokens.all(name)
     row = partial(_token_row, now=datetime.now(UTC))
     screen.show_list("tokens", tokens, token_object, TOKENS, row, "no tokens")
 
@@ -193,7 +193,7 @@ def revoke(screen: Screen, folder: Path, postgres: bool, id: str) -> None:
     ID is the second part of the token, as tacit access token list shows it.
     """
     with open_access(folder, postgres) as access:
-        access.revoke_token(id)
+        access.tokens.revoke(id)
     show_result(screen, f"revoked the token {id}", {"id": id, "is_revoked": True})
 
 
@@ -216,8 +216,8 @@ def audit(screen: Screen, folder: Path, postgres: bool, records: int, first: int
     Changes made with this command line have no person.
     """
     with open_access(folder, postgres) as access:
-        begin = max(1, access.audit_last - records + 1) if first is None else first
-        found = access.audit(begin, records)
+        begin = max(1, access.audit.last() - records + 1) if first is None else first
+        found = access.audit.records(begin, records)
     screen.show_list("records", found, record_object, AUDIT, _record_row, "the audit log is empty")
 
 
@@ -229,7 +229,7 @@ def _grant(role: str, dataset: str | None, table: str | None) -> Grant:
 
 def _hints(access: Access, name: str, folder: Path) -> list[str]:
     """Return the next command for a person who was just added."""
-    has_owner = any(one.role == "owner" for person in access.people() for one in person.grants)
+    has_owner = any(one.role == "owner" for person in access.people.all() for one in person.grants)
     role = "analyst --dataset NAME" if has_owner else "owner"
     return [f"give {name} a role with: tacit access grant {name} --role {role}{folder_flag(folder)}"]
 

@@ -77,8 +77,8 @@ def _first_owner(settings: Any) -> dict[str, str]:
     from tacit.server.process import open_access
 
     with open_access(settings) as access:
-        if not access.is_empty:
+        if not access.people.is_empty():
             return {}
-        access.add_person("owner")
-        access.grant("owner", Grant(Role.OWNER))
-        return {"owner": "owner", "token": access.create_token("owner", label="made by tacit serve").text}
+        access.people.add("owner")
+        access.people.grant("owner", Grant(Role.OWNER))
+        return {"owner": "owner", "token": access.tokens.create("owner", label="made by tacit serve").text}

@@ -67,8 +67,8 @@ def create_accounts(settings: Settings) -> list[DemoAccount]:
     with open_access(settings) as access:
         for name, grant in wanted.items():
             password = secrets.token_urlsafe(12)
-            access.add_person(name, password, is_demo=True)
-            access.grant(name, grant)
-            token = access.create_token(name, label="made by tacit demo", days=TOKEN_DAYS).text
+            access.people.add(name, password, is_demo=True)
+            access.people.grant(name, grant)
+            token = access.tokens.create(name, label="made by tacit demo", days=TOKEN_DAYS).text
             accounts.append(DemoAccount(name, str(grant.role), password, token))
     return accounts

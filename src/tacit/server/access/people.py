@@ -46,7 +46,9 @@ class People:
         self._hasher = hasher
         self._audit = audit
 
-    def add(self, name: str, password: str | None, by: str, address: str, *, is_demo: bool = False) -> None:
+    def add(
+        self, name: str, password: str | None = None, *, is_demo: bool = False, by: str = "", address: str = ""
+    ) -> None:
         """Add a person without grants; `is_demo` marks an account whose password is printed."""
         check_name(name)
         hashed = None if password is None else self._hasher.hash_password(checked_password(name, password))
@@ -63,7 +65,7 @@ class People:
             )
             self._audit.add(execute, by, Action.PEOPLE_WRITE, Resource(person=name), DONE, address)
 
-    def set_password(self, name: str, password: str, by: str, address: str) -> None:
+    def set_password(self, name: str, password: str, *, by: str = "", address: str = "") -> None:
         """Set a password and end all browser sessions of the person."""
         hashed = self._hasher.hash_password(checked_password(name, password))
         with self._database.transaction() as execute:
@@ -76,7 +78,7 @@ class People:
             execute("DELETE FROM browsers WHERE person = ?", (name,))
             self._audit.add(execute, by, "password.write", Resource(person=name), DONE, address)
 
-    def remove(self, name: str, by: str, address: str) -> None:
+    def remove(self, name: str, *, by: str = "", address: str = "") -> None:
         """Deactivate a person and delete their grants, sessions and tokens."""
         with self._database.transaction() as execute:
             require_active(execute, name)
@@ -87,7 +89,7 @@ class People:
             execute("UPDATE tokens SET is_revoked = 1 WHERE person = ?", (name,))
             self._audit.add(execute, by, "people.remove", Resource(person=name), DONE, address)
 
-    def grant(self, name: str, grant: Grant, by: str, address: str) -> None:
+    def grant(self, name: str, grant: Grant, *, by: str = "", address: str = "") -> None:
         """Add a grant to those of a person."""
         with self._database.transaction() as execute:
             require_active(execute, name)
@@ -101,7 +103,7 @@ class People:
             )
             self._audit.add(execute, by, f"grant.{grant.role}", _resource(name, grant), DONE, address)
 
-    def withdraw(self, name: str, grant: Grant, by: str, address: str) -> None:
+    def withdraw(self, name: str, grant: Grant, *, by: str = "", address: str = "") -> None:
         """Delete a grant of a person, or raise UnknownName."""
         where = "person = ? AND role = ? AND dataset = ? AND table_name = ?"
         with self._database.transaction() as execute:

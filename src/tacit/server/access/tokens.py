@@ -87,9 +87,17 @@ class Tokens:
         self._audit = audit
 
     def create(
-        self, person: str, label: str, days: int, role: Role | str | None, dataset: str | None, by: str, address: str
+        self,
+        person: str,
+        *,
+        label: str = "",
+        days: int = 90,
+        role: Role | str | None = None,
+        dataset: str | None = None,
+        by: str = "",
+        address: str = "",
     ) -> NewToken:
-        """Create a token of a person."""
+        """Create a token; `role` and `dataset` restrict it to a part of the person's rights."""
         limit = token_limit(role, dataset)
         label = texts.note("label", label)
         if len(label) > LABEL_LENGTH_MAX:
@@ -142,7 +150,7 @@ class Tokens:
             raise UnknownName("there is no such token; list them with: tacit access token list", name="id")
         return _token(*rows[0])
 
-    def revoke(self, token_id: str, by: str, address: str) -> None:
+    def revoke(self, token_id: str, *, by: str = "", address: str = "") -> None:
         """Revoke a token."""
         person = self.one(token_id).person
         with self._database.transaction() as execute:

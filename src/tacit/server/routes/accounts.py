@@ -123,38 +123,38 @@ def _set_cookie(response: Response, server: Server, made: NewSession) -> None:
 def list_people(caller: CallerDep) -> list[PersonResponse]:
     """Return all people, including those who were removed."""
     caller.require(Action.PEOPLE_READ)
-    return [_person_response(person) for person in caller.server.access.people()]
+    return [_person_response(person) for person in caller.server.access.people.all()]
 
 
 @router.post("/people", status_code=201, tags=["people"])
 def add_person(caller: CallerDep, body: PersonRequest) -> PersonResponse:
     """Add a person, without grants."""
     caller.require(Action.PEOPLE_WRITE, Resource(person=body.name))
-    caller.server.access.add_person(body.name, body.password, by=caller.name, address=caller.address)
-    return _person_response(caller.server.access.person(body.name))
+    caller.server.access.people.add(body.name, body.password, by=caller.name, address=caller.address)
+    return _person_response(caller.server.access.people.one(body.name))
 
 
 @router.delete("/people/{name}", status_code=204, tags=["people"])
 def remove_person(caller: CallerDep, name: str) -> None:
     """Remove a person with all grants, tokens and sessions; charges stay on record."""
     caller.require(Action.PEOPLE_WRITE, Resource(person=name))
-    caller.server.access.remove_person(name, **caller.origin)
+    caller.server.access.people.remove(name, **caller.origin)
 
 
 @router.post("/people/{name}/grants", status_code=201, tags=["people"])
 def add_grant(caller: CallerDep, name: str, body: GrantRequest) -> PersonResponse:
     """Grant a role to a person: everywhere, on a data set or on a table."""
     caller.require(Action.PEOPLE_WRITE, Resource(person=name))
-    caller.server.access.grant(name, _grant(body), **caller.origin)
-    return _person_response(caller.server.access.person(name))
+    caller.server.access.people.grant(name, _grant(body), **caller.origin)
+    return _person_response(caller.server.access.people.one(name))
 
 
 @router.delete("/people/{name}/grants", tags=["people"])
 def withdraw_grant(caller: CallerDep, name: str, body: GrantRequest) -> PersonResponse:
     """Withdraw a grant."""
     caller.require(Action.PEOPLE_WRITE, Resource(person=name))
-    caller.server.access.withdraw(name, _grant(body), **caller.origin)
-    return _person_response(caller.server.access.person(name))
+    caller.server.access.people.withdraw(name, _grant(body), **caller.origin)
+    return _person_response(caller.server.access.people.one(name))
 
 
 def _grant(body: GrantRequest) -> Grant:
@@ -174,7 +174,7 @@ def _grant_response(grant: Grant) -> GrantResponse:
 def list_tokens(caller: CallerDep) -> list[TokenResponse]:
     """Return one's own tokens, or those of all for an owner; without their texts, which are not stored."""
     caller.require(Action.TOKEN_READ, Resource(person=caller.name))
-    tokens = caller.server.access.tokens()
+    tokens = caller.server.access.tokens.all()
     return [_token_response(one) for one in tokens if caller.may(Action.TOKEN_READ, Resource(person=one.person))]
 
 
@@ -184,7 +184,7 @@ def create_token(caller: CallerDep, body: TokenRequest) -> NewTokenResponse:
     person = body.person or caller.name
     caller.require(Action.TOKEN_WRITE, Resource(person=person))
     role = None if body.role is None else Role(body.role)
-    made = caller.server.access.create_token(
+    made = caller.server.access.tokens.create(
         person, label=body.label, days=body.days, role=role, dataset=body.dataset, **caller.origin
     )
     return NewTokenResponse(id=made.id, token=made.text, expires_at=made.expires_at)
@@ -194,12 +194,12 @@ def create_token(caller: CallerDep, body: TokenRequest) -> NewTokenResponse:
 def revoke_token(caller: CallerDep, token_id: str) -> None:
     """Revoke a token."""
     caller.require(Action.SERVER_READ)
-    owner = next((one.person for one in caller.server.access.tokens() if one.id == token_id), None)
+    owner = next((one.person for one in caller.server.access.tokens.all() if one.id == token_id), None)
     if owner is None or not caller.may(Action.TOKEN_WRITE, Resource(person=owner)):
         if owner is not None:
             caller.record(Action.TOKEN_WRITE, Resource(person=owner))
         raise UnknownName(f"there is no token {token_id}", name="token", value=token_id)
-    caller.server.access.revoke_token(token_id, **caller.origin)
+    caller.server.access.tokens.revoke(token_id, **caller.origin)
 
 
 def _token_response(token: Token) -> TokenResponse:

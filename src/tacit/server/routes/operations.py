@@ -148,5 +148,5 @@ def audit(
             address=one.address,
             count=one.count,
         )
-        for one in caller.server.access.audit(first, limit)
+        for one in caller.server.access.audit.records(first, limit)
     ]

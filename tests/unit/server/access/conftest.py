@@ -26,10 +26,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def access(place: Place) -> Access:
     made = place.access()
-    made.add_person("ana", PASSWORD)
-    made.grant("ana", Grant(Role.OWNER))
-    made.add_person("bob", PASSWORD)
-    made.grant("bob", Grant(Role.ANALYST, "visits"))
+    made.people.add("ana", PASSWORD)
+    made.people.grant("ana", Grant(Role.OWNER))
+    made.people.add("bob", PASSWORD)
+    made.people.grant("bob", Grant(Role.ANALYST, "visits"))
     return made
 
 

@@ -20,21 +20,21 @@ SECRETS = [
 
 
 def kinds(access: Access) -> list[tuple[str, str, str, str]]:
-    return [(one.actor, one.action, str(one.resource), one.code) for one in access.audit()]
+    return [(one.actor, one.action, str(one.resource), one.code) for one in access.audit.records()]
 
 
 def test_changes_are_recorded_with_who_made_them(place: Place) -> None:
     access = place.access()
-    access.add_person("ana", by="root", address="10.0.0.1")
-    access.grant("ana", Grant(Role.OWNER), by="root")
-    access.add_person("bob", PASSWORD, by="ana")
-    access.grant("bob", Grant(Role.ANALYST, "visits"), by="ana")
-    token = access.create_token("bob", dataset="visits", by="ana")
-    access.revoke_token(token.id, by="ana")
-    access.set_password("bob", PASSWORD, by="bob")
+    access.people.add("ana", by="root", address="10.0.0.1")
+    access.people.grant("ana", Grant(Role.OWNER), by="root")
+    access.people.add("bob", PASSWORD, by="ana")
+    access.people.grant("bob", Grant(Role.ANALYST, "visits"), by="ana")
+    token = access.tokens.create("bob", dataset="visits", by="ana")
+    access.tokens.revoke(token.id, by="ana")
+    access.people.set_password("bob", PASSWORD, by="bob")
     access.login("bob", PASSWORD)
-    access.withdraw("bob", Grant(Role.ANALYST, "visits"), by="ana")
-    access.remove_person("bob", by="ana")
+    access.people.withdraw("bob", Grant(Role.ANALYST, "visits"), by="ana")
+    access.people.remove("bob", by="ana")
     assert kinds(access) == [
         ("root", "people.write", "what is ana's", DONE),
         ("root", "grant.owner", "what is ana's", DONE),
@@ -47,15 +47,15 @@ def test_changes_are_recorded_with_who_made_them(place: Place) -> None:
         ("ana", "withdraw.analyst", "what is bob's on visits", DONE),
         ("ana", "people.remove", "what is bob's", DONE),
     ]
-    assert access.audit()[0].address == "10.0.0.1"
-    assert [one.number for one in access.audit(first=4, limit=2)] == [4, 5]
-    assert access.audit_last == 10
+    assert access.audit.records()[0].address == "10.0.0.1"
+    assert [one.number for one in access.audit.records(first=4, limit=2)] == [4, 5]
+    assert access.audit.last() == 10
 
 
 def test_refusals_are_recorded(access: Access) -> None:
-    session, token = access.login("bob", PASSWORD), access.create_token("bob")
+    session, token = access.login("bob", PASSWORD), access.tokens.create("bob")
     actor = access.actor_of_session(session.text)
-    before = access.audit_last
+    before = access.audit.last()
     with pytest.raises(NotPermitted):
         access.require(actor, Action.LEDGER_READ, Resource("visits"), "10.0.0.7")
     with pytest.raises(Forged):
@@ -68,7 +68,7 @@ def test_refusals_are_recorded(access: Access) -> None:
         access.actor_of_token("nothing", "10.0.0.7")
     with pytest.raises(NotKnown):
         access.actor_of_session("nothing", "10.0.0.7")
-    records = access.audit(before + 1)
+    records = access.audit.records(before + 1)
     assert [(one.actor, one.action, one.code) for one in records] == [
         ("bob", "ledger.read", "T400"),
         ("bob", "session.use", "T403"),
@@ -84,11 +84,11 @@ def test_who_has_to_wait_is_recorded_too(access: Access) -> None:
     for _ in range(7):
         with pytest.raises((NotKnown, Throttled)):
             access.login("bob", "no", "10.0.0.7")
-    assert [(one.code, one.count) for one in access.audit()[-2:]] == [("T401", 5), ("T402", 2)]
+    assert [(one.code, one.count) for one in access.audit.records()[-2:]] == [("T401", 5), ("T402", 2)]
 
 
 def test_a_flood_of_the_same_refusals_is_one_record_a_minute(access: Access, clock: Clock) -> None:
-    before = access.audit_last
+    before = access.audit.last()
     bob = Actor("bob")
     for _ in range(50):
         with pytest.raises(NotPermitted):
@@ -96,14 +96,14 @@ def test_a_flood_of_the_same_refusals_is_one_record_a_minute(access: Access, clo
     clock.move(seconds=60)
     with pytest.raises(NotPermitted):
         access.require(bob, Action.QUESTION_ASK, Resource("visits"))
-    assert [one.count for one in access.audit(before + 1)] == [50, 1]
+    assert [one.count for one in access.audit.records(before + 1)] == [50, 1]
 
 
 def test_a_flood_of_different_refusals_is_capped_for_one_actor_and_for_all(access: Access) -> None:
-    before = access.audit_last
+    before = access.audit.last()
     for number in range(30):
-        access.record("bob", Action.QUESTION_ASK, Resource(f"d{number}"), "T400", "10.0.0.1")
-    records = access.audit(before + 1)
+        access.audit.record("bob", Action.QUESTION_ASK, Resource(f"d{number}"), "T400", "10.0.0.1")
+    records = access.audit.records(before + 1)
     assert (len(records), sum(one.count for one in records)) == (RESOURCES_MAX, 30)
 
 
@@ -111,26 +111,26 @@ def test_a_flood_of_strangers_ends_in_one_record_for_the_others(tmp_path: Path) 
     place = sqlite_place(tmp_path)
     access = place.access()
     for number in range(REFUSALS_MAX + 20):
-        access.record(f"stranger{number}", "login", Resource(), "T401", "10.0.0.1")
-    records = access.audit(1, 1000)
+        access.audit.record(f"stranger{number}", "login", Resource(), "T401", "10.0.0.1")
+    records = access.audit.records(1, 1000)
     assert len(records) == REFUSALS_MAX + 1
     assert (records[-1].actor, records[-1].count) == (OTHERS, 20)
     place.close()
 
 
 def test_changes_are_never_merged(access: Access) -> None:
-    before = access.audit_last
+    before = access.audit.last()
     for _ in range(3):
-        access.create_token("bob")
-    assert [one.count for one in access.audit(before + 1)] == [1, 1, 1]
+        access.tokens.create("bob")
+    assert [one.count for one in access.audit.records(before + 1)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_in_any_place_is_in_no_record_and_in_no_file(secret: str, tmp_path: Path) -> None:
     place = sqlite_place(tmp_path)
     access = place.access()
-    access.add_person("bob", PASSWORD)
-    token, session = access.create_token("bob"), access.login("bob", PASSWORD)
+    access.people.add("bob", PASSWORD)
+    token, session = access.tokens.create("bob"), access.login("bob", PASSWORD)
     actor = access.actor_of_session(session.text)
     attempts = [
         lambda: access.login(secret, secret, secret),
@@ -140,17 +140,17 @@ def test_a_secret_in_any_place_is_in_no_record_and_in_no_file(secret: str, tmp_p
         lambda: access.actor_of_session(secret, secret),
         lambda: access.check_csrf(actor, secret, secret),
         lambda: access.require(actor, Action.CATALOG_READ, Resource(secret, secret, secret), secret),
-        lambda: access.record(secret, Action.CATALOG_READ, Resource(secret, secret, secret), "T400", secret),
-        lambda: access.add_person(secret, secret),
+        lambda: access.audit.record(secret, Action.CATALOG_READ, Resource(secret, secret, secret), "T400", secret),
+        lambda: access.people.add(secret, secret),
         lambda: access.session_for(secret),
-        lambda: access.set_password("bob", secret),
+        lambda: access.people.set_password("bob", secret),
     ]
     for attempt in attempts:
         try:
             attempt()
         except TacitError:
             continue
-    assert secret not in repr(access.audit())
+    assert secret not in repr(access.audit.records())
     place.close()
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     for text in (secret, PASSWORD, token.text, token.text[-43:], session.text, session.csrf):
@@ -162,10 +162,10 @@ def test_a_password_typed_where_the_name_goes_is_in_no_record(access: Access) ->
     for number, password in enumerate(("hunter2hunter2", "correcthorsebattery", "12345678")):
         with pytest.raises(NotKnown):
             access.login(password, "", f"10.0.2.{number}")
-        assert password not in repr(access.audit())
+        assert password not in repr(access.audit.records())
     with pytest.raises(NotKnown):
         access.login("eve", "", "10.0.3.1")
-    assert access.audit()[-1].actor == "eve"
+    assert access.audit.records()[-1].actor == "eve"
 
 
 @pytest.mark.parametrize("name", ["visits", "visits_2024q1", "Clinic.North", "ana@clinic.org", "größen", "two words"])

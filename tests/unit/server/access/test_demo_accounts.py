@@ -13,8 +13,8 @@ def test_people_of_an_older_demo_are_marked_when_its_folder_is_opened(tmp_path: 
     database = open_database(tmp_path)
     access = Access(database, hasher=Hasher(is_cheap=True))
     for name, label in (("owner", "made by tacit demo"), ("bob", "mine")):
-        access.add_person(name, "long enough to pass")
-        access.create_token(name, label=label)
+        access.people.add(name, "long enough to pass")
+        access.tokens.create(name, label=label)
     database.close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:  # as the first version had it
         connection.executescript(
@@ -27,6 +27,6 @@ def test_people_of_an_older_demo_are_marked_when_its_folder_is_opened(tmp_path: 
     connection.close()
     database = open_database(tmp_path)
     assert database.read("SELECT name FROM people WHERE is_demo = 1") == [("owner",)]
-    assert Access(database, hasher=Hasher(is_cheap=True)).has_demo_accounts
+    assert Access(database, hasher=Hasher(is_cheap=True)).people.has_demo()
     assert database.read("SELECT person FROM tokens WHERE is_revoked = 1") == [("bob",)], "hashed as they were before"
     database.close()

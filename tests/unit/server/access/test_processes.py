@@ -21,9 +21,9 @@ access = Access(open_database(Path(sys.argv[1])), hasher=Hasher(is_cheap=True))
 for line in sys.stdin:
     verb, word = line.split()
     if verb == "revoke":
-        access.revoke_token(word)
+        access.tokens.revoke(word)
     elif verb == "remove":
-        access.remove_person(word)
+        access.people.remove(word)
     else:
         try:
             access.login(word, "not the password", "10.0.0.1")
@@ -38,8 +38,8 @@ def test_another_process_sees_at_once_what_was_revoked_removed_and_guessed(tmp_p
     access = place.access()
     place.clock.now_us = time.time_ns() // 1000  # the other process has the real clock
     for name in ("ana", "bob", "eve"):
-        access.add_person(name, PASSWORD)
-    first, second = access.create_token("bob"), access.create_token("bob")
+        access.people.add(name, PASSWORD)
+    first, second = access.tokens.create("bob"), access.tokens.create("bob")
     with subprocess.Popen(
         [sys.executable, "-c", OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:

@@ -68,7 +68,7 @@ def test_the_csrf_token_of_another_session_is_refused(access: Access) -> None:
 
 
 def test_a_token_of_a_program_needs_no_csrf_token(access: Access) -> None:
-    access.check_csrf(access.actor_of_token(access.create_token("bob").text), None)
+    access.check_csrf(access.actor_of_token(access.tokens.create("bob").text), None)
 
 
 def test_one_person_has_a_limited_number_of_sessions_and_the_oldest_makes_room(
@@ -93,9 +93,9 @@ def test_sessions_that_have_ended_are_cleared_away(access: Access, clock: Clock)
 
 
 def test_unknown_people_and_wrong_passwords_take_the_same_hashes_and_sentences(access: Access, place: Place) -> None:
-    access.add_person("tokens.only")
-    access.add_person("gone", PASSWORD)
-    access.remove_person("gone")
+    access.people.add("tokens.only")
+    access.people.add("gone", PASSWORD)
+    access.people.remove("gone")
     counts, sentences = [], set()
     for number, name in enumerate(("bob", "nobody", "tokens.only", "gone", "not/a name", "")):
         before = place.hasher.compared
@@ -109,7 +109,7 @@ def test_unknown_people_and_wrong_passwords_take_the_same_hashes_and_sentences(a
 def test_nobodys_password_lets_nobody_in_even_if_it_were_found(
     access: Access, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    access.add_person("tokens.only")
+    access.people.add("tokens.only")
     monkeypatch.setattr(place.hasher, "matches", lambda _hashed, _text: True)
     for name in ("nobody", "tokens.only"):
         with pytest.raises(NotKnown):
@@ -195,7 +195,7 @@ def test_failures_are_forgotten_after_a_day(access: Access, clock: Clock) -> Non
 def test_guesses_at_one_name_at_once_are_looked_at_one_after_another(tmp_path: Path) -> None:
     place = sqlite_place(tmp_path)
     access = place.access()
-    access.add_person("bob", PASSWORD)
+    access.people.add("bob", PASSWORD)
     refused: list[str] = []
 
     def guess() -> None:
@@ -215,7 +215,7 @@ def test_guesses_at_one_name_at_once_are_looked_at_one_after_another(tmp_path: P
 
 def test_a_password_that_is_too_long_is_wrong_and_not_cut(access: Access) -> None:
     longest = ("correct horse " * 100)[:1024]
-    access.set_password("bob", longest)
+    access.people.set_password("bob", longest)
     access.login("bob", longest)
     with pytest.raises(NotKnown):
         access.login("bob", longest + "x")
