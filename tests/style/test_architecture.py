@@ -26,7 +26,7 @@ OUTWARDS: Final = {
     "mechanisms/laplace.py": "from tacit import TacitError",
     "cli/commands/sql.py": "def late():\n    from tacit.ledger.accounts import Sum",
     "cli/commands/stats.py": "from tacit.accounting.conversions import epsilon_of_rho",
-    "cli/confirmation.py": "from tacit.accounting import Cost",
+    "cli/options.py": "from tacit.accounting import Cost",
     "mechanisms/values.py": "def late():\n    from tacit.cli import main",
 }
 

@@ -11,9 +11,8 @@ an adaptive analyst by `measures` alone, never by a privacy loss distribution.
 from __future__ import annotations
 
 from tacit.accounting.calibration import calibrate
-from tacit.accounting.comparison import compare
 from tacit.accounting.conversions import Bound, Cost
-from tacit.accounting.curves import delta, epsilon
+from tacit.accounting.curves import compare, delta, epsilon
 from tacit.accounting.meaning import Meaning, meaning
 
 __all__ = ["Bound", "Cost", "Meaning", "calibrate", "compare", "delta", "epsilon", "meaning"]

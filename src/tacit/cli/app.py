@@ -1,21 +1,142 @@
-"""The `tacit` command: runs one subcommand and converts every outcome into an exit code."""
+"""The `tacit` command: runs one subcommand and converts every outcome into an exit code.
+
+Error output: one sentence with a code on standard error, and an exit code.
+
+There are three kinds: a TacitError has its own code and sentence; a usage error comes from click; anything else is a
+defect of tacit and reported as an internal error.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
+import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NoReturn
 
 import click
 from click.shell_completion import shell_complete
 
 from tacit import __version__
-from tacit.cli.error_messages import report_error
 from tacit.cli.groups import FolderGroup
 from tacit.cli.output import discard_output
+
+_COMMAND: Final = re.compile(r"\btacit((?: (?:[a-z][a-z-]*|\.\.\.))+)(?![^;)&]*--folder)")
+"""A tacit command within a sentence, up to its arguments, unless it has --folder already."""
+
+_NAMED: Final = "by|bins|edges|expected|epsilon|rho|delta|error|level|analyst|(?:rows|groups)_per_(?:unit|group)"
+_KEYWORDS: Final = (
+    (r'\bbounds="learn"', "--bounds learn"),
+    (r"\bbounds=\(low, high\)", "--bounds LOW:HIGH"),
+    (r"\bbounds=\(0, 120\)", "--bounds 0:120"),
+    (r"\b(?:other_)?keys=\[\.\.\.\]", "--keys A,B,C"),
+    (r"\bpopmean=", "--mean"),
+    (r"\b(public|replace)=True", r"--\1"),
+    (rf"\b({_NAMED})=(?=[\w.\[(\"'])", r"--\1 "),
+    (rf"\b({_NAMED})=", r"--\1"),
+    (r", or a second array\b", ""),
+    (r'\btoken="tacit_\.\.\.", token="file:PATH"', "--token-file FILE"),
+)
+"""Keyword arguments in messages of the library, and the command-line options that replace them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is reported for an error."""
+
+    code: str
+    message: str
+    exit_code: int
+
+
+def report_error(error: Exception, arguments: Sequence[str]) -> int:
+    """Write an error to standard error and return the exit code.
+
+    --json, --debug and --folder are searched in the raw arguments, because parsing them may be what failed.
+    """
+    failure = describe_error(error, _folder_in(arguments))
+    if "--debug" in arguments:
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    if {"--json", "--format=json"} & {*arguments} or ("--format", "json") in pairwise(arguments):
+        text = json.dumps({"error": {"code": failure.code, "message": failure.message}}, ensure_ascii=False)
+    else:
+        text = f"tacit: {failure.code} {failure.message}"
+    click.echo(text, err=True)
+    return failure.exit_code
+
+
+def describe_error(error: Exception, folder: str | None = None) -> Failure:
+    """Return the failure for an error; commands in its message get the option --folder `folder`."""
+    from tacit.privacy.errors import InvalidInput, TacitError
+
+    if isinstance(error, TacitError):
+        sentence = with_options(_one_line(error.message))
+        return Failure(error.code, add_folder_flag(sentence, folder), error.exit_code)
+    if isinstance(error, click.ClickException):
+        return Failure(InvalidInput.code, _usage_sentence(error), InvalidInput.exit_code)
+    reason = _one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
+    message = f"internal error: {reason}; run with --debug for the traceback"
+    return Failure(TacitError.code, message, TacitError.exit_code)
+
+
+def with_options(sentence: str) -> str:
+    """Return a message with Python's keyword arguments replaced by command-line options."""
+    for keyword, option in _KEYWORDS:
+        sentence = re.sub(keyword, option, sentence)
+    return re.sub(r"--\w+_\w+", lambda found: found[0].replace("_", "-"), sentence)
+
+
+def add_folder_flag(sentence: str, folder: str | None) -> str:
+    """Return a message with --folder added to the commands in it, so that they work as printed."""
+    if folder is None:
+        return sentence
+
+    def with_folder(found: re.Match[str]) -> str:
+        command: click.Command = app
+        words, length = found[1].split(), 0
+        context = click.Context(app)
+        for place, word in enumerate(words):
+            if not isinstance(command, click.Group):
+                break
+            following = command.list_commands(context)[0] if word == "..." else word
+            if (inner := command.get_command(context, following)) is None:
+                return found[0]
+            command, length = inner, place + 1
+        if not any(isinstance(one, click.Option) and "--folder" in one.opts for one in command.params):
+            return found[0]
+        return " ".join(["tacit", *words[:length], "--folder", shlex.quote(folder), *words[length:]])
+
+    return _COMMAND.sub(with_folder, sentence)
+
+
+def _folder_in(arguments: Sequence[str]) -> str | None:
+    """Return the value of --folder, if it was given."""
+    for place, word in enumerate(arguments):
+        if word == "--folder" and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if word.startswith("--folder="):
+            return word.partition("=")[2]
+    return None
+
+
+def _usage_sentence(error: click.ClickException) -> str:
+    sentence = _one_line(error.format_message()).removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "tacit"
+    return f"{sentence[:1].lower()}{sentence[1:]}; see {path} --help"
+
+
+def _one_line(text: str) -> str:
+    """Return text on one line, with unprintable characters escaped so that it cannot control a terminal."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in " ".join(text.split()))
+
 
 COMPLETE_VARIABLE: Final = "_TACIT_COMPLETE"
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT

@@ -34,7 +34,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the named command; raise UsageError with the nearest name for a misspelt one."""
         if words and not context.resilient_parsing and self.get_command(context, words[0]) is None:
-            from tacit.privacy.near_names import did_you_mean
+            from tacit.privacy.texts import did_you_mean
 
             near = did_you_mean(words[0], self.list_commands(context))
             if near and not words[0].startswith("-"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tacit.cli.error_messages import with_options
+from tacit.cli.app import with_options
 from tacit.cli.output import Fact, Screen
 from tacit.privacy.figures import at_most, left_over
 
@@ -212,7 +212,7 @@ def plan_facts(lines: Iterable[Line]) -> list[Fact]:
 
 def category_hints(sql: str, tables: Iterable[Table]) -> list[str]:
     """Return a hint for each text in a query that is not a category of the column it is compared with."""
-    from tacit.privacy.near_names import did_you_mean
+    from tacit.privacy.texts import did_you_mean
 
     known = _categories(tables)
     hints = []

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from tacit.cli.value_parsing import bounds_of, categories_of, key_of, kind_of, pair_of
 from tacit.curator.catalog import Catalog
-from tacit.curator.registration import column_named, table_of
-from tacit.curator.row_numbering import FILES
+from tacit.curator.registration import FILES, column_named, table_of
 from tacit.engines.protocol import Source, SourceColumn
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput

@@ -68,7 +68,7 @@ from tacit.wire.values import encode_number
 if TYPE_CHECKING:
     import httpx
 
-    from tacit.client.statistics import Statistics
+    from tacit.client.queries import Statistics
 
 
 class Client:
@@ -125,7 +125,7 @@ class Client:
     @cached_property
     def stats(self) -> Statistics:
         """The statistics of `tacit.stats`: `client.stats.mean(client.table("visits")["age"], epsilon=0.1)`."""
-        from tacit.client.statistics import Statistics
+        from tacit.client.queries import Statistics
 
         return Statistics(self._queries.statistic, self._queries.statistic_preview)
 

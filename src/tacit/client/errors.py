@@ -17,8 +17,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tacit.privacy import errors
 from tacit.privacy.errors import NotATacitServer, ServerFailed, TacitError
-from tacit.wire.error_details import decode_detail
 from tacit.wire.responses import ErrorBody, ErrorResponse
+from tacit.wire.values import decode_detail
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -19,9 +19,8 @@ from typing import Any, Final
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from tacit.curator.catalog_reader import LIMITS
+from tacit.curator.catalog_reader import LIMITS, Keys, Section, sections
 from tacit.curator.table_sources import source_text
-from tacit.curator.toml_sections import Keys, Section, sections
 from tacit.engines.protocol import Source
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput

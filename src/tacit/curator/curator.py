@@ -109,8 +109,7 @@ class Curator:
         that numbers them), or `public`. Facts about columns are stated here and never derived from the data. `warn` is
         called instead of warnings.warn, for rows that another data set has, or had, too.
         """
-        from tacit.curator.registration import table_of
-        from tacit.curator.row_numbering import numbered_copy
+        from tacit.curator.registration import numbered_copy, table_of
 
         may_replace = truth_value("replace", replace)
         texts.name("the name of a table", name)

@@ -15,8 +15,7 @@ from typing import Final
 
 from tacit.accounting.conversions import epsilon_of_rho
 from tacit.curator.curator import Curator
-from tacit.curator.registration import table_of
-from tacit.curator.row_numbering import write_numbered_rows
+from tacit.curator.registration import table_of, write_numbered_rows
 from tacit.engines.protocol import Source, SourceColumn
 from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO, TypeAlias, TypedDict, TypeVar, cast
 
-from tacit.ledger import restoration, transfer
+from tacit.ledger import backup as backups
 from tacit.ledger.anchor import Anchor, NotedHead
 from tacit.ledger.clock import Clock, system_clock
 from tacit.ledger.group_commit import Batches
@@ -169,14 +169,14 @@ class StoredJournal:
         if isinstance(store, SqliteStore):
             if backup is None:
                 raise InvalidInput("name the backup to restore", name="backup")
-            restoration.restore_file(store, path_of("backup", backup), noted, facts, lost)
+            backups.restore_file(store, path_of("backup", backup), noted, facts, lost)
         elif backup is not None:
             raise InvalidInput(
                 "a ledger in PostgreSQL is restored with the tools of PostgreSQL; then run this command without FILE",
                 name="backup",
             )
         else:
-            restoration.accept_database(store, noted, facts, lost)
+            backups.accept_database(store, noted, facts, lost)
         return cls.open(store, anchor=anchor)
 
     def close(self) -> None:
@@ -255,7 +255,7 @@ class StoredJournal:
         """
         end = self.head().number  # later records are left out; parts are read in short snapshots, which block no writer
         records = takewhile(lambda record: record.number <= end, self.history())
-        yield from transfer.export_lines(records, self._content if answers else None, folder)
+        yield from backups.export_lines(records, self._content if answers else None, folder)
 
     def import_(
         self,
@@ -271,14 +271,14 @@ class StoredJournal:
         `source_lost` must say why it is not in use any more.
         """
         if hasattr(export, "readline"):
-            read = transfer.read_export(transfer.read_all(cast(TextIO, export)))
+            read = backups.read_export(backups.read_all(cast(TextIO, export)))
         else:
             try:
                 with path_of("export", export).open(encoding="ascii") as file:
-                    read = transfer.read_export(transfer.read_all(file))
+                    read = backups.read_export(backups.read_all(file))
             except (OSError, UnicodeDecodeError):
                 raise InvalidInput(f"{export} cannot be read as an export", name="export") from None
-        transfer.require_empty(self.head())
+        backups.require_empty(self.head())
         lost = None if source_lost is None else note("source_lost", source_lost, required=True)
         to = self._store.place
         with ExitStack() as stack:
@@ -289,9 +289,9 @@ class StoredJournal:
                 raise InvalidInput("a ledger cannot be moved to where it is", name="source")
 
             def fill(transaction: LedgerTransaction) -> None:
-                transfer.import_export(transaction, read, facts)
+                backups.import_export(transaction, read, facts)
                 if found is not None:  # a crash from here on leaves it closed there and not yet written here
-                    _close(found, lambda other: transfer.close_source(other, read, to, lost))
+                    _close(found, lambda other: backups.close_source(other, read, to, lost))
 
             self._change(fill)
 
@@ -395,7 +395,7 @@ def _close(source: StoredJournal, action: Callable[[LedgerTransaction], None]) -
 
 
 def _source_of(
-    export: transfer.Export, source: Store | Path | str | None, lost: str | None, stack: ExitStack
+    export: backups.Export, source: Store | Path | str | None, lost: str | None, stack: ExitStack
 ) -> StoredJournal | None:
     """Open the ledger that was exported; return None if it is lost or was empty."""
     where = source

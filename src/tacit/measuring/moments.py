@@ -14,6 +14,11 @@ ratio, and is the variance where c is the mean. So draws of variances are made a
 mean's interval and halfway to either end, and the interval is that of all three. It covers 95 to 100 % of variances of
 any shape at the level 0.95, where draws of the variance itself cover 8 to 95 %; where the noise is small (rows times
 epsilon of 100) it is 1 to 7 % wider than these, and around the middle alone it would cover 94 %.
+
+The public grid on which values are added up: whole steps of a size that follows from declared bounds alone.
+
+Steps are powers of two, so that dividing by one is exact in doubles. The number of steps that a statistic gives to its
+greatest value trades the error of rounding, which is far below the noise, against the size of sums of squares.
 """
 
 from __future__ import annotations
@@ -24,6 +29,38 @@ from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tacit.mechanisms.grid import Grid
+
+SUM_STEPS: Final = 2**20
+MEAN_STEPS: Final = 2**20
+SQUARE_STEPS: Final = 2**12
+"""The number of steps of the greatest value: for sums, for means, for squares and products."""
+
+SATURATION: Final = 2**62
+"""The greatest sum; clamping moves no two neighbours further apart."""
+
+TINY: Final = Fraction(1, 2**60)
+HALVES_BELOW: Final = 16
+"""Up to here a short range of whole numbers is counted in halves where its middle is not a whole number."""
+
+
+def grid_step(lower: Fraction, upper: Fraction, steps: int, *, is_whole: bool, centred: bool) -> Fraction:
+    """Return the step for values between two bounds, so that the greatest distance to their origin has `steps`.
+
+    The origin is the middle of the bounds if `centred`, otherwise 0. Whole numbers get whole steps, and halves where
+    their middle lies between two of few.
+    """
+    size = half = max(abs(lower), abs(upper))
+    if centred:
+        half = max((upper - lower) / 2, size / 2**20)
+    if not is_whole:
+        return Grid.below(max(half, TINY) / steps).step
+    if half > steps:
+        return 2 * Grid.below(half / steps).step
+    is_half = centred and half <= HALVES_BELOW and half.denominator == 2
+    return Fraction(1, 2) if is_half else Fraction(1)
+
 
 PLACES: Final = (-0.5, 0.0, 0.5)
 """Positions in the interval of the mean, whose ends are -1 and 1, around which draws of variances are made."""

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 from tacit.privacy.errors import InvalidInput, NotationError, TooLarge
 from tacit.privacy.events import EVENT_DEPTH_MAX, KINDS, Composed, Event, Repeated
 from tacit.privacy.figures import exactly
-from tacit.privacy.near_names import did_you_mean
+from tacit.privacy.texts import did_you_mean
 from tacit.privacy.units import Relation
 
 __all__ = ["NOTATION_LENGTH_MAX", "parse", "signatures", "write"]

@@ -21,9 +21,8 @@ from typing import Final
 from tacit.privacy.arguments import instance, instances
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NameTaken, NotInCatalog, TooLarge, WrongType
-from tacit.privacy.near_names import did_you_mean
 from tacit.privacy.numbers import Real, exact, native_number, truth_value, whole
-from tacit.privacy.texts import source_name
+from tacit.privacy.texts import did_you_mean, source_name
 from tacit.privacy.units import Unit
 
 COLUMNS_MAX: Final = 10_000

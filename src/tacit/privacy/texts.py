@@ -2,11 +2,15 @@
 
 Each check is named after what it returns. Such texts are stored for good and shown on screens, so they are short and
 hold no control characters, line breaks or changes of the writing direction.
+
+Suggestions for misspelt names; callers pass only names that the user may see.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -123,3 +127,10 @@ def _text(what: str, value: object, length_max: int) -> str:
                 value=value,
             )
     return value
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return "did you mean X?" for the closest known name, ignoring case, or `otherwise` if none is close."""
+    names = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), names, n=1)
+    return f"did you mean {names[near[0]]}?" if near else otherwise

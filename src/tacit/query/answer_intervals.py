@@ -40,8 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from tacit.measuring.grids import SATURATION
-from tacit.measuring.moments import PLACES, SPREADS
+from tacit.measuring.moments import PLACES, SATURATION, SPREADS
 from tacit.measuring.moments import draws as draws_of
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.simulation import SeededSource

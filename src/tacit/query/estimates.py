@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.measuring.moments import FUNCTIONS
 from tacit.privacy.tables import Kind
-from tacit.query.grouping_sets import sizes
+from tacit.query.allocation import group_counts
 from tacit.query.measures import Estimate
 from tacit.query.plan import Plan
 from tacit.query.postprocess import evaluate_select
@@ -76,7 +76,7 @@ def answer_groups(plan: Plan, noisy: Noisy) -> AnswerGroups:
     if not sets:
         return AnswerGroups(noisy.keys, noisy.measures, noisy.choices, np.ones(noisy.groups, dtype=np.int64))
     if plan.sets_apart:
-        cells = sizes(plan.domains or (), sets)
+        cells = group_counts(plan.domains or (), sets)
         totals_of = tuple(
             np.repeat(np.array([axis not in kept for kept in sets], dtype=np.int64), cells)
             for axis in range(len(plan.question.keys))

@@ -21,8 +21,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from tacit.measuring.grids import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS, TINY, grid_step
-from tacit.measuring.moments import square_offset
+from tacit.measuring.moments import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS, TINY, grid_step, square_offset
 from tacit.mechanisms.grid import Grid
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import MOMENTS, RANKED, Aggregate

@@ -32,8 +32,8 @@ from tacit.ledger.answer_storage import require_storable
 from tacit.privacy.errors import NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.privacy.tables import Limits, Schema
-from tacit.query import grouping_sets, postprocess, rewrite
-from tacit.query.allocation import QueryPrice, ReleaseItems, Target, Tariff, allocate
+from tacit.query import postprocess, rewrite
+from tacit.query.allocation import QueryPrice, ReleaseItems, Target, Tariff, allocate, group_counts, is_better_apart
 from tacit.query.contribution import Bounding, bound_contribution
 from tacit.query.keys import Domain, public_domains
 from tacit.query.learned_bounds import UNKNOWN, WIDEST, unbounded_values, with_ranges
@@ -140,7 +140,7 @@ class _Planner:
         question, domains = self.question, self.domains
         if domains is None or unbounded_values(question) or (together is not None and self.target.error is not None):
             return None
-        cells = grouping_sets.sizes(domains, question.sets)
+        cells = group_counts(domains, question.sets)
         if sum(cells) > GROUPS_MAX:
             return None
         measured = measure(question.aggregates)
@@ -148,7 +148,7 @@ class _Planner:
         bounding = self._bounding(max(cells))
         items = ReleaseItems(measured.measures, measured.weights, (), False, bounding, times=len(question.sets))
         price = self._price(items, measured.answers)
-        if together is not None and not grouping_sets.is_better(price, together.price, domains, question.sets):
+        if together is not None and not is_better_apart(price, together.price, domains, question.sets):
             return None
         return Plan(
             question=question,

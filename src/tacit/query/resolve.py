@@ -18,8 +18,8 @@ from tacit.engines.protocol import ROWS
 from tacit.engines.relations import value_range
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import MixesUnits, NotAllowed, NotInCatalog, NotSQL, TooWide, WrongKind
-from tacit.privacy.near_names import did_you_mean
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Schema, Table
+from tacit.privacy.texts import did_you_mean
 from tacit.privacy.units import Unit
 from tacit.query import joins, row_limits, semi_joins
 from tacit.query.conditions import bind_condition, scalar_subquery_error

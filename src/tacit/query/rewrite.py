@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from tacit.engines.dialects import write_duckdb
-from tacit.measuring.grids import SATURATION
+from tacit.measuring.moments import SATURATION
 from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
 from tacit.query.keys import Domain

@@ -24,10 +24,9 @@ from tacit.ledger.answer_storage import count_fitting
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.tables import Kind
-from tacit.query.answer_size import json_value, key_bytes
 from tacit.query.expressions import Range
 from tacit.query.learned_bounds import learn_range
-from tacit.query.plan import Plan
+from tacit.query.plan import Plan, json_value, key_bytes
 from tacit.query.rewrite import UNITS, Statement
 from tacit.query.whole_numbers import group_sums
 

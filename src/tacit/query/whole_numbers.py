@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.measuring.grids import SATURATION
+from tacit.measuring.moments import SATURATION
 from tacit.privacy.errors import TooWide
 from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure

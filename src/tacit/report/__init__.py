@@ -6,7 +6,6 @@ privacy.
 """
 
 from tacit.report.plots import privacy_curve, trade_off
-from tacit.report.rendering import check_target, save
-from tacit.report.theme import Spec
+from tacit.report.rendering import Spec, check_target, save
 
 __all__ = ["Spec", "check_target", "privacy_curve", "save", "trade_off"]

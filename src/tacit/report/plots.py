@@ -18,7 +18,7 @@ from tacit.privacy.errors import NotFinite
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_most, exactly
 from tacit.privacy.notation import write
-from tacit.report.theme import ACCENT, COMPARISON, Spec, plot
+from tacit.report.rendering import ACCENT, COMPARISON, Spec, plot
 
 Point: TypeAlias = tuple[float, float]
 

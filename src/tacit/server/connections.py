@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from tacit.server.access.login_throttle import network_of
+from tacit.server.access.passwords import network_of
 from tacit.server.error_responses import CODE_HEADER, error_response, status_of
 from tacit.server.middleware import HEADERS, HEADERS_MAX, headers_too_large
 from tacit.server.settings import ServerLimits

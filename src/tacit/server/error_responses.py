@@ -21,9 +21,9 @@ from starlette.exceptions import HTTPException
 
 from tacit.privacy import errors
 from tacit.privacy.errors import TacitError
-from tacit.wire.error_details import encode_details
 from tacit.wire.requests import invalid_request
 from tacit.wire.responses import ErrorBody, ErrorResponse
+from tacit.wire.values import encode_details
 
 STATUSES: Final[Mapping[type[TacitError], HTTPStatus]] = {
     errors.NotInCatalog: HTTPStatus.NOT_FOUND,

@@ -19,7 +19,7 @@ from tacit.ledger.clock import time_of
 from tacit.privacy.errors import TooWide, Unavailable
 from tacit.privacy.tables import Kind
 from tacit.query import Plan, Release
-from tacit.query.grouping_sets import sizes
+from tacit.query.allocation import group_counts
 from tacit.server.database import Database
 from tacit.server.quotas import Pruning
 from tacit.server.settings import ServerLimits
@@ -67,7 +67,7 @@ def require_rows(plan: Plan, rows_max: int) -> None:
     question = plan.question
     if plan.domains is None or question.after or question.distinct or question.having is not None:
         return  # the number of rows depends on what is released
-    groups = sum(sizes(plan.domains, question.sets)) if question.sets else plan.groups or 0
+    groups = sum(group_counts(plan.domains, question.sets)) if question.sets else plan.groups or 0
     count = max(0, groups - question.offset)
     if question.limit is not None:
         count = min(count, question.limit)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.measuring.grids import SATURATION
+from tacit.measuring.moments import SATURATION
 from tacit.mechanisms.randomness import SYSTEM, Source, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind

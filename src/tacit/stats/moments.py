@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring import moments
-from tacit.measuring.grids import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS
 from tacit.measuring.intervals import LAPLACE_KURTOSIS, half_widths, simulated_interval
-from tacit.measuring.moments import draws, square_offset
+from tacit.measuring.moments import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS, draws, square_offset
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, Source

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tacit.report import Spec, save
-from tacit.report.theme import ACCENT, CONFIG, GREY, HEIGHT, INK, SCHEMA, WIDTH
+from tacit.report.rendering import ACCENT, CONFIG, GREY, HEIGHT, INK, SCHEMA, WIDTH
 
 SUBTITLE: Final = "with the 95 % intervals of its noise"
 GROUP_HEIGHT: Final = 130

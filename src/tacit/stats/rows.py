@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.measuring.grids import SATURATION, grid_step
+from tacit.measuring.moments import SATURATION, grid_step
 from tacit.privacy.bounds import Bounds, Category
 from tacit.privacy.errors import NotBounded, OutOfRange, TooWide
 from tacit.privacy.tables import Kind

@@ -20,7 +20,7 @@ from sqlglot.expressions import Query
 
 from tacit.engines.protocol import SALT, SCHEMA, UNIT, Columns, Engine, Progress
 from tacit.engines.quoting import literal, quoted
-from tacit.measuring.grids import SATURATION
+from tacit.measuring.moments import SATURATION
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import Work
 from tacit.privacy.errors import WrongKind

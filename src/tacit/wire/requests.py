@@ -2,16 +2,20 @@
 
 Promise: an unknown field is refused, so that a mistyped one is never silently ignored. A request that the server would
 refuse for its form is refused by the client, with the same message, before it is sent (`RequestModel.of`).
+
+The names of the statistics that can be requested over REST.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tacit import stats
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.query.parse import TEXT_MAX
@@ -209,3 +213,11 @@ class TokenRequest(RequestModel):
     days: Annotated[int, Field(ge=1, le=365)] = 90
     role: RoleName | None = None
     dataset: Name | None = None
+
+
+STATISTICS: Final = tuple(
+    name
+    for name in stats.__all__
+    if inspect.isfunction(getattr(stats, name)) and name not in ("prepare", "preview", "workload")
+)
+"""All but `workload`, whose arguments are objects of the caller's process."""

@@ -4,6 +4,8 @@ JSON has no dates, no infinity and no NaN. In requests, where nothing else tells
 `{"date": "2024-01-31"}` and a time `{"time": "2024-01-31T12:00:00"}`, so that a text stays one (`tagged`); NaN and
 infinity are refused. In responses dates and times are ISO texts, told from others by the kind of their column, and
 what is not a finite number is null. Times are in UTC, without a zone.
+
+The attributes of errors in the `details` of an error response: which are sent, and how they are read back.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.errors import InvalidInput, TooLarge, WrongType
+from tacit.privacy.errors import BudgetExceeded, InvalidInput, Place, TacitError, TooLarge, WrongType
 from tacit.privacy.numbers import exact
 from tacit.privacy.tables import Kind
+from tacit.wire.responses import CostResponse
 
 DEPTH_MAX: Final = 8
 """Nesting depth of a value in a request."""
@@ -171,3 +174,42 @@ def _parse_moment(kind: type[date], text: str) -> date:
         return kind.fromisoformat(text)
     except ValueError:
         raise InvalidInput(f"a {kind.__name__} must be in ISO 8601 format, such as 2024-01-31", name="value") from None
+
+
+_COSTS: Final = ("asked", "remaining", "fits")
+
+
+def encode_details(error: TacitError) -> dict[str, Any]:
+    """Return the attributes of an error that callers can use."""
+    found: dict[str, Any] = {}
+    if isinstance(error, BudgetExceeded):
+        for name in _COSTS:
+            price = getattr(error, name)
+            found[name] = None if price is None else CostResponse.of(price).model_dump()
+        found["scope"] = error.scope
+    if isinstance(error, InvalidInput) and error.name is not None:
+        found["name"] = error.name
+    if (accepted := getattr(error, "accepted", "")) != "":
+        found["accepted"] = accepted
+    if (place := getattr(error, "place", None)) is not None:
+        found["place"] = list(place)
+    if (after_s := getattr(error, "retry_after_s", None)) is not None:
+        found["retry_after_s"] = after_s
+    return found
+
+
+def decode_detail(name: str, value: Any) -> Any:
+    """Return an attribute of an error; texts are taken as they are."""
+    return _DECODERS[name](value) if name in _DECODERS else value
+
+
+def _place(value: Any) -> Place:
+    line, column = value
+    return Place(int(line), int(column))
+
+
+_DECODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(_COSTS, lambda value: CostResponse.model_validate(value).cost),
+    "place": _place,
+    "retry_after_s": float,
+}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.curator.catalog import FILE_NAME, Catalog
-from tacit.curator.toml_sections import sections
+from tacit.curator.catalog_reader import sections
 from tacit.engines.csv_format import CsvFormat
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit

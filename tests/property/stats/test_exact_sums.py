@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import stats
-from tacit.measuring.grids import SATURATION
+from tacit.measuring.moments import SATURATION
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Kind
 from tacit.stats.array_sums import ArrayRows, _sum_by_cell, read_arrays

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.app import run
-from tacit.cli.tour.demo_server import create_accounts, settings_with_free_port
+from tacit.cli.commands.demo import create_accounts, settings_with_free_port
 from tacit.privacy.errors import NotKnown, UnsafeBind
 from tacit.server import process
 from tacit.server.process import check_bind, open_access

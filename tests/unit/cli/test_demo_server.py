@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.cli.tour.demo_server import create_accounts, settings_with_free_port
+from tacit.cli.commands.demo import create_accounts, settings_with_free_port
 from tacit.privacy.errors import NotPermitted
 from tacit.server.access import Action, Resource
 from tacit.server.process import check_bind, open_access

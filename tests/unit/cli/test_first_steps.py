@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.cli.app import run
-from tacit.cli.error_messages import with_options
+from tacit.cli.app import run, with_options
 from tacit.cli.statistics.presentation import Row, Span, figures
 from tests.style.rules import ROOT
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.app import run
-from tacit.cli.error_messages import add_folder_flag
+from tacit.cli.app import add_folder_flag, run
 
 ROWS = "".join(f"{i},{20 + i % 60},{('a', 'b', '')[i % 3]}\n" for i in range(600))
 

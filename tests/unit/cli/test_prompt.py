@@ -23,9 +23,8 @@ from tacit.cli.app import run
 from tacit.cli.backends import FolderBackend
 from tacit.cli.output import Screen
 from tacit.cli.repl import prompt as prompt_module
-from tacit.cli.repl.prompt import run_repl
+from tacit.cli.repl.prompt import SqlCompleter, is_complete, is_quoted, run_repl, split_statements
 from tacit.cli.repl.session import COMMANDS
-from tacit.cli.repl.sql_text import SqlCompleter, is_complete, is_quoted, split_statements
 from tacit.curator import Curator
 from tacit.ledger import Budget
 from tacit.pipeline.interrupts import run_shielded

@@ -15,8 +15,8 @@ import httpx
 import tacit
 from tacit.client import Client
 from tacit.server.access import Access, Grant, Hasher, Role
-from tacit.server.app import create_app
 from tacit.server.database import open_database
+from tacit.server.process import create_app
 from tacit.server.settings import Settings
 
 with warnings.catch_warnings():

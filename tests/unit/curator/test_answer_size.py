@@ -15,7 +15,7 @@ import tacit
 from tacit import stats
 from tacit.ledger import answer_storage, ledger
 from tacit.privacy.errors import TooWide
-from tacit.query.answer_size import CELL_BYTES, key_bytes
+from tacit.query.plan import CELL_BYTES, key_bytes
 from tacit.query.run import Noisy
 from tacit.stats.statistic import bytes_max, to_bytes
 from tacit.stats.workloads import Marginals

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tacit.curator.catalog import FILE_NAME, Catalog
+from tacit.curator.catalog_reader import line_of, sections
 from tacit.curator.locked_file import FILE_BYTES_MAX
-from tacit.curator.toml_sections import line_of, sections
 from tacit.privacy.errors import CatalogInvalid, LedgerUnavailable
 
 START = '[tables.visits]\nsource = "visits.parquet"\nunit = "id"\n'

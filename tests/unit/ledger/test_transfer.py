@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger import Ledger, transfer
+from tacit.ledger import Ledger, backup
 from tacit.ledger.journal import next_record
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
@@ -67,7 +67,7 @@ def test_an_export_for_auditors_holds_every_record_and_no_answer(ledger: Ledger,
     assert [line for line in shown if "record" in line] == [line for line in whole if "record" in line]
     assert not any("answer" in line for line in shown)
     with pytest.raises(LedgerCorrupt, match="is missing"):
-        transfer.read_export(ledger.export_lines(answers=False))
+        backup.read_export(ledger.export_lines(answers=False))
 
 
 def test_an_export_to_a_file_appears_complete_and_private(ledger: Ledger, lines: list[str], tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_import_closes_the_ledger_that_was_exported(ledger: Ledger, lines: li
         assert is_closed(again)
         assert kinds(again)[-1] == "moved"
         with pytest.raises(LedgerMoved, match=f"was moved to {tmp_path / 'copy'}"):
-            transfer.read_export(again.export_lines())
+            backup.read_export(again.export_lines())
 
 
 @pytest.mark.parametrize("how", ["ledger", "store", "folder"])

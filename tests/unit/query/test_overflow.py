@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.accounting.conversions import Cost
-from tacit.measuring.grids import SATURATION
+from tacit.measuring.moments import SATURATION
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import TacitError

@@ -17,7 +17,7 @@ from tacit.privacy.units import Unit
 from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
 from tacit.query.row_limits import STORED_ROWS, WORK_MAX
 from tacit.query.scalars import trees
-from tacit.server.response_padding import STEP_S, class_of
+from tacit.server.jobs import STEP_S, class_of
 from tests.support.memory_engine import MemoryEngine, named
 
 COLUMNS = (

@@ -12,7 +12,7 @@ from tacit.privacy.errors import NotFinite
 from tacit.privacy.notation import parse
 from tacit.report import privacy_curve, trade_off
 from tacit.report.plots import RATES_MARKED
-from tacit.report.theme import ACCENT, GREY, WIDTH
+from tacit.report.rendering import ACCENT, GREY, WIDTH
 
 PLANS = [("gaussian(1.5)", 1e-6), ("20 x sampled(0.1, gaussian(2))", 1e-5), ("3 x laplace(0.5)", 0.0)]
 

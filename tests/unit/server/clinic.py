@@ -19,8 +19,8 @@ import pandas as pd
 import tacit
 from tacit.curator import PrivacyWarning
 from tacit.server.access import Access, Grant, Hasher, Role
-from tacit.server.app import create_app
 from tacit.server.database import open_database
+from tacit.server.process import create_app
 from tacit.server.settings import ServerLimits, Settings
 
 with warnings.catch_warnings():

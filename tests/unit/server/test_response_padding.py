@@ -18,7 +18,7 @@ from tacit.privacy.units import Unit
 from tacit.query import PlanSettings, QueryRelease, QuerySpec, Target
 from tacit.query.row_limits import STORED_ROWS, limiting_steps
 from tacit.query.scalars import trees
-from tacit.server.response_padding import ResponseClock, class_of, doubled, padded_s
+from tacit.server.jobs import ResponseClock, class_of, doubled, padded_s
 from tacit.stats.table_sums import work_of as work_of_statistic
 
 SQL = "SELECT COUNT(*) AS n FROM visits"
@@ -102,8 +102,8 @@ def test_a_clock_holds_answers_back_and_tells_which_were_late(
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr("tacit.server.response_padding.time.monotonic", lambda: 100.0 + elapsed_s)
-    monkeypatch.setattr("tacit.server.response_padding.asyncio.sleep", sleep)
+    monkeypatch.setattr("tacit.server.jobs.time.monotonic", lambda: 100.0 + elapsed_s)
+    monkeypatch.setattr("tacit.server.jobs.asyncio.sleep", sleep)
     assert asyncio.run(ResponseClock(100.0, 0.5).wait()) is is_late
     assert slept == [pytest.approx(slept_s)]
 

@@ -18,7 +18,7 @@ from tacit.privacy.errors import EngineFailed
 from tacit.query import release_plan
 from tacit.query.row_limits import STORED_ROWS
 from tacit.server import jobs
-from tacit.server.response_padding import STEP_S, ResponseClock, class_of, doubled, padded_s
+from tacit.server.jobs import STEP_S, ResponseClock, class_of, doubled, padded_s
 from tacit.stats.releases import StatisticRelease
 from tests.support.statistic_calls import CALLS, PRICE
 from tests.unit.server import clinic

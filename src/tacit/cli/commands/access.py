@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.connections import open_access
+from tacit.cli.backends import open_access
 from tacit.cli.groups import Group
 from tacit.cli.options import access_options, folder_flag, password_options, read_password
 from tacit.cli.output import Screen, show_hints, show_result

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.connections import open_client, open_curator, require_person
+from tacit.cli.backends import open_client, open_curator, require_person
 from tacit.cli.groups import Group, add_format_option
 from tacit.cli.options import DEFAULT_DELTA, ServerAddress, folder_flag, folder_option, server_options
 from tacit.cli.output import Screen, show_hints, show_result

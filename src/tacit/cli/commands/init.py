@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli.connections import CATALOG, LEDGER
+from tacit.cli.backends import CATALOG, LEDGER
 from tacit.cli.groups import Command
 from tacit.cli.options import folder_flag
 from tacit.cli.output import Screen

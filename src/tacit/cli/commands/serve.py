@@ -48,7 +48,7 @@ def command(
     \b
       tacit serve clinic --port 8321
     """
-    from tacit.cli.connections import require_folder
+    from tacit.cli.backends import require_folder
     from tacit.server.process import check_bind, free_port, serve
     from tacit.server.settings import settings_of
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from tacit.cli.confirmation import YES, confirm_cost
 from tacit.cli.groups import Command, format_option
-from tacit.cli.options import ServerAddress, query_options, server_options
+from tacit.cli.options import YES, ServerAddress, confirm_cost, query_options, server_options
 from tacit.cli.output import Screen, show_facts_beside, show_hints, writing_answer
 from tacit.privacy.numbers import DEFAULT_LEVEL
 

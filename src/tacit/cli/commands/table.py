@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.connections import open_audited_curator, open_catalog, open_curator, require_folder
+from tacit.cli.backends import open_audited_curator, open_catalog, open_curator, require_folder
 from tacit.cli.groups import Group
 from tacit.cli.options import AS_JSON, DEFAULT_DELTA, folder_flag, folder_option
 from tacit.cli.output import Screen, show_hints, show_result
@@ -165,7 +165,7 @@ def _row_source(folder: Path, draft: Draft, table: Table, rows: Source) -> Itera
     if not draft.each_row or table.unit is None:
         yield rows
         return
-    from tacit.curator.row_numbering import numbered_copy
+    from tacit.curator.registration import numbered_copy
 
     with numbered_copy(folder, table, rows) as numbered:
         yield numbered

@@ -21,19 +21,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.confirmation import confirm_cost
-from tacit.cli.connections import is_set_up, open_catalog, open_client, open_curator, warnings_on_stderr
-from tacit.cli.options import ServerAddress, folder_flag
+from tacit.cli.backends import is_set_up, open_catalog, open_client, open_curator, warnings_on_stderr
+from tacit.cli.options import ServerAddress, confirm_cost, folder_flag
 from tacit.cli.output import Fact, Screen, progress_bar, writing_answer
 from tacit.cli.statistics.parsing import LEARN, stated_facts
 from tacit.cli.statistics.presentation import Presentation
 from tacit.curator.file_table import OneTimeBudget, open_file_table
-from tacit.curator.registration import column_named
-from tacit.curator.row_numbering import FILES
+from tacit.curator.registration import FILES, column_named
 from tacit.curator.table_sources import ADDRESSES, SUFFIXES, describe, source_of
 from tacit.engines.protocol import Source
 from tacit.privacy.errors import InvalidInput, NotAllowed, NotInCatalog, WrongKind
-from tacit.privacy.near_names import did_you_mean
+from tacit.privacy.texts import did_you_mean
 
 if TYPE_CHECKING:
     from tacit import Cost

@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tacit.cli.connections import CATALOG, LEDGER
+from tacit.cli.backends import CATALOG, LEDGER
 from tacit.privacy import texts
 from tacit.privacy.errors import InvalidInput, NameTaken
 

@@ -18,8 +18,7 @@ from sqlglot import exp
 from tacit.engines import relations as common
 from tacit.engines.execution import with_uniform_errors
 from tacit.engines.postgres import relations, sources
-from tacit.engines.postgres.connections import Connections
-from tacit.engines.postgres.execution import Transactions, fetch_columns
+from tacit.engines.postgres.connections import Connections, Transactions, fetch_columns
 from tacit.engines.postgres.relations import TABLE_SALT, PostgresRelation
 from tacit.engines.postgres.sources import Fingerprints, PostgresSource
 from tacit.engines.protocol import Columns, Progress, Source, SourceColumn

@@ -13,12 +13,10 @@ from typing import Final
 from tacit.ledger.clock import system_clock
 from tacit.privacy.errors import Forged, NotKnown, NotPermitted, Throttled
 from tacit.server.access.audit import DONE, Audit, masked_stranger
-from tacit.server.access.login_throttle import LoginThrottle, address_key, guess_key
-from tacit.server.access.passwords import PASSWORD_LENGTH_MAX, Hasher
+from tacit.server.access.credentials import BrowserSessions, NewSession, Tokens, check_csrf
+from tacit.server.access.passwords import PASSWORD_LENGTH_MAX, Hasher, LoginThrottle, address_key, guess_key
 from tacit.server.access.people import People, require_active
 from tacit.server.access.roles import Action, Actor, Resource, may
-from tacit.server.access.sessions import BrowserSessions, NewSession, check_csrf
-from tacit.server.access.tokens import Tokens
 from tacit.server.database import Database
 
 LOGIN: Final = "login"

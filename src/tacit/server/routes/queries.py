@@ -13,10 +13,9 @@ from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource
 from tacit.server.context import Caller, CallerDep, Server
 from tacit.server.error_responses import AsciiJSONResponse
-from tacit.server.jobs import LISTED_MAX, JobRow
+from tacit.server.jobs import LISTED_MAX, JobRow, class_of
 from tacit.server.query_requests import Key, PlannedQuery, more_like_this, request_key, respond_with_job, wait_s
 from tacit.server.releases import as_arrow, as_csv, release_response, require_arrow
-from tacit.server.response_padding import class_of
 from tacit.wire.requests import QueryRequest
 from tacit.wire.responses import (
     AcceptedResponse,

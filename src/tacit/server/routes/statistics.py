@@ -16,6 +16,7 @@ from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
 from tacit.server.context import Caller, CallerDep
 from tacit.server.error_responses import AsciiJSONResponse
+from tacit.server.jobs import class_of
 from tacit.server.query_requests import (
     Key,
     ledger_key,
@@ -25,10 +26,9 @@ from tacit.server.query_requests import (
     respond_with_job,
     wait_s,
 )
-from tacit.server.response_padding import class_of
 from tacit.stats.preparation import CommonOptions
 from tacit.stats.statistic import StatisticPlan
-from tacit.wire.requests import StatisticRequest
+from tacit.wire.requests import STATISTICS, StatisticRequest
 from tacit.wire.responses import (
     AcceptedResponse,
     CostResponse,
@@ -37,7 +37,6 @@ from tacit.wire.responses import (
     StatisticResponse,
     cost_responses,
 )
-from tacit.wire.statistics import STATISTICS
 from tacit.wire.values import decode, encode
 
 router = APIRouter(prefix="/v1", tags=["statistics"])

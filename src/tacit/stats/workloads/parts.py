@@ -23,11 +23,10 @@ from tacit.privacy.events import Event, Gaussian
 from tacit.privacy.units import Relation
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.workloads.centred_gaussian import CentredGaussian, sigma_of
-from tacit.stats.workloads.families import Family
 from tacit.stats.workloads.interactions import ColumnSet, MeasuredShares, Sizes, choose_interactions, choose_tables
 from tacit.stats.workloads.query_sets import Level
 from tacit.stats.workloads.strategies import MatrixStrategy, Strategy, TreeStrategy, best_strategy, best_tree
-from tacit.stats.workloads.strategy_matrices import Matrix, Tree
+from tacit.stats.workloads.strategy_matrices import Family, Matrix, Tree
 
 Whole = NDArray[np.int64]
 

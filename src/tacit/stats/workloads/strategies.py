@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring.allocation import Law
-from tacit.stats.workloads.families import Family, Groups, mean_diagonal, mean_energy, mean_times
-from tacit.stats.workloads.strategy_matrices import Matrix, Tree
+from tacit.stats.workloads.strategy_matrices import Family, Groups, Matrix, Tree, mean_diagonal, mean_energy, mean_times
 
 Numbers = NDArray[np.float64]
 

@@ -24,7 +24,6 @@ from tacit.stats.rows import Cut, Rows
 from tacit.stats.statistic import Noisy, StatisticPlan, compose
 from tacit.stats.workloads.counts import CountTable
 from tacit.stats.workloads.estimation import ColumnEstimates, ProductEstimates, TableEstimates
-from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups
 from tacit.stats.workloads.interactions import cells
 from tacit.stats.workloads.parts import ColumnPart, Crossed, Part, Tables
 from tacit.stats.workloads.query_sets import (
@@ -42,6 +41,7 @@ from tacit.stats.workloads.query_sets import (
     levels_of,
 )
 from tacit.stats.workloads.strategies import best_strategy, best_tree
+from tacit.stats.workloads.strategy_matrices import AllPrefixes, AllRanges, Family, Groups
 
 COLUMN_CELLS_MAX: Final = 2**17
 PRODUCT_CELLS_MAX: Final = 1024

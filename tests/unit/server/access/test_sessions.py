@@ -7,7 +7,7 @@ import pytest
 
 from tacit.privacy.errors import Forged, NotKnown, Throttled
 from tacit.server.access import Access, Actor, Grant, Role, csrf_of
-from tacit.server.access.login_throttle import address_key, delay_s
+from tacit.server.access.passwords import address_key, delay_s
 from tests.unit.server.access.places import PASSWORD, Clock, Place, sqlite_place
 
 
@@ -74,7 +74,7 @@ def test_a_token_of_a_program_needs_no_csrf_token(access: Access) -> None:
 def test_one_person_has_a_limited_number_of_sessions_and_the_oldest_makes_room(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.server.access.sessions.SESSIONS_MAX", 2)
+    monkeypatch.setattr("tacit.server.access.tokens.SESSIONS_MAX", 2)
     texts = []
     for _ in range(3):
         texts.append(access.login("bob", PASSWORD).text)

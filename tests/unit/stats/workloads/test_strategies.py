@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.stats.workloads.families import AllPrefixes, AllRanges, Family, Groups, mean_times
 from tacit.stats.workloads.strategies import (
     MatrixStrategy,
     TreeStrategy,
@@ -17,7 +16,7 @@ from tacit.stats.workloads.strategies import (
     node_variances,
     p_identity_error,
 )
-from tacit.stats.workloads.strategy_matrices import Matrix, Tree
+from tacit.stats.workloads.strategy_matrices import AllPrefixes, AllRanges, Family, Groups, Matrix, Tree, mean_times
 
 CELLS = 13
 FAMILIES: list[Family] = [AllRanges(CELLS), AllPrefixes(CELLS), Groups(CELLS, (0, 0, 1, 1, 1, 2, 0, 3, 3, 3, 3, 2, 4))]

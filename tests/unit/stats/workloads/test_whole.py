@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.stats.workloads.interactions import closure
-from tacit.stats.workloads.rounding import (
+from tacit.stats.workloads.estimation import (
     project_to_simplex,
     round_cells,
     round_tables,
     round_to_total,
     round_with_margins,
 )
+from tacit.stats.workloads.interactions import closure
 from tacit.stats.workloads.strategy_matrices import Tree
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
