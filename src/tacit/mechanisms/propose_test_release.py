@@ -104,7 +104,10 @@ class StableMode(Mechanism):
         if not counts and self.relation is Relation.REPLACE_ONE:
             raise EmptyInput("there must be at least one value", name="values")
         ranked = [(value, count) for (_, _, value), count in counts.most_common(2)] + [(None, 0)] * 2
-        mode, lead = ranked[0][0], ranked[0][1] - ranked[1][1]
+        return self.release_leader(ranked[0][0], ranked[0][1] - ranked[1][1], source=source)
+
+    def release_leader(self, mode: Any, lead: int, *, source: Source = SYSTEM) -> Any:
+        """Return the mode, which leads by so many units, or None."""
         distance = lead if self.relation is Relation.ADD_REMOVE else (lead + 1) // 2
         if not StabilityTest(Fraction(self.epsilon), Fraction(self.delta)).passes(distance, source):
             return None

@@ -18,7 +18,8 @@ What fails after the charge. Whether a run fails must tell as little as possible
    smallest price, so the number of bits that failures could tell is bounded.
 4. If 1. is broken all the same, by an engine or by a mistake in a rule, failures tell few bits: after FAILURES_MAX
    failed runs (and those that were under way) nothing more is run on a data set, until its owner has looked at them
-   and allows it (`allow_runs`). Cancelled runs, changed tables and lost connections do not count.
+   and allows it (`allow_runs`). Cancelled runs, changed tables and lost connections do not count. After half as many
+   of one analyst it is only that analyst whose runs are refused, so that nobody alone stops the runs of others.
 
 Concurrent equal requests. A release without a key gets one from its plan's digest, the data's version, its payer and
 the number of the attempt. Equal requests for the same payer while it runs, in whichever thread or process, get the same
@@ -76,10 +77,11 @@ RUN_FAILED: Final = (
     "the run failed; what was charged stays charged, and the owner finds the reason in the ledger (tacit ledger show)"
 )
 FAILURES_MAX: Final = 10
-"""How many failed runs of a data set its owner may leave unseen, before further runs are refused."""
+"""How many unseen failed runs stop further runs on a data set; half as many of one analyst stop that analyst."""
 _FAILED: Final = "the run failed: "
 _SEEN: Final = "seen by the owner: "
-_UNCOUNTED: Final = frozenset(
+_FOR: Final = " for "
+_UNCOUNTED: Final = tuple(
     _FAILED + one.code for one in (Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess)
 )
 STALE_PLAN: Final = "a table was registered again after this was planned; nothing was charged; run it again"
@@ -167,11 +169,14 @@ def release(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Re
 
 def suspension(budget: Budget) -> Suspended | None:
     """Return the refusal of further runs on a data set, if too many failed; None while they are allowed."""
-    failed = len(_unseen_failures(budget.open_notes()))
-    if failed < FAILURES_MAX:
+    failures = _unseen_failures(budget.open_notes())
+    own = [note for note in failures.values() if budget.payer and note.endswith(_FOR + budget.payer)]
+    is_own = 2 * len(own) >= FAILURES_MAX
+    if not is_own and len(failures) < FAILURES_MAX:
         return None
+    failed = f"{len(own)} runs of {budget.payer}" if is_own else f"{len(failures)} runs"
     return Suspended(
-        f"{failed} runs on {budget.dataset} have failed, and failures may tell about single people",
+        f"{failed} on {budget.dataset} have failed, and failures may tell about single people",
         accepted=f"the owner finds the reasons with tacit ledger show, and allows runs again with tacit budget resume "
         f"{quote(budget.dataset)}",
     )
@@ -187,7 +192,11 @@ def allow_runs(ledger: Ledger, dataset: str) -> int:
 
 
 def _unseen_failures(notes: Mapping[str, str]) -> dict[str, str]:
-    return {permit: note for permit, note in notes.items() if note.startswith(_FAILED) and note not in _UNCOUNTED}
+    return {
+        permit: note
+        for permit, note in notes.items()
+        if note.startswith(_FAILED) and note.partition(_FOR)[0] not in _UNCOUNTED
+    }
 
 
 def _stored_answer(plan: ReleasePlan[T], budget: Budget) -> bytes | None:
@@ -276,7 +285,7 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseO
         _log.error("a charged run failed with %s\n%s", reason, frames)
     _hold_outcome()
     try:
-        budget.annotate(permit, _FAILED + reason, before="")
+        budget.annotate(permit, _FAILED + reason + (_FOR + budget.payer if budget.payer else ""), before="")
     except AlreadySettled:
         if not isinstance(failure, Cancelled):  # the caller knows that it cancelled, and learns nothing else
             raise

@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from tacit.engines.relations import TYPES
 from tacit.privacy.bounds import Categories, Category
-from tacit.privacy.errors import NotInCatalog
+from tacit.privacy.errors import InvalidInput, NotInCatalog
 from tacit.privacy.tables import Kind, fit_categories
 from tacit.query.expressions import Constant, Expression
 from tacit.query.question import Question
@@ -66,7 +66,9 @@ def public_domains(question: Question, given: Mapping[str, Sequence[Category]]) 
         names = {key.tree.name.lower(), key.text.lower(), *question.names_of_key(index)} & set(stated)
         if names:
             used |= names
-            name = names.pop()
+            if len(names) > 1:
+                raise InvalidInput(f"keys are given twice for one key: {' and '.join(sorted(names))}", name="keys")
+            (name,) = names
             found.append(Domain(fit_categories(name, key.kind, stated[name]).values, restricts=True))
         else:
             computed = None if _is_plain(key) else computed_values(key, question.scope)

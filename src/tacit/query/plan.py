@@ -222,7 +222,9 @@ class Plan:
     @refuse_deep_nesting
     def _compute_digest(self) -> str:
         written: dict[str, Any] = {
-            "statements": [statement.sql() for statement in (*self.learning, *self.statements)],
+            "statements": [
+                [one.sql(), one.measures, one.choice, one.kept] for one in (*self.learning, *self.statements)
+            ],
             "keys": None
             if self.domains is None
             else [one.digest(key.kind) for one, key in zip(self.domains, self.question.keys, strict=True)],

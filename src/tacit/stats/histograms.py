@@ -28,13 +28,12 @@ from tacit.stats.cells import CELLS_MAX, DATES_MAX, Partition, edges_of
 from tacit.stats.count_tree import NoisyTree
 from tacit.stats.cumulative_counts import isotonic
 from tacit.stats.preparation import CommonOptions, StatisticInputs
-from tacit.stats.rows import Cut, Rows, Term
+from tacit.stats.rows import Cut, Rows, Term, cell_count, require_few_cells
 from tacit.stats.stated_kinds import kind_of_bounds, kind_of_edges, kind_of_keys
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 
 BINS: Final = 10
 CDF_BINS: Final = 64
-CELLS_IN_ALL_MAX: Final = 1_000_000
 SHARES_TRIED: Final = np.linspace(0.0, 1.0, 17)
 """The shares at which the noise of below - share * total is simulated; between them its quantiles are interpolated."""
 
@@ -60,6 +59,10 @@ class Counts(StatisticPlan):
     @property
     def picture(self) -> str:
         return self.drawn_as
+
+    @property
+    def numbers(self) -> int:
+        return cell_count(self.part.by)
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:
@@ -99,6 +102,10 @@ class Distribution(StatisticPlan):
     @property
     def lines(self) -> tuple[str, ...]:
         return (self.tree.line, "shares rise to 1")
+
+    @property
+    def numbers(self) -> int:
+        return cell_count(self.tree.by) * self.tree.cells.count
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:
@@ -248,8 +255,7 @@ def _counts(
 
 
 def _require_few_cells(cuts: tuple[Cut, ...]) -> None:
-    if int(np.prod([cut.cells for cut in cuts], dtype=object)) > CELLS_IN_ALL_MAX:
-        raise TooWide(f"the answer would have more than {CELLS_IN_ALL_MAX:,} numbers", accepted="fewer bins or keys")
+    require_few_cells(cuts)
     for cut in cuts:
         if cut.cells > DATES_MAX and any(not isinstance(edge, int | float) for edge in cut.edges):
             raise TooWide(f"dates and times have at most {DATES_MAX:,} bins", accepted="fewer bins")

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
+from heapq import nlargest
 from typing import Any, Unpack
 
 import numpy as np
@@ -30,7 +31,6 @@ from tacit.ledger.answer_storage import INTEGER_BYTES, count_fitting, json_bytes
 from tacit.measuring.allocation import Noise
 from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMode
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.propose_test_release import StabilityTest
 from tacit.mechanisms.randomness import SYSTEM, Source
 from tacit.mechanisms.simulation import SeededSource, mark_simulated, remove_mark
 from tacit.privacy.errors import OutOfRange
@@ -97,10 +97,8 @@ class LeadingMode(StatisticPlan):
 
     def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
         units = rows.units(self.column)
-        test = StabilityTest(Fraction(self.mechanism.epsilon), Fraction(self.mechanism.delta))
-        most = 2 * test.distance_max  # a lead beyond which the test never fails; clamping moves no leads further apart
         # Without values there is no mode; a single value would be shown with probability delta at most.
-        found = self.mechanism.release(_leaders(units, most), source=source) if units else None
+        found = self.mechanism.release_leader(*_leader(units), source=source) if units else None
         released = np.array([] if found is None else [encode(remove_mark(found))], dtype=object)
         return (mark_simulated(released) if source.simulated else released,)
 
@@ -308,10 +306,7 @@ def _greatest(counts: NDArray[Any], k: int) -> tuple[int, ...]:
     return tuple(order[:k].tolist())
 
 
-def _leaders(units: Mapping[Any, int], most: int) -> list[Any]:
-    """Return a list with the mode and the lead of all values, a lead of `most` at most."""
-    ranked = sorted(units.items(), key=lambda item: -item[1])[:2]
-    if len(ranked) < 2:
-        return [ranked[0][0]] * min(ranked[0][1], most)
-    (first, units_first), (second, units_second) = ranked
-    return [first] * (min(units_first - units_second, most) + 1) + [second]
+def _leader(units: Mapping[Any, int]) -> tuple[Any, int]:
+    """Return the value that most units have, and how many more have it than the next one."""
+    ranked = nlargest(2, units.items(), key=lambda item: item[1])
+    return ranked[0][0], ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0)

@@ -29,7 +29,7 @@ from tacit.privacy.events import Event
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats.answer import Answer
 from tacit.stats.preparation import CommonOptions, StatisticInputs
-from tacit.stats.rows import ColumnSteps, Rows, Term, group_keys
+from tacit.stats.rows import ColumnSteps, Rows, Term, cell_count, group_keys
 from tacit.stats.stated_kinds import kind_of_bounds
 from tacit.stats.statistic import (
     Noisy,
@@ -63,6 +63,10 @@ class Moments(StatisticPlan):
     @property
     def lines(self) -> tuple[str, ...]:
         return tuple(part.line for part in self.parts)
+
+    @property
+    def numbers(self) -> int:
+        return cell_count(self.parts[0].by)
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:

@@ -24,15 +24,14 @@ from tacit.measuring.allocation import Allocation
 from tacit.pipeline import ReleaseOptions
 from tacit.privacy.bounds import Bounds, Categories, Category
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, WrongKind, WrongType
-from tacit.privacy.numbers import whole
 from tacit.privacy.tables import Column as Declared
-from tacit.privacy.tables import Kind, Table, fit_facts
+from tacit.privacy.tables import Kind, Limits, Table, fit_facts
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayRows, name_of, read_arrays
 from tacit.stats.column_reader import MODULES
 from tacit.stats.learned_bounds import PLACEHOLDER, StatisticWithLearntBounds, learning_parts
 from tacit.stats.releases import BoundArrays, BoundRows, PreparedStatistic, release_or_prepare
-from tacit.stats.rows import ColumnSteps, Cut
+from tacit.stats.rows import ColumnSteps, Cut, require_few_cells
 from tacit.stats.stated_kinds import LEARN, declared_kind, kind_of_datetimes, kinds_of_groups
 from tacit.stats.statistic import StatisticPlan, clamped_before
 
@@ -184,7 +183,7 @@ class StatisticInputs:
     def _rows_per_unit(self) -> int:
         stated = self._options.get("rows_per_unit")
         if stated is not None:
-            return whole("rows_per_unit", stated)
+            return Limits(rows_per_unit=stated).rows_per_unit or 1
         if self._table is not None:
             declared = self._table.table.limits.rows_per_unit
             if declared is not None:
@@ -291,7 +290,9 @@ class StatisticInputs:
             raise InvalidInput(
                 "keys must be a list for one column to group by, and a list of lists for several", name="keys"
             )
-        return tuple(self.cut(name, one) for name, one in zip(names, listed, strict=True))
+        cuts = tuple(self.cut(name, one) for name, one in zip(names, listed, strict=True))
+        require_few_cells(cuts)
+        return cuts
 
     def answer(self, make: Callable[[StatisticInputs], StatisticPlan]) -> Answer:
         """Release the plan that `make` returns; where bounds are learnt, it is made again within the learnt bounds.

@@ -62,7 +62,7 @@ from tacit.stats.cells import Partition, ends_of
 from tacit.stats.count_tree import NoisyTree
 from tacit.stats.cumulative_counts import cumulative_counts, noise_widths, quantile_cells, quantile_position
 from tacit.stats.preparation import CommonOptions, StatisticInputs
-from tacit.stats.rows import Cut, Rows, Term, group_keys
+from tacit.stats.rows import Cut, Rows, Term, cell_count, group_keys
 from tacit.stats.stated_kinds import kind_of_bounds
 from tacit.stats.statistic import Noisy, StatisticPlan, few_rows_warning, noise_in_words
 
@@ -108,6 +108,10 @@ class Quantiles(StatisticPlan):
     @property
     def picture(self) -> str:
         return self.picture_name
+
+    @property
+    def numbers(self) -> int:
+        return cell_count(self.by) * len(self.shares)
 
     @property
     def keys(self) -> list[tuple[Any, ...]] | None:

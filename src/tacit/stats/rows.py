@@ -11,7 +11,8 @@ are exact and private: they are for mechanisms alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -29,6 +30,7 @@ from tacit.privacy.tables import Kind
 REACH_MAX: Final = 2**40
 """The greatest term: 2^22 rows of that size, and millions of rows of the usual size, fit into 63 bits."""
 
+CELLS_IN_ALL_MAX: Final = 1_000_000
 EDGES_MAX: Final = 4096
 """The greatest number of edges that are compared one by one; more of them must be equally far apart."""
 
@@ -219,6 +221,17 @@ class NoRows:
     def units(self, column: str) -> Mapping[Any, int]:
         """Return nothing."""
         return {}
+
+
+def cell_count(by: Iterable[Cut]) -> int:
+    """Return the number of cells of cuts together, without listing them."""
+    return math.prod(cut.cells for cut in by)
+
+
+def require_few_cells(by: Iterable[Cut]) -> None:
+    """Raise TooWide where an answer by these cuts would have too many numbers."""
+    if cell_count(by) > CELLS_IN_ALL_MAX:
+        raise TooWide(f"the answer would have more than {CELLS_IN_ALL_MAX:,} numbers", accepted="fewer bins or keys")
 
 
 def group_keys(by: Sequence[Cut]) -> list[tuple[Any, ...]] | None:

@@ -19,7 +19,7 @@ from sqlglot import exp, parse_one
 from sqlglot.expressions import Query
 
 from tacit.engines.protocol import SALT, SCHEMA, UNIT, Columns, Engine, Progress
-from tacit.engines.quoting import literal, quoted
+from tacit.engines.quoting import quoted
 from tacit.measuring.moments import SATURATION
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import Work
@@ -91,7 +91,7 @@ class EngineRows:
     def _run(self, sql: str) -> Columns:
         tree = parse_one(sql, dialect="duckdb")
         assert isinstance(tree, Query)
-        salted = {SALT: self._salt} if f"${SALT}" in sql else None
+        salted = {SALT: self._salt} if tree.find(exp.Parameter, exp.Placeholder) else None
         return self._engine.run(self._engine.write(tree), salted, timeout_s=self._timeout_s, progress=self._progress)
 
     def _limited(self, columns: Sequence[str], needs: Sequence[str]) -> str:
@@ -118,8 +118,8 @@ class EngineRows:
 
     def _steps(self, scale: ColumnSteps) -> str:
         """Return a column in steps of a scale as SQL: clamped, times a power of two, rounded."""
-        clamped = _clamp(self._real_value(scale.column), _real(scale.lower), _real(scale.upper))
-        counted = f"CAST(ROUND(({clamped}) * {_real(float(1 / scale.step))}) AS BIGINT)"
+        clamped = _clamp(self._real_value(scale.column), _written(float(scale.lower)), _written(float(scale.upper)))
+        counted = f"CAST(ROUND(({clamped}) * {_written(float(1 / scale.step))}) AS BIGINT)"
         return f"{counted} - ({scale.shift})" if scale.shift else counted
 
     def _real_value(self, name: str) -> str:
@@ -138,8 +138,8 @@ class EngineRows:
             value = self._real_value(cut.column) if kind is Kind.BOOLEAN else column
             return f"CASE WHEN {column} IS NULL THEN -1 ELSE {_binary_search(value, cut.edges, kind)} END"
         low, high = float(cut.edges[0]), float(cut.edges[-1])  # type: ignore[arg-type]
-        clamped = _clamp(self._real_value(cut.column), _real(low), _real(high))
-        at = f"CAST(FLOOR((({clamped}) - {_real(low)}) * {_real(cut.cells / (high - low))}) AS BIGINT)"
+        clamped = _clamp(self._real_value(cut.column), _written(low), _written(high))
+        at = f"CAST(FLOOR((({clamped}) - {_written(low)}) * {_written(cut.cells / (high - low))}) AS BIGINT)"
         return f"CASE WHEN {column} IS NULL THEN -1 WHEN {at} > {cut.cells - 1} THEN {cut.cells - 1} ELSE {at} END"
 
 
@@ -199,25 +199,20 @@ def _constant(value: Any, kind: Kind) -> str:
     A constant of another kind would be cast for each row, and fail for some: it is refused, whatever the rows hold.
     """
     match value, kind:
-        case bool(), Kind.BOOLEAN:
-            return "TRUE" if value else "FALSE"
-        case datetime(), Kind.TIME:
-            return f"CAST({literal(value.isoformat(sep=' '))} AS TIMESTAMP)"
+        case (bool(), Kind.BOOLEAN) | (datetime(), Kind.TIME) | (str(), Kind.TEXT):
+            return _written(value)
         case date(), Kind.DATE if not isinstance(value, datetime):
-            return f"CAST({literal(value.isoformat())} AS DATE)"
-        case str(), Kind.TEXT:
-            return literal(value)
+            return _written(value)
         case int(), Kind.INTEGER if not isinstance(value, bool):
-            return f"({value})"
+            return _written(value)
         case ((int() | float()), (Kind.INTEGER | Kind.REAL | Kind.BOOLEAN)) if not isinstance(value, bool):
-            return _real(float(value))
+            return _written(float(value))
     raise WrongKind(f"a column of {kind} values cannot be compared with {value!r}")
 
 
-def _real(number: float) -> str:
-    """Return a double as SQL."""
-    shown = repr(number)
-    return f"({shown if 'e' in shown else f'{shown}e0'})"
+def _written(value: Any) -> str:
+    """Return a constant as SQL."""
+    return f"({trees.constant(value).sql(dialect='duckdb')})"
 
 
 def _where(conditions: Sequence[str]) -> str:

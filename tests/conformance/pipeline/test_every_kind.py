@@ -170,6 +170,26 @@ def test_after_some_failures_nothing_is_run_until_the_owner_allows_it(
     assert curator.resume("visits") == 0
 
 
+def test_an_analyst_whose_runs_failed_is_refused_before_others_are(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(sys.modules["tacit.pipeline.release"], "FAILURES_MAX", 4)
+    ana, bob = KINDS[kind](curator, "ana"), KINDS[kind](curator, "bob")
+
+    def fail(_options: ReleaseOptions) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        run_instead(patched, ana.plan, fail)
+        for _ in range(2):
+            with pytest.raises(EngineFailed):
+                ana.release()
+    with pytest.raises(Suspended, match="2 runs of ana on visits have failed"):
+        ana.release()
+    assert bob.release().permit is not None
+    assert curator.resume("visits") == 2
+
+
 def test_what_would_fail_for_any_rows_is_not_charged(
     curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -139,6 +139,7 @@ def _prepare(
     arguments |= {"key": ledger_key(caller, key), "timeout_s": limits.question_s}
 
     planned = stats.prepare(function, **arguments)
+    planned.budget.preview(planned.plan.event)  # what would be refused anyway is not worked on
     _require_size(planned.plan, limits.rows)
     return planned, datasets
 
