@@ -7,7 +7,7 @@ import pytest
 from tacit.curator.catalog import FILE_NAME, Catalog
 from tacit.curator.catalog_reader import line_of, sections
 from tacit.curator.locked_file import FILE_BYTES_MAX
-from tacit.privacy.errors import CatalogInvalid, LedgerUnavailable
+from tacit.privacy.errors import CatalogInvalid, StorageUnavailable
 
 START = '[tables.visits]\nsource = "visits.parquet"\nunit = "id"\n'
 COLUMNS = '[tables.visits.columns]\nid = { kind = "integer" }\n'
@@ -189,7 +189,7 @@ def test_a_file_beyond_all_measure_is_refused(tmp_path: Path) -> None:
 
 def test_something_else_by_the_name_of_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
-    with pytest.raises(LedgerUnavailable, match="cannot be used"):
+    with pytest.raises(StorageUnavailable, match="cannot be used"):
         Catalog.open(tmp_path)
 
 
