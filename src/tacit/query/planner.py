@@ -1,7 +1,7 @@
 """The passes of private SQL, in their order: a query becomes a priced plan, without touching data.
 
-`ask` reads the SQL, `plan_of` decides how it is answered and what that costs; `compile_` does both. Each line of
-`ask`, `plan_of` and `_Planner.groups` is one pass:
+`ask` reads the SQL, `plan_of` decides how it is answered and what that costs: its tariff is that of the question's data
+set. Each line of `ask`, `plan_of` and `_Planner.groups` is one pass:
 
     parse           text                       one SELECT of bounded size
     question        SELECT, schema             keys and aggregates, over rows that belong to one unit each (`resolve`)
@@ -51,11 +51,6 @@ CELLS_MAX: Final = 20_000_000
 
 DEPTH_MAX: Final = 160
 """Maximum nesting depth of a statement: writing it takes up to five calls per level, and Python's limit is 1,000."""
-
-
-def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings | None = None) -> Plan:
-    """Turn SQL into a priced plan, without touching data."""
-    return plan_of(ask(sql, schema), schema, target, tariff, settings or PlanSettings())
 
 
 @refuse_deep_nesting
