@@ -73,7 +73,7 @@ RESERVED: Final = (UNIT, ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredTable:
+class ShownTable:
     """A table as it is shown now; `others` are the tables that were known when it was registered."""
 
     table: Table

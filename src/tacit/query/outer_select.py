@@ -125,10 +125,10 @@ class OuterSelect:
 def read_outer_select(select: exp.Select, given: Sequence[AnswerColumn], text: Text) -> OuterSelect:
     """Read a SELECT whose FROM is the answer with the given columns."""
     require_only(select, _SELECT, text)
-    return _Reader(select, given, text).outer()
+    return _OuterSelectReader(select, given, text).outer()
 
 
-class _Reader:
+class _OuterSelectReader:
     """Binds the parts of one SELECT over the columns of an answer."""
 
     def __init__(self, select: exp.Select, given: Sequence[AnswerColumn], text: Text) -> None:

@@ -52,7 +52,7 @@ _NUMBERS: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
-class _DuckDBTable(common.RegisteredTable):
+class _DuckDBTable(common.ShownTable):
     """A registered table, with the fingerprint of its files."""
 
     fingerprint: str

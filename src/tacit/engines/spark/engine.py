@@ -37,7 +37,7 @@ _INT64: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class _SparkTable(relations.RegisteredTable):
+class _SparkTable(relations.ShownTable):
     """A registered table, with the fingerprint of its source."""
 
     fingerprint: str

@@ -19,13 +19,13 @@ from sqlglot import exp
 
 from tacit.engines.dialects.postgres import functions
 from tacit.engines.dialects.postgres.queries import Relations, TypedColumns, TypedRelation, Writer
-from tacit.engines.dialects.postgres.typed_sql import Type, Value, finish_statement, identifier
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, finish_statement, identifier
 from tacit.engines.dialects.text_search import limit_searches
 from tacit.privacy.errors import EngineFailed
 
 __all__ = [
+    "PostgresType",
     "Relations",
-    "Type",
     "TypedColumns",
     "TypedRelation",
     "Value",
