@@ -73,15 +73,6 @@ def integers_below(bound: int, count: int, source: RandomSource) -> NDArray[np.i
     return drawn
 
 
-def integer_below(bound: int, source: RandomSource) -> int:
-    """Return one integer, uniform on 0 … bound - 1, for any bound."""
-    size = max(1, (bound - 1).bit_length())
-    while True:
-        proposed = bits(source, size)
-        if proposed < bound:
-            return proposed
-
-
 def permutation(count: int, source: RandomSource) -> NDArray[np.int64]:
     """Return 0 … count - 1 in a uniform random order: sorted by random keys, drawn again if two are equal."""
     while True:
