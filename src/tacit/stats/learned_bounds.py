@@ -89,7 +89,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class StatisticWithLearntBounds(StatisticPlan):
+class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests that ledgers hold: do not rename it
     """A statistic whose bounds are learnt first; until then its plan has placeholders."""
 
     parts: tuple[Learning, ...]
