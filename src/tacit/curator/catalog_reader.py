@@ -63,7 +63,7 @@ def read(text: str, *, folder: Path, file: Path) -> Contents:
         with reader.located(keys):
             texts.name("the name of a table", name)
         if name.lower() in tables:
-            raise reader.error(keys, f"two tables are called {name}; case does not tell them apart, so rename one")
+            raise reader.error(keys, f"duplicate table name {name} (case is ignored); rename one")
         tables[name.lower()] = _table(reader, name, reader.require_table(stated, keys), keys)
         rows[name.lower()] = _source(reader, reader.require_table(stated, keys), keys)
     for table in tables.values():

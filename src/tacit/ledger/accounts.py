@@ -302,11 +302,11 @@ class RenyiAccount(NamedAccount):
         divergence_max = renyi_for(order, cap.epsilon, delta)
         if divergence_max <= 0:
             enough = 1 - math.log(delta) / cap.epsilon
-            way_out = f"nor at any order up to {ORDER_MAX:g}: use a larger epsilon or delta"
+            way_out = f"no order up to {ORDER_MAX:g} does: use a larger epsilon or delta"
             if enough <= ORDER_MAX:
                 way_out = f"use an order of {math.ceil(enough)} or more"
             raise OutOfRange(
-                f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
+                f"order {order:g} admits no event within epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
             )
         return cls((floor_units(Fraction(divergence_max)),), delta=delta, order=order)
 

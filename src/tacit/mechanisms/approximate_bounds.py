@@ -100,7 +100,7 @@ class ApproximateBounds(Mechanism):
         if whole("bins", self.bins) > BINS_MAX:
             raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)
         if exact("base", self.base) <= 1:
-            raise OutOfRange("the base of the bins must be above 1", name="base", value=self.base)
+            raise OutOfRange("base must be above 1", name="base", value=self.base)
         self._normalize(scale=parameter, success=inside_unit_interval)
         if not LEVEL_MAX >= float(self.success) >= 1 - LEVEL_MAX:
             raise OutOfRange("success must lie between 2^-40 and 1 - 2^-40", name="success", value=self.success)

@@ -141,7 +141,7 @@ def _reach(epsilon: Fraction, delta: Fraction) -> int:
     odds = float((1 - delta) / delta)
     near = math.log1p(math.tanh(float(epsilon) / 2) * odds) / float(epsilon)
     if near >= REACH_MAX or (near * epsilon > 1 and 1 / epsilon > SCALE_MAX):
-        raise TooLarge("this noise is too wide to be drawn; use a greater epsilon or delta", name="epsilon")
+        raise TooLarge("the noise scale is too large to sample; use a greater epsilon or delta", name="epsilon")
     bits = 128 + 2 * (1 / epsilon).__ceil__().bit_length() + (1 / delta).__ceil__().bit_length()
     one, ratio = 1 << bits, exp_negative(epsilon, bits)
 
@@ -154,5 +154,5 @@ def _reach(epsilon: Fraction, delta: Fraction) -> int:
     high = math.ceil(near * (1 + 2.0**-30)) + 1
     found = low + bisect_left(range(low, high), True, key=holds)
     if not holds(found):
-        raise TooLarge("the cut of this noise cannot be computed; use a greater epsilon or delta", name="epsilon")
+        raise TooLarge("the threshold of this noise cannot be computed; use a greater epsilon or delta", name="epsilon")
     return found

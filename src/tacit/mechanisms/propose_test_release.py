@@ -134,7 +134,7 @@ class InterquartileRange(Mechanism):
         Mechanism.__post_init__(self)
         self._normalize(epsilon=parameter, delta=failure_probability)
         if float(exact("base", self.base)) <= 1:
-            raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
+            raise OutOfRange("base must be above 1", name="base", value=self.base)
         require_replace_one(self.relation)
 
     @property

@@ -140,7 +140,7 @@ class RandomizedResponse(Mechanism):
         truth = inside_unit_interval("truth", self.truth)
         if truth * self.categories <= 1:
             raise OutOfRange(
-                f"truth must be above 1/{self.categories}, or reports say nothing, and is {float(truth):g}",
+                f"truth must be above 1/{self.categories}, or reports carry no information, and is {float(truth):g}",
                 name="truth",
                 value=self.truth,
             )

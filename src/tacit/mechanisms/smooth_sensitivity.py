@@ -124,7 +124,7 @@ class SmoothMedian(Mechanism):
         Mechanism.__post_init__(self)
         lower, upper = float(exact("lower", self.lower)), float(exact("upper", self.upper))
         if not lower < upper:
-            raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))
+            raise OutOfRange("the lower bound must be below the upper bound", name="bounds", value=(lower, upper))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         require_replace_one(self.relation)

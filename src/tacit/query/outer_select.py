@@ -237,7 +237,7 @@ class _OuterSelectReader:
         """Return the value of a position or an alias of the SELECT list, or of the expression itself."""
         if isinstance(node, exp.Literal) and node.is_int:
             if not 1 <= int(node.this) <= len(items):
-                raise NotSQL(f"{node.this} names no item of SELECT", place=self.text.place(node))
+                raise NotSQL(f"{node.this} is not a position in the SELECT list", place=self.text.place(node))
             return items[int(node.this) - 1][1]
         if isinstance(node, exp.Column):
             for name, value in items:

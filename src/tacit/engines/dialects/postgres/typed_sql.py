@@ -107,7 +107,7 @@ def real(number: float) -> Value:
 def text(value: str) -> Value:
     """Return a constant text."""
     if _MARK in value:
-        raise EngineFailed("PostgreSQL holds no text with the character NUL; leave it out of the question")
+        raise EngineFailed("PostgreSQL texts cannot contain NUL; remove it from the query")
     return Value("'" + value.replace("'", "''") + "'", PostgresType.TEXT, known=value, is_cheap=True)
 
 
