@@ -8,7 +8,7 @@ from tacit.privacy.error_base import TacitError
 
 
 class StorageFailed(TacitError):
-    """A database of tacit's own cannot be used: the ledger's, or the server's."""
+    """A database or file of tacit's own cannot be used: the ledger's, the server's, or one of the curator's folder."""
 
     code = "T520"
 
@@ -24,25 +24,25 @@ class StorageCorrupt(StorageFailed):
 
 
 class StorageUnavailable(StorageFailed):
-    """The database cannot be read or written now; nothing that was recorded is lost."""
+    """The database or file cannot be read or written now; nothing that was recorded is lost."""
 
     code = "T522"
 
 
 class StorageFull(StorageUnavailable):
-    """No disk space is left for the database."""
+    """No disk space is left for the database or file."""
 
     code = "T523"
 
 
 class StorageReadOnly(StorageUnavailable):
-    """The database is in a location that cannot be written."""
+    """The database or file cannot be written by this user, or is in a location that cannot be written."""
 
     code = "T524"
 
 
 class StorageBusy(StorageUnavailable):
-    """Others held the write lock of the database for longer than the time limit."""
+    """Others held the write lock of the database or file for longer than the time limit, or have just changed it."""
 
     code = "T525"
 

@@ -107,9 +107,9 @@ class Answer:
         return self.plan.hypothesis
 
     @property
-    def learnt_bounds(self) -> dict[str, list[float]]:
+    def learned_bounds(self) -> dict[str, list[float]]:
         """The bounds that were learnt, by column."""
-        return self.plan.learnt_bounds
+        return self.plan.learned_bounds
 
     @property
     def card(self) -> str:

@@ -44,7 +44,7 @@ from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.measuring.intervals import DISCRETE_BELOW, Summand, discrete_half_width, half_widths, variance
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import ReleaseOptions, begin
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
@@ -103,7 +103,7 @@ class RunningOptions(TypedDict, total=False):
     steps_per_unit: int
     path: Path | str | None
     purpose: str
-    source: Source
+    source: RandomSource
 
 
 class RunningCount:
@@ -125,7 +125,7 @@ class RunningCount:
         steps_per_unit: int = 1,
         path: Path | str | None = None,
         purpose: str = "",
-        source: Source = SYSTEM,
+        source: RandomSource = SYSTEM,
     ) -> None:
         header = {"kind": self.kind, **self._step_header(whole("per_step", per_step))}
         steps, in_steps = whole("horizon", horizon), whole("steps_per_unit", steps_per_unit)
@@ -447,7 +447,7 @@ class _RunningPlan:
         for noise in self.noises:
             noise.release(np.zeros(1, dtype=np.int64), source=SeededSource(0))
 
-    def draw(self, source: Source) -> list[Whole]:
+    def draw(self, source: RandomSource) -> list[Whole]:
         """Return the noise of all steps."""
         found: list[Whole] = []
         for noise, size in zip(self.noises, self.sizes, strict=True):

@@ -125,7 +125,7 @@ class TestWhereEventsComeFrom:
             (b"", "T105 the file contains no event; write one per line"),
             (b"\n \n", "T105 the file contains no event; write one per line"),
             (b"pure(1)\ngausian(1)\n", "T112 line 2: column 1, at 'gausian(1)': no event is called gausian"),
-            (b'{"kind": "perfect"}\n', "T110 line 1: no event kind is called 'perfect'"),
+            (b'{"kind": "perfect"}\n', "T110 line 1: unknown event kind 'perfect'"),
             (b"pure(1)\nshuffled(1, 9)\n", "T111 composed mixes add-remove and replace-one events"),
             (b"\xff\xfe", "is not UTF-8 text"),
         ],

@@ -52,7 +52,7 @@ _NUMBERS: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
-class _DuckDBTable(common.RegisteredTable):
+class _DuckDBTable(common.ShownTable):
     """A registered table, with the fingerprint of its files."""
 
     fingerprint: str
@@ -239,7 +239,7 @@ class DuckDBEngine:
                     self._tables[table.name.lower()] = made
                     self._reader = None
                 return made
-        raise SourceMissing(f"{source.place} is being written while it is read; try again when that is over")
+        raise SourceMissing(f"{source.place} is being written while it is read; try again when writing has finished")
 
     def _version(self, table: Table, seen: str) -> str:
         """Return a digest of all that decides what a table's relation holds; `seen` is the fingerprint of its files."""

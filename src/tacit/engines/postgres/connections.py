@@ -219,9 +219,7 @@ def connect(place: str) -> Any:
         with suppress(psycopg.Error):  # most accounts may not set it; their administrator can
             connection.execute(f"SET temp_file_limit = '{TEMP_FILE_LIMIT}'")
         if connection.info.parameter_status("server_encoding") != ENCODING:
-            error = EngineFailed(
-                f"texts of this database are not in {ENCODING}, and may not be texts at all; convert it"
-            )
+            error = EngineFailed(f"the encoding of the database must be {ENCODING}; convert it")
     except (psycopg.Error, OSError, UnicodeError) as caught:
         error = (
             connection_error(caught)
@@ -321,7 +319,7 @@ class Transactions(RunningStatements):
         except TacitError as known:
             error = known
         except Exception:  # of the driver's or of ours, over a value that came
-            error = EngineFailed("the answer of PostgreSQL cannot be held here; ask for fewer groups")
+            error = EngineFailed("the result of PostgreSQL cannot be read; ask for fewer groups")
         finally:
             statement.end()
         if isinstance(error, Cancelled | NoConnection):

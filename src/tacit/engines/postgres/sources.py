@@ -203,7 +203,7 @@ class PostgresSource:
 def inspect_source(connection: Any, source: Source) -> PostgresSource:
     """Return a table from the database's catalog; raise if it is missing, may not be read or could fail for a row."""
     if source.form != FORM:
-        raise InvalidInput(f"rows of PostgreSQL come as {FORM}, not {source.form!r}", name="form", value=source.form)
+        raise InvalidInput(f"source form must be {FORM!r}, not {source.form!r}", name="form", value=source.form)
     row = None
     for schema, name in _candidates(source.table):
         row = connection.execute(_FIND, {"schema": schema, "name": name}).fetchone()
@@ -238,7 +238,7 @@ def _candidates(written: str) -> list[tuple[str, str]]:
     parts = _PART.findall(written)
     if not 1 <= len(parts) <= 2 or ".".join(parts) != written:
         raise InvalidInput(
-            f"{written!r} is no name of a table; write schema.table, with quotes where PostgreSQL wants them",
+            f"{written!r} is not the name of a table; write schema.table, with quotes where PostgreSQL wants them",
             name="table",
             value=written,
         )
