@@ -240,17 +240,11 @@ class FolderBackend:
         return {name: self._curator.budget(name, analyst).remaining() for name in datasets}
 
     def budgets(self, dataset: str | None = None) -> list[dict[str, Any]]:
-        from tacit.cli.catalog_rendering import budget_object
+        from tacit.cli.catalog_rendering import ledger_budget_object
 
         if dataset is not None:
             known_budget(self._curator, dataset)  # raises if it has no budget
-        return [
-            budget_object(
-                *(one.name, one.scope.dataset, one.scope.kind, one.scope.name),
-                *(one.cap, one.spent(), one.remaining(), one.epsilon_min),
-            )
-            for one in self._curator.budgets(dataset)
-        ]
+        return [ledger_budget_object(one) for one in self._curator.budgets(dataset)]
 
     def require_analyst(self, name: str) -> None:
         from tacit.privacy.errors import UnknownName

@@ -194,20 +194,20 @@ def remaining_facts(remaining: Mapping[str, Cost], analyst: str | None = None) -
 def preview_facts(preview: Preview, analyst: str | None = None) -> list[Fact]:
     """Return a preview as facts: cost, remaining budgets, limits, and the half-width of each 95 % interval."""
     facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview, analyst), *plan_facts(preview.lines)]
-    return [*facts, *(Fact(name, half_width_text(width)) for name, width in preview.widths.items())]
+    return [*facts, *(Fact(f"interval of {name}", half_width_text(width)) for name, width in preview.widths.items())]
 
 
 def half_width_text(width: float | None) -> str:
     """Return the half-width of a 95 % interval in words; None depends on the data."""
-    return "± depends on the data" if width is None else f"± {width:,.4g} (95 %)"
+    return "width depends on the data" if width is None else f"± {width:,.4g} (95 %)"
 
 
 def plan_facts(lines: Iterable[Line]) -> list[Fact]:
     """Return the contribution limits of a plan, and which groups it shows."""
     lines = list(lines)
     (first, *cuts) = [line.text for line in lines if line.label == "bounds"]
-    facts = [Fact("counted", f"at most {first}"), *(Fact("counted", f"{cut}; the rest is left out") for cut in cuts)]
-    return [*facts, *caveats(lines)]
+    counted = "; ".join((f"at most {first}", *(f"{cut}, and the rest is left out" for cut in cuts)))
+    return [Fact("counted", counted), *caveats(lines)]
 
 
 def category_hints(sql: str, tables: Iterable[Table]) -> list[str]:
@@ -257,9 +257,12 @@ def _comparisons(sql: str) -> Iterator[tuple[str, str]]:
 
 def caveats(lines: Iterable[Line]) -> list[Fact]:
     """Return which groups and rows an answer leaves out, which values are clamped, and what has no interval."""
-    labels = {"keys": "groups", "joins": "noise", "clamped": "counted", "spans": "intervals"}
-    kept = [line for line in lines if line.label in labels and not line.text.startswith("public")]
-    return [Fact(labels[line.label], line.text) for line in kept]
+    labels = {"keys": "groups", "joins": "noise", "clamped": "clamped", "spans": "intervals"}
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if line.label in labels and not line.text.startswith("public"):
+            found.setdefault(labels[line.label], []).append(line.text)
+    return [Fact(label, "; ".join(sentences)) for label, sentences in found.items()]
 
 
 def selections(lines: Iterable[Line]) -> list[str]:

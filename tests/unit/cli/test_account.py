@@ -1,5 +1,6 @@
 """`tacit account`: the numbers of the accountants, rounded towards claiming less, for people and for programs."""
 
+import csv
 import io
 import json
 import re
@@ -326,7 +327,9 @@ def test_accountants_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) 
     bounds = accounting.compare(parse(asked[-1]), 1e-6)
     assert [one["method"] for one in found["bounds"]] == [bound.method for bound in bounds]
     assert found["bounds"][0]["upper"] is None
-    shown = facts(capsys, *asked)
+    assert run(["account", *asked]) == 0
+    shown = dict(csv.reader(capsys.readouterr().out.splitlines()))
+    assert shown["accountant"] == "epsilon at most"
     assert shown["sum of pure epsilons"] == "∞"
     assert float(shown["privacy loss distribution"]) >= bounds[-1].upper
 
