@@ -111,7 +111,7 @@ def open_audited_curator(folder: Path) -> Iterator[tuple[Curator, Callable[[str]
 
             from tacit.server.catalog_audit import record_changes
 
-            said = opened.enter_context(record_changes(access, curator, address=f"local account {getpass.getuser()}"))
+            said = opened.enter_context(record_changes(access, curator, address=f"local user {getpass.getuser()}"))
         yield curator, warn
 
 

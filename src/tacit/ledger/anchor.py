@@ -94,7 +94,7 @@ class Anchor:
         if not is_writable:
             raise LedgerReadOnly(
                 f"{self.path}, which notes the end of the ledger, cannot be written: nothing was charged; make it "
-                "writable for this account"
+                "writable for this user"
             )
 
     def note(self, head: NotedHead) -> None:

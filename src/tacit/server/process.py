@@ -151,7 +151,7 @@ GARBAGE: Final = (20_000, 10, 10)
 
 
 def check_bind(settings: Settings) -> None:
-    """Raise UnsafeBind if others could connect without TLS or to demo accounts, unless the flag was repeated."""
+    """Raise UnsafeBind if others could connect without TLS or as a person of the demo, unless the flag was repeated."""
     if (settings.certificate is None) != (settings.key is None):
         raise InvalidInput("TLS needs both a certificate and its key", name="certificate")
     for path in (settings.certificate, settings.key):
@@ -163,15 +163,15 @@ def check_bind(settings: Settings) -> None:
             "--certificate and --key, or repeat --without-tls"
         )
     is_for_others = not settings.is_local or bool(settings.proxies)
-    if is_for_others and settings.demo_for_others < 2 and _has_demo_accounts(settings):
+    if is_for_others and settings.demo_for_others < 2 and _has_demo_people(settings):
         raise UnsafeBind(
             f"{settings.host} lets others connect, and the demo's passwords are public; bind to 127.0.0.1, change "
             "these passwords (tacit access people password NAME), or repeat --demo-for-others"
         )
 
 
-def _has_demo_accounts(settings: Settings) -> bool:
-    """Return whether accounts of the demo are active; does not create a missing database."""
+def _has_demo_people(settings: Settings) -> bool:
+    """Return whether people of the demo are active; does not create a missing database."""
     if not settings.postgres and not (settings.folder / FILE_NAME).exists():
         return False
     with open_access(settings) as access:

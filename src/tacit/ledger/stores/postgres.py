@@ -69,7 +69,7 @@ class PostgresStore(PostgresSchema, Store):
         except (OSError, UnicodeDecodeError):
             raise UnknownName(f"{file} cannot be read; it holds the connection string", name="path") from None
         if mode & 0o077:
-            raise NotPermitted(f"{file} holds a password and is readable by other accounts; run chmod 600 on it")
+            raise NotPermitted(f"{file} holds a password and is readable by other users; run chmod 600 on it")
         return cls(text, **settings)
 
     @property
