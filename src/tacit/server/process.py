@@ -56,13 +56,13 @@ LOGINS: Final = QueueLimits(running=4, running_each=2, waiting=256, waiting_each
 """Password checks that run and wait, in total and of one address."""
 
 DESCRIPTION: Final = """\
-Answers about people, with differential privacy, under one budget. Every answer has its price, which a preview shows
-before anything is spent; the same question again costs nothing. Say who you are with `Authorization: Bearer TOKEN`.
+Differentially private answers to SQL queries and statistics, charged to privacy budgets. A preview shows the cost of an
+answer before anything is charged; repeating a query costs nothing. Authenticate with `Authorization: Bearer TOKEN`.
 """
 
 PAGE: Final = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>tacit</title>
-<h1>tacit {__version__}</h1><p>Answers about people without giving any of them away.</p>
-<p>This server speaks REST: <a href="/openapi.json">/openapi.json</a> lists what it takes.</p></html>
+<h1>tacit {__version__}</h1><p>Differentially private answers to SQL queries and statistics.</p>
+<p>This is a REST server; <a href="/openapi.json">/openapi.json</a> describes its API.</p></html>
 """
 
 

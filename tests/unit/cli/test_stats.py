@@ -50,7 +50,7 @@ def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.Captur
     for row in answer["rows"]:
         assert row["low"] <= row["value"] <= row["high"]
         assert row["value"] == pytest.approx(49.5, abs=3)
-    assert "Each unit is protected" in answer["card"]
+    assert "Protects each unit, with all of its rows" in answer["card"]
     assert answer["remaining"]["visits"]["epsilon"] == pytest.approx(40)
     wider = stats_object(capsys, f"mean visits age --by sex --epsilon 20 --level 0.999 --folder {clinic}")
     assert wider["rows"][0]["high"] > answer["rows"][0]["high"]

@@ -392,7 +392,7 @@ def test_the_ledger_is_read_verified_and_copied(place: Place, tmp_path: Path) ->
     head = place.curator.ledger.head()
     assert [one["number"] for one in aude.ledger.history()] == list(range(1, head.number + 1))
     assert aude.ledger.verify(full=True)["hash"] == head.hash
-    assert isinstance(aude.reservations(), list)
+    assert isinstance(aude.ledger.reservations(), list)
     lines = aude.ledger.export(tmp_path / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(lines[-1])["records"] == head.number
     with pytest.raises(NotPermitted):

@@ -41,7 +41,7 @@ def test_the_curve_falls_and_ends_at_the_delta_that_was_asked_for(text: str, at:
 
 def test_the_sentence_never_says_less_than_the_numbers() -> None:
     worth = meaning(parse("100 x laplace(0.1)"), 0.0011713)
-    assert f"at most {np.ceil(1000 * worth.expected_posterior(0.5)) / 10:g}% likely on average" in worth.sentence
+    assert f"at most {np.ceil(1000 * worth.expected_posterior(0.5)) / 10:g}% on average" in worth.sentence
     said = float(worth.sentence.split("with a chance of at most ")[1].split(";")[0])
     assert worth.posterior_chance(0.5, 0.9) <= said <= worth.posterior_chance(0.5, 0.9) * 1.1
     assert f"at most {np.ceil(1000 * worth.true_positive_rate(0.01)) / 10:g}%" in worth.sentence

@@ -21,6 +21,7 @@ from tacit.privacy.numbers import DEFAULT_LEVEL, positive
 if TYPE_CHECKING:
     from tacit.query import Preview
     from tacit.query.explain import Line
+    from tacit.query.release import ReleasedRows
 
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ class Session:
         self.require_cost()
         return self.interruptible(lambda: self.backend.preview(sql, self.options, self.analyst))
 
-    def show(self, answer: rendering.QueryAnswer, lines: Sequence[Line]) -> None:
+    def show(self, answer: ReleasedRows, lines: Sequence[Line]) -> None:
         """Show an answer as `tacit sql` does; `lines` explain how it was computed."""
         self.screen.show_records(answer.columns, rendering.table_rows(answer, self.level))
         if self.screen.console.is_terminal:

@@ -216,8 +216,8 @@ def inspect_source(connection: Any, source: Source) -> PostgresSource:
         raise NoAccess(f"this database role may not read {source.table}; GRANT it SELECT on that table")
     if has_policies:
         raise NoAccess(
-            f"policies of row-level security choose which rows of {source.table} this database role sees, and may look at "
-            "the rows of others to do so; use a role that sees all rows (BYPASSRLS), or a materialized view"
+            f"policies of row-level security choose which rows of {source.table} this database role sees, and may look "
+            "at the rows of others to do so; use a role that sees all rows (BYPASSRLS), or a materialized view"
         )
     is_row_by_row = check_readable(connection, oid, source.table)
     columns: dict[str, tuple[SourceColumn, str]] = {}

@@ -2,7 +2,7 @@
 
 Promise: a person who was removed has no rights from that moment on, and the name is never given to another, because
 past answers and charges refer to it. The last owner cannot be removed. Passwords have at least 12 characters and are
-stored as argon2id hashes. What a role permits is in `roles`; authentication is in `tokens`, `sessions` and `oidc`.
+stored as argon2id hashes. What a role permits is in `roles`; authentication is in `credentials` and `oidc`.
 """
 
 from __future__ import annotations
