@@ -156,7 +156,7 @@ def show_facts_beside(facts: Iterable[Fact]) -> None:
 
 
 @contextmanager
-def writing_answer(advice: str = "it was charged, and asking again is free") -> Iterator[None]:
+def writing_answer(advice: str = "it was charged, and repeating the query costs nothing") -> Iterator[None]:
     """Raise StorageUnavailable with one sentence if an answer cannot be written to standard output."""
     try:
         yield

@@ -258,7 +258,7 @@ def _job_outcome(job: JobResponse) -> Any:
             error = error_of(job.error)
         raise error
     if job.state == "cancelled":
-        raise Cancelled("the query was cancelled; what it cost is lost, and asking again costs it again")
+        raise Cancelled("the query was cancelled; its cost stays charged, and repeating it is charged again")
     raise ServerFailed(f"the job {job.id} ended as {job.state!r} without an error")
 
 

@@ -145,7 +145,7 @@ class SparseVectorSession:
         steps = self._steps(value)
         with self._lock:
             if self.exhausted:
-                raise Exhausted("every positive answer that was paid for has been given; start a new session for more")
+                raise Exhausted("all positive answers that were charged are used up; start a new session for more")
             self._left -= 1
             above = steps + self._noise.draw_one(self._source) >= self._threshold
             if not above:

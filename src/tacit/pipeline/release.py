@@ -257,7 +257,7 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseO
         answer = plan.run(options)
         encoded = None if plan.data.version is None else plan.encode(answer)
         if not plan.data.is_current():
-            raise CatalogChanged("a table was registered anew during the run")
+            raise CatalogChanged("a table was registered again during the run")
         _hold_outcome()
         return answer, encoded
     except Cancelled as error:

@@ -124,7 +124,7 @@ def require_bounded_work(work: int, steps: int, rows: int) -> None:
         raise TooWide(
             f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
             f"{WORK_MAX:,} in all",
-            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_remedies()}",
+            accepted=f"simplify the query, or cut texts with LEFT before searching them; {_remedies()}",
         )
 
 

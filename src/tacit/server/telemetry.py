@@ -85,10 +85,10 @@ class Metrics:
             "tacit_late_answers_total", "Queries that exceeded their time class.", registry=self._registry
         )
         self._running = Gauge(
-            "tacit_questions_running", "Questions that run.", multiprocess_mode="livesum", registry=self._registry
+            "tacit_questions_running", "Queries that are running.", multiprocess_mode="livesum", registry=self._registry
         )
         self._waiting = Gauge(
-            "tacit_questions_waiting", "Questions that wait.", multiprocess_mode="livesum", registry=self._registry
+            "tacit_questions_waiting", "Queries that are waiting.", multiprocess_mode="livesum", registry=self._registry
         )
         self._stored = Gauge(
             "tacit_answer_bytes", "Bytes of stored answers.", multiprocess_mode="max", registry=self._registry

@@ -231,7 +231,7 @@ class RunningCount:
                 raise InvalidInput(f"the next step is {self.steps}, not {at}", name="step", value=step)
             if at >= self.horizon:
                 raise Exhausted(
-                    f"this running total was paid for {self.horizon} steps",
+                    f"this running total was charged for {self.horizon} steps",
                     accepted="start another one for the steps that follow",
                 )
             if self._file is not None:

@@ -209,4 +209,4 @@ def test_an_answer_that_cannot_be_written_is_one_sentence(tmp_path: Path, new_cl
     assert done.returncode == 4
     (line,) = done.stderr.splitlines()
     assert line.startswith("tacit: T522 the answer could not be written (")
-    assert line.endswith("; it was charged, and asking again is free")
+    assert line.endswith("; it was charged, and repeating the query costs nothing")

@@ -219,7 +219,7 @@ class Slow(FolderBackend):
     def sql(self, sql: str, asked: Mapping[str, Any], analyst: str | None, **rest: Any) -> Any:
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         assert self.stopped.wait(10)
-        raise Cancelled("the question was cancelled while it ran; what was charged stays charged")
+        raise Cancelled("the query was cancelled while it ran; what was charged stays charged")
 
     def cancel(self, thread: int) -> None:
         self.cancelled.append(thread)

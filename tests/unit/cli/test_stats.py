@@ -273,7 +273,7 @@ def test_ctrl_c_stops_the_engine_and_ends_as_other_tools_do(
     def interrupted(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert stopped.wait(10)
-        raise Cancelled("the question was cancelled while it ran; what was charged stays charged")
+        raise Cancelled("the query was cancelled while it ran; what was charged stays charged")
 
     monkeypatch.setattr(DuckDBEngine, "run", interrupted)
     monkeypatch.setattr(DuckDBEngine, "cancel", lambda *_: stopped.set())

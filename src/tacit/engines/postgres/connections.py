@@ -44,10 +44,8 @@ _REFUSED: Final = (
     "the PostgreSQL database does not let this database role in; check its name, its password and the database's name"
 )
 _FORBIDDEN: Final = "this database role may not read a table of the query; GRANT it SELECT there"
-_CHANGED: Final = (
-    "a table or column of the question is not in the database any more, or of another type; register the table anew"
-)
-_FAILED: Final = "PostgreSQL could not run the question, for want of memory, disk or time, or of a lock on a table"
+_CHANGED: Final = "a table or column of the query was removed or has another type now; register the table again"
+_FAILED: Final = "PostgreSQL failed to run the query: out of memory, disk space or time, or a table is locked"
 
 _BY_STATE: Final[dict[str, tuple[type[EngineFailed], str]]] = {
     "08": (NoConnection, UNREACHABLE),

@@ -238,7 +238,7 @@ def _candidates(written: str) -> list[tuple[str, str]]:
     parts = _PART.findall(written)
     if not 1 <= len(parts) <= 2 or ".".join(parts) != written:
         raise InvalidInput(
-            f"{written!r} is no name of a table; write schema.table, with quotes where PostgreSQL wants them",
+            f"{written!r} is not a table name; write schema.table, quoted as PostgreSQL requires",
             name="table",
             value=written,
         )

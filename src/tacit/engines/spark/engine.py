@@ -219,7 +219,7 @@ class SparkEngine:
             )
             if local is None or sources.local_fingerprint(source, self.place) == local:
                 return made
-        raise SourceMissing(f"{source.table} is being written while it is read; try again when that is over")
+        raise SourceMissing(f"{source.table} was changed while it was read; retry when no program writes to it")
 
     def _show_relation(
         self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str, *, is_checked: bool = False

@@ -47,7 +47,7 @@ def write_query(
     try:
         sql, columns = writer.query(limit_searches(tree))
     except RecursionError:
-        raise EngineFailed("the question is nested too deeply for PostgreSQL; ask for less at once") from None
+        raise EngineFailed("the query is nested too deeply for PostgreSQL; simplify it") from None
     finally:
         functions.UNICODE_CASE.reset(token)
     return sql, columns, list(writer.named)

@@ -107,7 +107,7 @@ def real(number: float) -> Value:
 def text(value: str) -> Value:
     """Return a constant text."""
     if _MARK in value:
-        raise EngineFailed("PostgreSQL holds no text with the character NUL; leave it out of the question")
+        raise EngineFailed("PostgreSQL texts cannot contain the character NUL; remove it from the query")
     return Value("'" + value.replace("'", "''") + "'", Type.TEXT, known=value, is_cheap=True)
 
 
