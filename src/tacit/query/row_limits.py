@@ -1,6 +1,6 @@
 """Public limits on the number of rows and the work per unit, so that run time reveals little about one unit.
 
-Joins multiply the rows of a unit by one another, and whoever asks may choose the unit: with n rows, a join of four
+Joins multiply the rows of a unit by one another, and the analyst may choose the unit: with n rows, a join of four
 tables on the unit has n^4, and the time that it takes is an exact answer. So every scope knows two public limits: how
 many rows there are for each row that a unit has in storage (`FromScope.fan_out`), and how many it has in all, where
 that is limited (`FromScope.rows_max`). Both are worked out here and in `joins`:

@@ -57,7 +57,7 @@ class TestEpsilonAndDelta:
         bound = accounting.delta(parse("100 x laplace(0.1)"), 3)
         assert found["delta"] == {"lower": bound.lower, "upper": bound.upper, "method": bound.method}
         assert found["epsilon"] == 3
-        assert "more than 90% likely with a chance of at most 0.0" in found["meaning"]
+        assert "above 90% with a probability of at most 0.0" in found["meaning"]
 
     def test_people_see_the_ends_rounded_outwards(self, capsys: pytest.CaptureFixture[str]) -> None:
         shown = facts(capsys, "epsilon", "--delta", "1e-5", PLAN)

@@ -144,7 +144,7 @@ def test_a_question_that_failed_after_its_charge_is_not_run_again_with_its_key_a
 
     def dies(*arguments: Any, **settings: Any) -> Any:
         monkeypatch.setattr(DuckDBEngine, "run", run)
-        raise errors.EngineFailed("the engine could not run the question")
+        raise errors.EngineFailed("the engine failed to complete the query")
 
     def losing(request: httpx.Request, **settings: Any) -> httpx.Response:
         response = send(request, **settings)
