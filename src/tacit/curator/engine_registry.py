@@ -105,7 +105,7 @@ class EngineRegistry:
             for record in records:
                 if catalog.tables.get(record.name.lower()) != record:
                     raise CatalogChanged(
-                        f"{record.name} was registered again since this was planned; nothing was charged, so ask again",
+                        f"{record.name} was registered again after planning; nothing was charged; repeat the query",
                         name="table",
                         value=record.name,
                     )

@@ -27,9 +27,7 @@ def salt_of(folder: Path) -> int:
             _create(path)
         return _read(path)
     except PermissionError:
-        raise StorageReadOnly(
-            f"{path} can be read by one account only; run as the account that owns {folder}"
-        ) from None
+        raise StorageReadOnly(f"{path} can be read by one user only; run as the user that owns {folder}") from None
     except OSError as error:
         raise storage_error(path, error) from None
 

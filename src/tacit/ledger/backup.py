@@ -236,7 +236,7 @@ def _copy(backup: Path, staged: Path) -> None:
         said = " ".join(str(error).split())[:200]
         if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
             raise LedgerUnavailable(
-                f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this account can write"
+                f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this user can write"
             ) from error
         raise NotALedger(f"{backup} is not the backup of a ledger, or is damaged ({said})") from error
 

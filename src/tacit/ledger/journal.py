@@ -4,7 +4,7 @@ Promise: a record that was changed, removed, added or moved is found and named. 
 called before a record is written and after it is read. Records hold names, events, amounts and digests; no value of the
 data, and no answer.
 
-The chain is not keyed: it finds accidents and careless edits, but whoever may rewrite the whole file can rewrite the
+The chain is not keyed: it finds accidents and careless edits, but anyone who may rewrite the whole file can rewrite the
 whole chain. To find that too, note `Ledger.head()` somewhere else from time to time and give it to `Ledger.verify`.
 
 Not here: what a record does to the totals (`replay`) and where it is kept (`stores`).

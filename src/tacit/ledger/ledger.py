@@ -206,7 +206,7 @@ class Ledger(StoredJournal):
         question: str | None = None,
         data_version: str | None = None,
     ) -> Permit:
-        """Charge an event to the data set, the analyst, the analyst's groups and each epoch, or raise and charge none.
+        """Charge an event to the data set, each named analyst and each epoch, or raise and charge none.
 
         The same `key` with the same request gives the same permit and charges nothing again, until that permit is
         committed, refunded or annotated (AlreadySettled). `question` and `data_version` are what `commit` calls `plan`

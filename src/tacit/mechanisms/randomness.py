@@ -24,6 +24,10 @@ _UNSIGNED: Final[dict[int, np.dtype[np.unsignedinteger[Any]]]] = {
 }
 
 
+SIMULATED: Final = "The noise is reproducible: this is a simulation and gives no privacy."
+"""What the card of a release with a simulated source says."""
+
+
 class RandomSource(Protocol):
     """A source of independent uniform bytes."""
 

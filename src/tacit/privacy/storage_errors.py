@@ -14,7 +14,7 @@ class StorageFailed(TacitError):
 
 
 class StorageCorrupt(StorageFailed):
-    """The database is damaged, or the file is something else; `differs` says what, where that is known."""
+    """The database is damaged, or the file is not one; `differs` says what, where that is known."""
 
     code = "T521"
 
@@ -64,7 +64,7 @@ class LedgerCorrupt(StorageCorrupt):
 
 
 class NotALedger(LedgerCorrupt):
-    """The file is something else, or too damaged to be read as a ledger."""
+    """The file is not a ledger, or is too damaged to be read."""
 
     code = "T501"
 
@@ -106,6 +106,6 @@ class LedgerTooNew(LedgerUnavailable, StorageTooNew):
 
 
 class LedgerMoved(LedgerUnavailable):
-    """The ledger was moved to another place; here it can only be read."""
+    """The ledger was moved to another location; this copy is read-only."""
 
     code = "T515"

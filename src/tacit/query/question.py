@@ -75,7 +75,7 @@ class Question:
     unit_rows: int = 1
     """How many rows a unit has at most in any scope of the question (`row_limits.unit_rows`)."""
     held: int = 0
-    """How many characters of a unit are grouped, sorted or told apart at most (`row_limits.require_room`)."""
+    """How many characters of a unit are grouped, sorted or told apart at most (`row_limits.held_characters`)."""
 
     @property
     def columns(self) -> list[str]:

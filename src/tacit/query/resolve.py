@@ -66,7 +66,7 @@ class Resolver:
     unit_rows: list[int] = field(default_factory=list)
     """How many rows a unit has at most in each scope of the query (`row_limits.unit_rows`)."""
     held: list[int] = field(default_factory=list)
-    """How many characters of a unit are grouped, sorted or told apart in each place (`row_limits.require_room`)."""
+    """How many characters of a unit are grouped, sorted or told apart in each place (`row_limits.held_characters`)."""
 
     def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
         """Return the common table expressions that are in sight inside a query."""

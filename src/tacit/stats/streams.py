@@ -44,7 +44,7 @@ from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.measuring.intervals import DISCRETE_BELOW, Summand, discrete_half_width, half_widths, variance
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, RandomSource
+from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import ReleaseOptions, begin
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
@@ -231,7 +231,7 @@ class RunningCount:
                 raise InvalidInput(f"the next step is {self.steps}, not {at}", name="step", value=step)
             if at >= self.horizon:
                 raise Exhausted(
-                    f"this running total was paid for {self.horizon} steps",
+                    f"this running total was charged for {self.horizon} steps",
                     accepted="start another one for the steps that follow",
                 )
             if self._file is not None:
@@ -322,7 +322,7 @@ class RunningCount:
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise can be replayed, so that nothing is protected."""
+        """Whether the noise is reproducible, so that the totals give no privacy."""
         return bool(self._header["simulated"])
 
     @property
@@ -331,10 +331,10 @@ class RunningCount:
         steps = int(self._header["steps_per_unit"])
         whom = "one step" if steps == 1 else f"{steps} steps"
         return (
-            f"Running {self.kind} over {self.horizon} steps. Protected are people in at most {whom}, with at most "
+            f"Running {self.kind} over {self.horizon} steps. Protects units in at most {whom}, with at most "
             f"{self._per_step} in each. Measured by {self._header['how']}, with {self._header['law']} noise. "
             f"All totals together, charged at the start, cost {self.cost.in_words(self._relation)}."
-        ) + (" The noise can be replayed: this is a simulation and protects nobody." if self.simulated else "")
+        ) + (f" {SIMULATED}" if self.simulated else "")
 
     @property
     def _per_step(self) -> str:

@@ -338,7 +338,7 @@ class DuckDBEngine:
             except duckdb.Error:
                 readable = False
         if not readable:
-            raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it anew")
+            raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it again")
 
     def _check_decoded(self, table: Table, source: Source, found: DuckDBSource, rows: DuckDBRelation) -> None:
         """Raise if a file has a value that DuckDB cannot decode, such as a time in milliseconds beyond its own range.

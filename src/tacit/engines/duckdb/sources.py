@@ -106,7 +106,7 @@ def files_of(source: Source) -> tuple[str, ...]:
         )
     files = tuple(sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path)))
     if not files:
-        raise SourceMissing(f"no file matches {source.place}; put the rows there again, or register the table anew")
+        raise SourceMissing(f"no file matches {source.place}; put the rows there again, or register the table again")
     return files
 
 

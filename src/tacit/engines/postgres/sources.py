@@ -213,11 +213,11 @@ def inspect_source(connection: Any, source: Source) -> PostgresSource:
         raise SourceMissing(f"the database has no table {source.table}; check its name and its schema")
     oid, schema, name, relkind, readable, has_policies = row
     if not readable:
-        raise NoAccess(f"this account may not read {source.table}; GRANT it SELECT on that table")
+        raise NoAccess(f"this database role may not read {source.table}; GRANT it SELECT on that table")
     if has_policies:
         raise NoAccess(
-            f"policies of row-level security choose which rows of {source.table} this account sees, and may look at "
-            "the rows of others to do so; use an account that sees all rows (BYPASSRLS), or a materialized view"
+            f"policies of row-level security choose which rows of {source.table} this database role sees, and may look "
+            "at the rows of others to do so; use a role that sees all rows (BYPASSRLS), or a materialized view"
         )
     is_row_by_row = check_readable(connection, oid, source.table)
     columns: dict[str, tuple[SourceColumn, str]] = {}

@@ -112,7 +112,7 @@ _MISSING_SOURCE: Final = (
 
 
 _LOST_SENTENCE: Final = "Spark cannot be reached, or the connection to it was lost; check that it runs"
-_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table anew"
+_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table again"
 
 
 class LocalSpark:

@@ -149,7 +149,7 @@ def local_fingerprint(source: Source, place: str) -> str | None:
             raise SourceMissing(f"{one} cannot be read; check that it is there and its permissions") from None
         states += [one, status.st_size, status.st_mtime_ns, status.st_ino]
     if not states:
-        raise SourceMissing(f"no file matches {path}; put the rows there again, or register the table anew")
+        raise SourceMissing(f"no file matches {path}; put the rows there again, or register the table again")
     return digest(source.table, *states)
 
 
