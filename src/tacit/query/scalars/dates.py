@@ -230,8 +230,10 @@ def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
     count = sign * whole_literal(amount, "the number of days must be a literal", -limit, limit)
     step = Fraction(count)
     if is_known(day):
-        return _shift_constant(day, timedelta(days=count))
+        return _shift_constant(day, count, timedelta(days=1))
     lower, upper = position(FIRST.date()) - min(step, _ZERO), position(LAST.date()) - max(step, _ZERO)
+    if lower > upper:
+        return null(Kind.DATE)
     operator = exp.Add if count >= 0 else exp.Sub
     held, range_ = _null_outside(day, lower, upper)
     moved = None if range_ is None else Range(range_.lower + step, range_.upper + step)
@@ -317,7 +319,7 @@ def _shift_by_steps(operand: Expression, amount: int, unit: str, step: timedelta
         return operand
     micros = Fraction(amount * (step // timedelta(microseconds=1)))
     if is_known(operand):
-        return _shift_constant(operand, amount * step)
+        return _shift_constant(operand, amount, step)
     lower, upper = position(FIRST) - min(micros, _ZERO), position(LAST) - max(micros, _ZERO)
     if lower > upper:
         return null(Kind.TIME)
@@ -388,11 +390,11 @@ def _shift_tree(tree: Tree, amount: int, unit: str) -> Tree:
     return kind(this=trees.operand(tree), expression=interval)
 
 
-def _shift_constant(operand: Expression, step: timedelta) -> Expression:
+def _shift_constant(operand: Expression, amount: int, step: timedelta) -> Expression:
     value = value_of(operand)
     assert isinstance(value, date)
     try:
-        return literal(value + step)
+        return literal(value + amount * step)
     except OverflowError:
         return null(operand.kind)
 
