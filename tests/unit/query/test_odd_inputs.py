@@ -5,11 +5,16 @@ The way is that of production: `ask`, then `plan_of`, then the statements, noise
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
+from sqlglot import exp
 
 from tacit.accounting.conversions import Cost
-from tacit.privacy.errors import TacitError
+from tacit.privacy.errors import NotAllowed, TacitError
 from tacit.query import PlanSettings, Release, Target, Tariff, ask, plan_of, run
+from tacit.query.expressions import Expression
+from tacit.query.scalars import SCALARS, Bind, Rule
 from tests.unit.query.test_attacks import POISON, SCHEMA, engine, person
 
 EMPTY, POISONED = engine(), engine(person(1), person(2), POISON, POISON)
@@ -32,6 +37,13 @@ ODD = [
     "SELECT COUNT(*) FROM people WHERE d + INTERVAL '1e5' DAY > d",
     "SELECT COUNT(*) FROM people WHERE d + INTERVAL '999999999999' SECOND > DATE '2024-01-01'",
     "SELECT COUNT(*) FROM people WHERE d - INTERVAL '999999999999' YEAR > DATE '2024-01-01'",
+    "SELECT COUNT(*) FROM people WHERE d + INTERVAL '999999999999' HOUR > DATE '2024-01-01'",
+    "SELECT COUNT(*) FROM people WHERE d > DATE '2020-01-01' - INTERVAL '2147483648' DAY",
+    "SELECT COUNT(*) FROM people WHERE d > DATE '2020-01-01' + INTERVAL '999999999999' HOUR",
+    "SELECT COUNT(*) FROM people WHERE d > DATE '2020-01-01' + INTERVAL '999999999999' CENTURY",
+    "SELECT COUNT(*) FROM people WHERE d + 3655000 > DATE '2020-01-01'",
+    "SELECT COUNT(*) FROM people WHERE d - 3655000 > DATE '2020-01-01'",
+    "SELECT COUNT(*) FROM people WHERE d > DATE '2020-01-01' + 3655000",
     "SELECT COUNT(*) FROM people WHERE d > '99999-01-01'",
     "SELECT COUNT(*) FROM people WHERE d > DATE '0000-01-01'",
     "SELECT COUNT(*) FROM people WHERE d > DATE '10000-01-01'",
@@ -67,6 +79,8 @@ ODD = [
     "SELECT MODE(" + "||".join(["sex"] * 9) + ") FROM people",
     "SELECT ROUND(AVG(kg), 400) FROM people",
     "SELECT WIDTH_BUCKET(r, 0, 1e-320, 10000) AS k, COUNT(*) FROM people GROUP BY k",
+    "SELECT WIDTH_BUCKET(r, -1e308, 1e308, 1) AS k, COUNT(*) FROM people GROUP BY k",
+    "SELECT WIDTH_BUCKET(r, -1e308, 1e308, 10000) AS k, COUNT(*) FROM people GROUP BY k",
     "SELECT POWER(age, 1e308) AS k, COUNT(*) FROM people GROUP BY k",
     "SELECT SUM(POWER(age, 64)) FROM people",
     "SELECT AVG(EXP(age)) FROM people",
@@ -155,6 +169,15 @@ def answered(sql: str, settings: PlanSettings) -> bool:
 @pytest.mark.parametrize("sql", ODD, ids=range(len(ODD)))
 def test_an_odd_question_is_refused_with_a_code_or_answered_whatever_the_data_hold(sql: str) -> None:
     answered(sql, PlanSettings())
+
+
+def test_a_number_that_a_rule_cannot_hold_is_refused_with_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overflow(node: exp.Expression, bind: Bind) -> Expression:
+        raise OverflowError("int too large to convert to float")
+
+    monkeypatch.setitem(cast(dict[type[exp.Expression], Rule], SCALARS), exp.Sqrt, Rule(overflow, ("SQRT",), ("this",)))
+    with pytest.raises(NotAllowed, match="SQRT would compute a number or date that is out of range"):
+        ask("SELECT COUNT(*) FROM people WHERE SQRT(r) > 1", SCHEMA)
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1e308 * 10"])
