@@ -14,7 +14,7 @@ import sqlglot
 from tacit.curator.registration import table_of
 from tacit.engines import PostgresEngine, Source
 from tacit.engines.dialects.postgres.casts import try_cast
-from tacit.engines.dialects.postgres.typed_sql import Type, Value, finish_statement
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, finish_statement
 from tacit.engines.protocol import FAILED, UNIT, SourceColumn
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoAccess
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Table
@@ -433,7 +433,9 @@ MOMENTS = {
 
 @pytest.mark.parametrize("is_aggregate", [False, True])
 def test_a_text_is_a_time_by_its_parts(is_aggregate: bool) -> None:
-    read = try_cast(Value("max(s)" if is_aggregate else "s", Type.TEXT, is_movable=not is_aggregate), Type.TIME).sql
+    read = try_cast(
+        Value("max(s)" if is_aggregate else "s", PostgresType.TEXT, is_movable=not is_aggregate), PostgresType.TIME
+    ).sql
     query = f"SELECT s, ({finish_statement(read)})::text FROM unnest(%s::text[]) AS t(s)" + " GROUP BY s" * is_aggregate
     with psycopg.connect(postgres_server.address()) as connection:
         assert dict(connection.execute(query, [list(MOMENTS)]).fetchall()) == MOMENTS
