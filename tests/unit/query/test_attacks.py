@@ -114,8 +114,9 @@ def test_values_without_bounds_are_answered_whatever_they_hold(sql: str) -> None
         person(unit, i=i, r=r) for unit, (i, r) in enumerate([(2**63 - 1, math.inf), (-(2**63), math.nan), (0, 5e-324)])
     ]
     for rows in ([], bad, [person(unit, i=0, r=0.0) for unit in range(9)], [person(1, i=None, r=None)]):
+        held = engine(*rows)
         for seed in range(5):
-            noisy = released(plan, engine(*rows), seed)
+            noisy = released(plan, held, seed)
             assert len(answer_rows(plan.ranged(noisy.ranges) if noisy.ranges else plan, noisy)[0]) == 1
 
 
@@ -242,9 +243,11 @@ def test_a_condition_that_is_none_is_refused_before_data_can_make_it_fail(value:
         "SELECT COUNT(*) FROM people GROUP BY RANK() OVER (PARTITION BY uid ORDER BY i)",
         "SELECT SUM(n) FROM (SELECT MAX(LAG(age) OVER (PARTITION BY uid ORDER BY i)) AS n FROM few GROUP BY uid) AS p",
         "SELECT COUNT(*) FROM people JOIN cities ON id = RANK() OVER (PARTITION BY uid ORDER BY i)",
+        "SELECT COUNT(x) FROM (SELECT LAG(i, 99999999999999999999) OVER (PARTITION BY uid ORDER BY i) AS x FROM few) p",
+        "SELECT sex, SUM(COUNT(*)) OVER (ROWS 99999999999999999999 PRECEDING) FROM people GROUP BY sex",
     ],
 )
-def test_a_window_where_no_engine_takes_it_is_refused_before_anything_is_charged(sql: str) -> None:
+def test_a_window_that_no_engine_takes_is_refused_before_anything_is_charged(sql: str) -> None:
     with pytest.raises(NotAllowed):
         planned(sql)
 
@@ -470,15 +473,3 @@ def test_a_limit_of_any_size_is_answered(more: str) -> None:
     plan = planned(f"SELECT sex, COUNT(*) FROM people GROUP BY sex {more}")
     shown = answer_rows(plan, released(plan, engine()))[0]
     assert len(shown) == {"L": 2, "O": 0}[more[0]] - ("OFFSET" in more and more[0] == "L")
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT COUNT(x) FROM (SELECT LAG(i, 99999999999999999999) OVER (PARTITION BY uid ORDER BY i) AS x FROM few) p",
-        "SELECT sex, SUM(COUNT(*)) OVER (ROWS 99999999999999999999 PRECEDING) FROM people GROUP BY sex",
-    ],
-)
-def test_a_window_without_end_is_refused_before_anything_is_charged(sql: str) -> None:
-    with pytest.raises(NotAllowed):
-        planned(sql)
