@@ -10,7 +10,7 @@ import pytest
 from tacit.accounting.conversions import Cost
 from tacit.privacy.errors import TacitError
 from tacit.query import PlanSettings, Release, Target, Tariff, ask, plan_of, run
-from tests.unit.query.test_attacks import POISON, SCHEMA, engine, person
+from tests.unit.query.people import POISON, SCHEMA, engine, person
 
 EMPTY, POISONED = engine(), engine(person(1), person(2), POISON, POISON)
 LONG = "9" * 5_000
