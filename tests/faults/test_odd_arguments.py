@@ -278,7 +278,6 @@ REMOTE: Final[dict[str, dict[str, Any]]] = {
     "releases": {},
     "remove_table": {"name": "visits"},
     "requests": {},
-    "reservations": {},
     "set_budget": {"dataset": "visits", "epsilon": 1.0},
     "sql": {"sql": COUNT.format(7), "epsilon": 1.0},
     "table": {"name": "visits"},
