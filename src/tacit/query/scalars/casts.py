@@ -60,8 +60,10 @@ READ_STEPS: Final = {
 }
 """How many steps it takes to read a text as each kind: some for the text, and some for each character."""
 REAL_SHOWN_STEPS: Final = 1024
-"""How many steps it takes to write a real as text: engines search for the shortest digits that read back as it (Spark, 27
-microseconds)."""
+"""How many steps it takes to write a real as text: engines search for the shortest digits that read back as it.
+
+Spark takes 27 microseconds for some reals.
+"""
 _EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
 _LATEST: Final = {Kind.DATE: date.max, Kind.TIME: datetime.max}
 
