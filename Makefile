@@ -26,14 +26,14 @@ test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/un
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/pytest $(WORKERS) $(TESTS)
 
-soak: $(VENV)/.test ## the long forms of checks, which take minutes; TESTS=tests/conformance runs a part of them
+soak: $(VENV)/.test ## the long forms of checks, which take about an hour; TESTS=tests/conformance runs a part of them
 	$(BIN)/pytest -m soak $(WORKERS) $(TESTS)
 
 format: $(VENV)/.test ## put every file into the common form
 	@$(BIN)/ruff check --fix --exit-zero --quiet
 	@$(BIN)/ruff format --quiet
 
-docs: $(VENV)/.demo ## write the generated pages of docs/reference again
+docs: $(VENV)/.demo ## write the generated pages of docs/reference and the import graph of ARCHITECTURE.md again
 	@$(BIN)/python -m docs.generate
 
 bench: $(VENV)/.demo ## run one benchmark: make bench NAME=install

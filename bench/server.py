@@ -2,7 +2,7 @@
 
 Clients keep their connections open on this machine and ask one request after another, as one person. Three kinds of
 request: an answer that was released before (`cached`), a preview, and a small question that is new each time, about
-10,000 rows. New answers are held back until their class of time ends, which is by design, so they are measured with the
+10,000 rows. New answers are held back until their time class ends, which is by design, so they are measured with the
 class as it is by default and with one of a millisecond. Beside each stand a bare FastAPI application that returns the
 same bytes under the same uvicorn, and the curator called directly in one thread. Then memory after ten times as many
 requests, and what killed workers lose. Clients run on the same machine and take their part of its cores.

@@ -67,7 +67,7 @@ CLAUSES: Final = (
     Clause(
         "GROUP BY, public keys",
         "SELECT sex, COUNT(*) FROM visits GROUP BY sex",
-        "every value is shown, also where nobody is: categories, truth values, short ranges of whole numbers and "
+        "every value is shown, also one without rows: categories, truth values, short ranges of whole numbers and "
         "dates, CASE over literals, parts and beginnings of bounded dates, keys that the analyst states",
     ),
     Clause(

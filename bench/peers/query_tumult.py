@@ -7,6 +7,7 @@ The rows are cached in memory before the clock starts. It needs Java 17.
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,11 +27,13 @@ from tmlt.analytics import (
 
 epsilon, delta, by = arguments["epsilon"], arguments["delta"] or 1e-6, arguments["by"]
 lower, upper = arguments["bounds"]
+warehouse = tempfile.TemporaryDirectory(prefix="tacit-bench-")
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.driver.memory", "8g")
     .config("spark.sql.shuffle.partitions", "8")
     .config("spark.ui.enabled", "false")
+    .config("spark.sql.warehouse.dir", warehouse.name)
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("ERROR")

@@ -71,10 +71,10 @@ def measured(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> I
         yield Result(f"{statistic}: where the rule is as good as the best", 100 * near, "%")
         typical = float(np.exp(np.mean(np.log(regrets))))
         yield Result(f"{statistic}: error of the rule over the best", typical, "×", goal=REGRET_GOAL)
-    yield from _learnt(sizes, epsilons, repeats)
+    yield from _learned(sizes, epsilons, repeats)
 
 
-def _learnt(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> Iterator[Result]:
+def _learned(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> Iterator[Result]:
     """Yield the error of a mean with learnt bounds, compared with given bounds that are ten times too wide."""
     for rows in sizes:
         for epsilon in epsilons:
@@ -83,14 +83,14 @@ def _learnt(sizes: Sequence[int], epsilons: Sequence[float], repeats: int) -> It
                 data = made(shape, rows)
                 wide = (-5 * data.bounds[1], 5 * data.bounds[1])
                 for name, bounds in (("learnt", "learn"), ("stated", data.bounds), ("ten times as wide", wide)):
-                    errors[name].append(_learnt_error(data, bounds, epsilon, max(20, repeats // 4)))
+                    errors[name].append(_learned_error(data, bounds, epsilon, max(20, repeats // 4)))
             typical = {name: float(np.exp(np.mean(np.log(found)))) for name, found in errors.items()}
             label = f"mean of {rows:,} rows, epsilon {epsilon:g}: learnt bounds"
             for name in ("stated", "ten times as wide"):
                 yield Result(f"{label}, over bounds {name}", typical["learnt"] / typical[name], "×")
 
 
-def _learnt_error(data: Data, bounds: Any, epsilon: float, repeats: int) -> float:
+def _learned_error(data: Data, bounds: Any, epsilon: float, repeats: int) -> float:
     asked = {"bounds": bounds, "epsilon": epsilon}
     rows = rows_of("mean", data)
     if bounds != "learn":

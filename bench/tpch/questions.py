@@ -31,7 +31,7 @@ from typing import Final
 from tacit import TacitError
 from tacit.privacy import Limits, Schema
 from tacit.privacy.bounds import Category
-from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff, ask, plan_of
 
 FOLDER: Final = Path(__file__).parent / "queries"
 ANSWERED: Final = ("as written", "changed")
@@ -132,7 +132,7 @@ def planned(
 ) -> Plan | str:
     """Return the plan of a statement, or its refusal without the position in the text."""
     try:
-        return compile_(sql, schema, Target(epsilon=epsilon), tariff or Tariff(delta=DELTA), settings)
+        return plan_of(ask(sql, schema), schema, Target(epsilon=epsilon), tariff or Tariff(delta=DELTA), settings)
     except TacitError as error:
         return f"{error.code} {_PLACE.sub('', str(error))}"
 

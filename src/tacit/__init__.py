@@ -1,4 +1,4 @@
-"""tacit: answer questions about people without giving any of them away.
+"""tacit: answer SQL queries and statistics with differential privacy.
 
 The words of the field stand here by name: `tacit.Bounds`, `tacit.Categories`, `tacit.Relation`, `tacit.Unit` and the
 errors. The parts are modules:

@@ -1,6 +1,6 @@
 -- Q21: suppliers who kept orders waiting
 -- customer: as written
--- supplier: refused: T202 EXISTS has to tie its rows to the row outside; set its unit equal to the unit outside, or
+-- supplier: refused: T202 EXISTS must be correlated on the unit; set its unit equal to the unit outside, or
 --     the foreign key that leads to the unit to its target
 -- limits of a customer: 2 groups, 1 row
 -- keys: s_name: SELECT s_name FROM supplier, nation WHERE s_nationkey = n_nationkey AND n_name = 'SAUDI ARABIA'

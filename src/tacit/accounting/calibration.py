@@ -105,7 +105,7 @@ class _Cost:
     def __call__(self, parameter: float, width: float) -> float:
         if (parameter, width) not in self._found:
             if len(self._found) == _EVALUATIONS_MAX:
-                raise OutOfRange("no parameter was found at which the event keeps the target; is its cost monotonic?")
+                raise OutOfRange("no parameter was found at which the event meets the target; is its cost monotonic?")
             bound = epsilon(self._make_event(parameter), self._delta, width=width)
             self._found[parameter, width] = bound.upper
         return self._found[parameter, width]
@@ -128,7 +128,7 @@ def _bracket(cost: _Cost, target: float, falls: bool) -> tuple[float, float]:
 
 def _check_range(parameter: float) -> None:
     if not PARAMETER_MIN < parameter < PARAMETER_MAX:
-        raise OutOfRange("no parameter between 1e-9 and 1e12 keeps the target", name="epsilon")
+        raise OutOfRange("no parameter between 1e-9 and 1e12 meets the target", name="epsilon")
 
 
 def _secant(safe: float, at_safe: float, unsafe: float, at_unsafe: float, target: float) -> float:

@@ -182,7 +182,7 @@ class Meaning:
     def sentence(self) -> str:
         """The meaning in plain language, with figures rounded towards claiming less."""
         if self.advantage == 1:
-            return "Whoever sees the answers may become certain about a person."
+            return "An attacker who sees the answers may become certain about a person."
         found = _percent_up(self.true_positive_rate(0.01))
         if self.event.relation is Relation.ADD_REMOVE:
             belief, truth = "that a person is in the data", "who is"
@@ -193,16 +193,16 @@ class Meaning:
         if self.pure_epsilon <= self.epsilon.upper < math.inf:
             low, high = self.posterior(0.5)
             return (
-                f"Whoever thinks it as likely as not {belief} will think it between {_percent_down(low)} and "
-                f"{_percent_up(high)} likely after seeing the answers, whatever they are; {attack}."
+                f"An attacker with a prior of 50% {belief} has a posterior between {_percent_down(low)} and "
+                f"{_percent_up(high)} after seeing the answers, whatever they are; {attack}."
             )
         chance = self.posterior_chance(0.5, SURE)
-        limit = f"more than {SURE:.0%} likely with a chance of at most {at_most(max(chance, CHANCE_SHOWN), 2)}"
+        limit = f"above {SURE:.0%} with a probability of at most {at_most(max(chance, CHANCE_SHOWN), 2)}"
         if self.posterior(0.5)[1] <= SURE:
-            limit = f"never more than {_percent_up(self.posterior(0.5)[1])} likely"
+            limit = f"never above {_percent_up(self.posterior(0.5)[1])}"
         return (
-            f"Whoever thinks it as likely as not {belief} will think it at most "
-            f"{_percent_up(self.expected_posterior(0.5))} likely on average after seeing the answers about a person "
+            f"An attacker with a prior of 50% {belief} has a posterior of at most "
+            f"{_percent_up(self.expected_posterior(0.5))} on average after seeing the answers about a person "
             f"{truth}, and {limit}; {attack}."
         )
 

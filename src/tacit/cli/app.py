@@ -154,7 +154,7 @@ QUERY_INTERRUPTED: Final = "Query interrupted"
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context) -> None:
-    """Answer questions about people without giving any of them away.
+    """Answer SQL queries and statistics with differential privacy.
 
     Exit codes: 0 success, 2 usage error, 3 refused for privacy, 4 failure.
     """

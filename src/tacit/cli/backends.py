@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 import click
 
 from tacit.cli.options import ServerAddress
-from tacit.cli.rendering import QueryAnswer
 
 if TYPE_CHECKING:
     from tacit import Cost
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from tacit.privacy.tables import Table
     from tacit.query import Preview, RunOptions
     from tacit.query.explain import Line
+    from tacit.query.release import ReleasedRows
     from tacit.server.access import Access
 
 
@@ -111,7 +111,7 @@ def open_audited_curator(folder: Path) -> Iterator[tuple[Curator, Callable[[str]
 
             from tacit.server.catalog_audit import record_changes
 
-            said = opened.enter_context(record_changes(access, curator, address=f"local account {getpass.getuser()}"))
+            said = opened.enter_context(record_changes(access, curator, address=f"local user {getpass.getuser()}"))
         yield curator, warn
 
 
@@ -198,7 +198,7 @@ class Backend(Protocol):
     def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
         """Return step by step how a query would be answered; nothing is charged."""
 
-    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> QueryAnswer:
+    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> ReleasedRows:
         """Charge a query and answer it."""
 
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
@@ -233,24 +233,18 @@ class FolderBackend:
     def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
         return self._curator.explain(sql, **options)
 
-    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> QueryAnswer:
+    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> ReleasedRows:
         return self._curator.sql(sql, **options, **run, analyst=analyst)
 
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
         return {name: self._curator.budget(name, analyst).remaining() for name in datasets}
 
     def budgets(self, dataset: str | None = None) -> list[dict[str, Any]]:
-        from tacit.cli.catalog_rendering import budget_object
+        from tacit.cli.catalog_rendering import ledger_budget_object
 
         if dataset is not None:
             known_budget(self._curator, dataset)  # raises if it has no budget
-        return [
-            budget_object(
-                *(one.name, one.scope.dataset, one.scope.kind, one.scope.name),
-                *(one.cap, one.spent(), one.remaining(), one.epsilon_min),
-            )
-            for one in self._curator.budgets(dataset)
-        ]
+        return [ledger_budget_object(one) for one in self._curator.budgets(dataset)]
 
     def require_analyst(self, name: str) -> None:
         from tacit.privacy.errors import UnknownName
@@ -287,7 +281,7 @@ class ServerBackend:
     def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
         return self._client.explain(sql, **options)
 
-    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> QueryAnswer:
+    def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> ReleasedRows:
         release = self._client.sql(sql, **options, **run, analyst=analyst, level=self._level)
         self._left |= release.remaining
         return release

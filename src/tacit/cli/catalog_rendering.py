@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.output import Fact, Screen
@@ -18,7 +19,7 @@ from tacit.privacy.tables import Column, Table
 
 if TYPE_CHECKING:
     from tacit import Cost
-    from tacit.ledger import Cap
+    from tacit.ledger import Cap, LedgerBudget
 
 
 CATEGORIES_SHOWN: Final = 8
@@ -48,24 +49,27 @@ def table_object(catalog: Catalog, table: Table) -> dict[str, Any]:
 
 def show_tables(screen: Screen, catalog: Catalog) -> None:
     """List the tables."""
-    if not catalog.tables:
-        screen.console.print("no tables yet; add one with: tacit table add NAME SOURCE", soft_wrap=True)
-        return
-    rows = [
-        (
-            printable(table.name),
-            protected_text(table),
-            table.dataset if table.is_private else "",
-            str(len(table.columns)),
-            _location(catalog, table),
-        )
-        for table in catalog.tables.values()
-    ]
-    screen.show_table(("table", "protected", "budget", "columns", "source"), rows)
+
+    def row(table: Table) -> tuple[str, ...]:
+        budget = table.dataset if table.is_private else ""
+        columns = str(len(table.columns))
+        return printable(table.name), protected_text(table), budget, columns, _location(catalog, table)
+
+    screen.show_list(
+        "tables",
+        list(catalog.tables.values()),
+        partial(table_object, catalog),
+        ("table", "protected", "budget", "columns", "source"),
+        row,
+        "no tables yet; add one with: tacit table add NAME SOURCE",
+    )
 
 
 def show_table(screen: Screen, catalog: Catalog, table: Table) -> None:
-    """Show one table with its columns."""
+    """Show one table with its columns; without a reader, only the columns."""
+    if not screen.has_reader:
+        show_columns(screen, table)
+        return
     limits = [
         words.format(f"{value:,}")
         for words, key in zip(LIMIT_TEXTS, LIMITS, strict=True)
@@ -87,7 +91,7 @@ def show_columns(screen: Screen, table: Table) -> None:
     rows = [
         (printable(one.name), one.kind.value, facts_text(one), "" if one.nullable else "never") for one in table.columns
     ]
-    screen.show_table(("column", "kind", "bounds or categories", "missing"), rows)
+    screen.show_records(("column", "kind", "bounds or categories", "missing"), rows)
 
 
 def protected_text(table: Table) -> str:
@@ -140,8 +144,9 @@ def _plain(value: Any) -> Any:
 
 
 BAR_WIDTH: Final = 16
+NO_BUDGETS: Final = "no budgets yet; set one with: tacit budget set DATASET --epsilon 1"
 COLUMNS: Final = ("budget", "epsilon_spent", "epsilon_left", "epsilon", "epsilon_min", "delta", "filter")
-COMPOSITION: Final = "ε spent and ε left need not add up: a filter takes the better of two sums"
+COMPOSITION: Final = "spent and remaining ε may not add up to the cap: each is the better of two composition bounds"
 FULL, EMPTY = "█", "░"
 
 
@@ -166,10 +171,16 @@ def budget_object(
     }
 
 
+def ledger_budget_object(budget: LedgerBudget) -> dict[str, Any]:
+    """Return a budget of a ledger as a JSON object."""
+    scope, figures = budget.scope, (budget.cap, budget.spent(), budget.remaining(), budget.epsilon_min)
+    return budget_object(budget.name, scope.dataset, scope.kind, scope.name, *figures)
+
+
 def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
     """Show budgets: with bars on a terminal, otherwise in the format of the screen."""
-    if not (screen.format == "table" and screen.console.is_terminal):
-        screen.show_records(COLUMNS, [(row["scope"], *_figures(row)) for row in budgets])
+    if not (screen.has_reader and budgets):
+        screen.show_list("budgets", budgets, dict, COLUMNS, lambda row: (row["scope"], *_figures(row)), NO_BUDGETS)
         return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

@@ -78,11 +78,7 @@ class Screen:
         click.echo(json.dumps(facts, ensure_ascii=False, allow_nan=False))
 
     def show_table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table: ruled on a terminal or with --format table, otherwise tab-separated lines."""
-        if not self.console.is_terminal and self.chosen != "table":
-            for row in rows:
-                click.echo("\t".join(row))
-            return
+        """Write a ruled table."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
@@ -123,13 +119,17 @@ class Screen:
         to_row: Callable[[T], Sequence[str]],
         empty: str,
     ) -> None:
-        """Write items as a table, or as one JSON object under `name`; `empty` is shown if there are none."""
+        """Write items in the format of the screen, as JSON under `name`.
+
+        If there are none, `empty` replaces a table; the other formats keep their header, and it goes to standard error.
+        """
         if self.as_json:
             self.show_object({name: [to_object(one) for one in items]})
-        elif items:
-            self.show_table(columns, [to_row(one) for one in items])
-        else:
-            self.console.print(empty, soft_wrap=True)
+            return
+        if items or self.format != "table":
+            self.show_records(columns, [to_row(one) for one in items])
+        if not items:
+            click.echo(empty, err=self.format != "table")
 
     def show_facts(self, facts: Sequence[Fact]) -> None:
         """Write facts: in two columns on a terminal, as tab-separated lines in a pipe."""
@@ -142,7 +142,7 @@ class Screen:
         width = min(self.console.width, FACTS_WIDTH_MAX) - LABEL_WIDTH - 1
         self.console.print()
         for fact in facts:
-            label = f" {fact.label:{LABEL_WIDTH - 1}}"
+            label = f" {fact.label:{LABEL_WIDTH - 2}} "
             for line in Text(fact.text, "bold cyan" if fact.is_answer else "").wrap(self.console, max(width, 20)):
                 self.console.print(Text.assemble((label, "dim"), line), soft_wrap=True)
                 label = " " * LABEL_WIDTH
@@ -156,7 +156,7 @@ def show_facts_beside(facts: Iterable[Fact]) -> None:
 
 
 @contextmanager
-def writing_answer(advice: str = "it was charged, and asking again is free") -> Iterator[None]:
+def writing_answer(advice: str = "it was charged, and repeating the query costs nothing") -> Iterator[None]:
     """Raise StorageUnavailable with one sentence if an answer cannot be written to standard output."""
     try:
         yield

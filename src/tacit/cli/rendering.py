@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.app import with_options
 from tacit.cli.output import Fact, Screen
@@ -12,51 +12,12 @@ from tacit.privacy.figures import at_most, left_over
 
 if TYPE_CHECKING:
     from tacit import Cost
-    from tacit.mechanisms.mechanism import Interval
     from tacit.privacy.tables import Table
     from tacit.query import Preview
     from tacit.query.explain import Line
+    from tacit.query.release import ReleasedRows
 
 ROWS_SHOWN: Final = 1000
-
-
-class QueryAnswer(Protocol):
-    """An answer of `tacit sql`: a `tacit.query.Release`, or a release of a server."""
-
-    @property
-    def columns(self) -> list[str]:
-        """Column names."""
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Rows in order."""
-
-    @property
-    def cost(self) -> Cost:
-        """What was charged."""
-
-    @property
-    def counted(self) -> str:
-        """How much each unit contributes at most, in words."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Reasons why numbers may be unreliable."""
-
-    @property
-    def card(self) -> str:
-        """Plain-language description of the release."""
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """The data sets that were charged."""
-
-    @property
-    def permit(self) -> Any:
-        """The ledger's permit; None for a repeated answer."""
-
-    def intervals(self, level: float) -> list[dict[str, Interval | None]]:
-        """Return the intervals of the noisy numbers at a level."""
 
 
 def cost_text(cost: Cost) -> str:
@@ -80,7 +41,7 @@ def row_object(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json_value(value) for name, value in row.items()}
 
 
-def answer_object(release: QueryAnswer, remaining: Mapping[str, Cost], level: float) -> dict[str, Any]:
+def answer_object(release: ReleasedRows, remaining: Mapping[str, Cost], level: float) -> dict[str, Any]:
     """Return an answer as a JSON object."""
     return {
         "rows": [row_object(row) for row in release.rows],
@@ -104,7 +65,7 @@ def json_value(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def table_rows(release: QueryAnswer, level: float) -> list[tuple[str, ...]]:
+def table_rows(release: ReleasedRows, level: float) -> list[tuple[str, ...]]:
     """Return the rows of an answer as text, each noisy number with the half-width of its interval."""
     spans = release.intervals(level)
     return [
@@ -113,7 +74,7 @@ def table_rows(release: QueryAnswer, level: float) -> list[tuple[str, ...]]:
     ]
 
 
-def csv_table(release: QueryAnswer, level: float) -> tuple[list[str], list[list[str]]]:
+def csv_table(release: ReleasedRows, level: float) -> tuple[list[str], list[list[str]]]:
     """Return the header and rows of an answer as CSV fields: all digits, with the interval's ends after each number."""
     spans = release.intervals(level)
     noisy = {name for row in spans for name, span in row.items() if span is not None}
@@ -139,7 +100,7 @@ def field(value: Any) -> str:
     return "" if found is None else repr(found) if isinstance(found, float) else printable(str(found))
 
 
-def show_answer(screen: Screen, release: QueryAnswer, level: float) -> None:
+def show_answer(screen: Screen, release: ReleasedRows, level: float) -> None:
     """Write the rows of an answer as a table, CSV or Markdown."""
     if screen.format == "csv":
         screen.show_csv(*csv_table(release, level))
@@ -168,7 +129,7 @@ def cell(value: Any, span: Any = None) -> str:
     return f"{text} {spread(value, span)}"
 
 
-def counted_text(release: QueryAnswer, lines: Iterable[Line]) -> str:
+def counted_text(release: ReleasedRows, lines: Iterable[Line]) -> str:
     """Return the contribution limits of an answer; its intervals do not cover the rows beyond them."""
     if release.counted.startswith("1 row "):  # nothing lower could be proposed
         return f"at most {release.counted}; intervals cover the noise only"
@@ -194,20 +155,20 @@ def remaining_facts(remaining: Mapping[str, Cost], analyst: str | None = None) -
 def preview_facts(preview: Preview, analyst: str | None = None) -> list[Fact]:
     """Return a preview as facts: cost, remaining budgets, limits, and the half-width of each 95 % interval."""
     facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview, analyst), *plan_facts(preview.lines)]
-    return [*facts, *(Fact(name, half_width_text(width)) for name, width in preview.widths.items())]
+    return [*facts, *(Fact(f"interval of {name}", half_width_text(width)) for name, width in preview.widths.items())]
 
 
 def half_width_text(width: float | None) -> str:
     """Return the half-width of a 95 % interval in words; None depends on the data."""
-    return "± depends on the data" if width is None else f"± {width:,.4g} (95 %)"
+    return "width depends on the data" if width is None else f"± {width:,.4g} (95 %)"
 
 
 def plan_facts(lines: Iterable[Line]) -> list[Fact]:
     """Return the contribution limits of a plan, and which groups it shows."""
     lines = list(lines)
     (first, *cuts) = [line.text for line in lines if line.label == "bounds"]
-    facts = [Fact("counted", f"at most {first}"), *(Fact("counted", f"{cut}; the rest is left out") for cut in cuts)]
-    return [*facts, *caveats(lines)]
+    counted = "; ".join((f"at most {first}", *(f"{cut}, and the rest is left out" for cut in cuts)))
+    return [Fact("counted", counted), *caveats(lines)]
 
 
 def category_hints(sql: str, tables: Iterable[Table]) -> list[str]:
@@ -257,9 +218,12 @@ def _comparisons(sql: str) -> Iterator[tuple[str, str]]:
 
 def caveats(lines: Iterable[Line]) -> list[Fact]:
     """Return which groups and rows an answer leaves out, which values are clamped, and what has no interval."""
-    labels = {"keys": "groups", "joins": "noise", "clamped": "counted", "spans": "intervals"}
-    kept = [line for line in lines if line.label in labels and not line.text.startswith("public")]
-    return [Fact(labels[line.label], line.text) for line in kept]
+    labels = {"keys": "groups", "joins": "noise", "clamped": "clamped", "spans": "intervals"}
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if line.label in labels and not line.text.startswith("public"):
+            found.setdefault(labels[line.label], []).append(line.text)
+    return [Fact(label, "; ".join(sentences)) for label, sentences in found.items()]
 
 
 def selections(lines: Iterable[Line]) -> list[str]:
@@ -279,7 +243,7 @@ def empty_answer_text(lines: Iterable[Line]) -> str:
 
 
 def answer_facts(
-    release: QueryAnswer, remaining: Mapping[str, Cost], lines: Iterable[Line], analyst: str | None = None
+    release: ReleasedRows, remaining: Mapping[str, Cost], lines: Iterable[Line], analyst: str | None = None
 ) -> list[Fact]:
     """Return the facts below an answer: limits, what is left out, warnings, cost and remaining budget."""
     warnings = [Fact("warning", one) for one in release.warnings]

@@ -255,7 +255,7 @@ class RemoteAnswer(Answer):
         return self.facts.get("hypothesis")
 
     @property
-    def learnt_bounds(self) -> dict[str, list[float]]:
+    def learned_bounds(self) -> dict[str, list[float]]:
         """The bounds that were learnt along with the answer, by column."""
         return dict(self.facts.get("bounds", {}))
 

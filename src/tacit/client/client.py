@@ -317,10 +317,6 @@ class Client:
                 "jobs", what if isinstance(what, str) else instance("what", what, RemoteJob, "a job").id
             )
 
-    def reservations(self) -> list[dict[str, Any]]:
-        """Return permits that were not committed: of active runs, and of runs that died."""
-        return self.ledger.reservations()
-
     def audit(self, first: int = 1, limit: int = 100) -> list[dict[str, Any]]:
         """Return audit records of refusals and changes, oldest first; for owners and auditors."""
         query = {"first": first, "limit": limit}

@@ -326,7 +326,7 @@ class Cursor:
     def execute(self, sql: str, parameters: Mapping[str, Any] | None = None, **stated: Any) -> Self:
         """Run a query; the arguments (epsilon, rho, error, delta, ...) override those of the connection.
 
-        Parameters are written :name and given by name. The other arguments are those of `tacit.Client.sql`.
+        Parameters are written :name and given by name. The other arguments are those of `tacit.client.Client.sql`.
         """
         self._check_open()
         self.release, self._rows, self._place = None, (), 0

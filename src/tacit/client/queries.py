@@ -103,13 +103,8 @@ def _keys(keys: Mapping[str, Sequence[Category]] | None) -> dict[str, Any] | Non
 class QueryRunner:
     """Sends queries and statistics to one server, and polls the jobs that they become."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._transport, self._sleep, self._clock = transport, sleep, clock
+    def __init__(self, transport: Transport, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._transport, self._sleep = transport, sleep
         self._lock: Final = threading.Lock()
         self._waiting: Final[dict[int, bool]] = {}
         """The threads that wait for an answer, and whether each is to stop."""
@@ -169,7 +164,7 @@ class QueryRunner:
 
     def _wait_s(self, deadline_s: float | None = None) -> float:
         wait_s = min(WAIT_S, self._transport.timeout_s / 2)
-        return wait_s if deadline_s is None else max(0.0, min(wait_s, deadline_s - self._clock()))
+        return wait_s if deadline_s is None else max(0.0, min(wait_s, deadline_s - time.monotonic()))
 
     def _ask_at_level(self, query: QueryRequest, key: str, level: float) -> ReleaseResponse:
         """Repeat an answered query for its intervals at another level, without a charge.
@@ -187,7 +182,7 @@ class QueryRunner:
 
     def _deadline_s(self, options: QueryOptions) -> float | None:
         limit_s = time_limit(options.get("timeout_s"))
-        return None if limit_s is None else self._clock() + limit_s
+        return None if limit_s is None else time.monotonic() + limit_s
 
     def _ask(
         self,
@@ -232,7 +227,7 @@ class QueryRunner:
                 if progress is not None:
                     with suppress(Exception):  # a failing callback must not lose the answer
                         progress(min(0.99, found.elapsed_s / max(found.expected_s, 0.1)))
-                if deadline_s is not None and self._clock() >= deadline_s:
+                if deadline_s is not None and time.monotonic() >= deadline_s:
                     raise TimedOut(
                         f"the query continues at the server as the job {job}, and what was charged stays charged; for "
                         f"its answer without a second charge, repeat it with key={key!r}"
@@ -263,7 +258,7 @@ def _job_outcome(job: JobResponse) -> Any:
             error = error_of(job.error)
         raise error
     if job.state == "cancelled":
-        raise Cancelled("the query was cancelled; what it cost is lost, and asking again costs it again")
+        raise Cancelled("the query was cancelled; its cost stays charged, and repeating it is charged again")
     raise ServerFailed(f"the job {job.id} ended as {job.state!r} without an error")
 
 

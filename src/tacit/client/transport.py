@@ -300,9 +300,7 @@ class Transport:
         """Return why no response arrived, in a message that holds nothing of the request."""
         if isinstance(error, _ResponseTooLarge):
             limit = f"{ANSWER_BYTES_MAX // 2**20} MB"
-            return FailedAttempt(
-                TooLarge(f"the answer is larger than {limit}; ask for less at once"), is_transient=False
-            )
+            return FailedAttempt(TooLarge(f"the answer is larger than {limit}; request fewer rows"), is_transient=False)
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return FailedAttempt(
                 ServerUnreachable(

@@ -53,7 +53,7 @@ class Contents:
 
 def read(text: str, *, folder: Path, file: Path) -> Contents:
     """Return the contents of a catalog's text, or raise CatalogInvalid."""
-    reader = _Reader(text, file, folder)
+    reader = _CatalogReader(text, file, folder)
     document = reader.parse()
     reader.require_known_keys(document, ("tables",), ())
     tables: dict[str, Table] = {}
@@ -63,7 +63,7 @@ def read(text: str, *, folder: Path, file: Path) -> Contents:
         with reader.located(keys):
             texts.name("the name of a table", name)
         if name.lower() in tables:
-            raise reader.error(keys, f"two tables are called {name}; case does not tell them apart, so rename one")
+            raise reader.error(keys, f"duplicate table name {name} (case is ignored); rename one")
         tables[name.lower()] = _table(reader, name, reader.require_table(stated, keys), keys)
         rows[name.lower()] = _source(reader, reader.require_table(stated, keys), keys)
     for table in tables.values():
@@ -80,7 +80,7 @@ def read(text: str, *, folder: Path, file: Path) -> Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _CatalogReader:
     """The text that is being read; its errors name the file and the line."""
 
     text: str
@@ -137,7 +137,7 @@ class _Reader:
         return value
 
 
-def _table(reader: _Reader, name: str, stated: dict[str, Any], keys: Keys) -> Table:
+def _table(reader: _CatalogReader, name: str, stated: dict[str, Any], keys: Keys) -> Table:
     reader.require_known_keys(stated, TABLE_KEYS, keys)
     if not isinstance(stated.get("columns"), dict) or not stated["columns"]:
         raise reader.error((*keys, "columns"), f"{name} has no columns; write them below [{'.'.join(keys)}.columns]")
@@ -168,7 +168,7 @@ def _table(reader: _Reader, name: str, stated: dict[str, Any], keys: Keys) -> Ta
         return Table(name, columns, protected, Limits(**limits), tuple(identified), dataset or "", rows)
 
 
-def _source(reader: _Reader, stated: dict[str, Any], keys: Keys) -> Source:
+def _source(reader: _CatalogReader, stated: dict[str, Any], keys: Keys) -> Source:
     place, form = reader.typed_value(stated, "source", str, keys), reader.typed_value(stated, "format", str, keys)
     if not place:
         raise reader.error(keys, f'{keys[-1]} has no source; write source = "FILE", such as "{keys[-1]}.parquet"')
@@ -181,7 +181,7 @@ def _source(reader: _Reader, stated: dict[str, Any], keys: Keys) -> Source:
         return replace(source, csv=tuple(map(CsvFormat.from_dict, forms)))
 
 
-def _unit(reader: _Reader, value: Any, keys: Keys) -> Unit:
+def _unit(reader: _CatalogReader, value: Any, keys: Keys) -> Unit:
     if isinstance(value, str):
         value = {"column": value}
     if not isinstance(value, dict):
@@ -194,14 +194,14 @@ def _unit(reader: _Reader, value: Any, keys: Keys) -> Unit:
         )
 
 
-def _step(reader: _Reader, value: Any, keys: Keys) -> ForeignKey:
+def _step(reader: _CatalogReader, value: Any, keys: Keys) -> ForeignKey:
     if not isinstance(value, dict):
         raise reader.error(keys, 'a step of through is { column = "visit_id", table = "visits", target = "id" }')
     reader.require_known_keys(value, STEP_KEYS, (*keys, "through"))
     return ForeignKey(*(reader.typed_value(value, key, str, (*keys, "through")) or "" for key in STEP_KEYS))
 
 
-def _column(reader: _Reader, name: str, stated: dict[str, Any], keys: Keys) -> Column:
+def _column(reader: _CatalogReader, name: str, stated: dict[str, Any], keys: Keys) -> Column:
     reader.require_known_keys(stated, COLUMN_KEYS, keys)
     kinds = ", ".join(kind.value for kind in Kind)
     if stated.get("kind") not in list(Kind):

@@ -32,7 +32,7 @@ ALIGNED_MAX: Final = 24
 
 HEADER: Final = """\
 # What is public about these tables, and whom they protect. Everything here is a statement by the owner of the data,
-# made without looking at it: a bound that was read off the data would itself give somebody away.
+# made without looking at it: a bound that was read off the data would itself reveal something about a person.
 # You may edit this file; `tacit table show` checks it. A table looks like this:
 #
 #   [tables.visits]

@@ -30,7 +30,7 @@ class CuratedTable(RegisteredTable):
 
     def payer(self, analyst: str | None) -> LedgerBudget:
         """Return the budget to charge: the analyst's cap within the data set's, or that of the data set alone."""
-        return self._ledger.account(self._record.dataset, analyst)
+        return self._ledger.payer(self._record.dataset, analyst)
 
     def bind(self) -> BoundTable:
         """Return the rows in their present version; raise CatalogChanged if the table was registered again."""

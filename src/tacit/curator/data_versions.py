@@ -89,7 +89,7 @@ class DataVersions:
 
 def _checked_id(version: str) -> str:
     if not re.fullmatch(r"[0-9]{1,15}-[0-9a-f]{16}", version):
-        raise InvalidInput("this is not a data version")
+        raise InvalidInput("invalid data version id")
     return version
 
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -25,12 +24,10 @@ from tacit.curator.catalog import Catalog
 from tacit.curator.data_versions import DataVersion, DataVersions
 from tacit.curator.salt import salt_of
 from tacit.curator.table_links import unit_keys
+from tacit.engines.opening import EngineKey, engine_key, open_engine
 from tacit.engines.protocol import SCHEMA, Engine, Source, SourceColumn
 from tacit.privacy.errors import CatalogChanged, NotAllowed, TacitError
 from tacit.privacy.tables import Table
-
-EngineKey: TypeAlias = tuple[str, str]
-"""The kind of an engine and its address, which is empty for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class EngineRegistry:
             for record in records:
                 if catalog.tables.get(record.name.lower()) != record:
                     raise CatalogChanged(
-                        f"{record.name} was registered again since this was planned; nothing was charged, so ask again",
+                        f"{record.name} was registered again after planning; nothing was charged; repeat the query",
                         name="table",
                         value=record.name,
                     )
@@ -255,23 +252,6 @@ def related_tables(catalog: Catalog, names: set[str]) -> list[Table]:
         if any(step.target_table.lower() in wanted for step in unit_keys(table)):
             wanted.add(table.name.lower())
     return _with_parents(catalog, wanted)
-
-
-def engine_key(source: Source) -> EngineKey:
-    """Return the key of the engine that reads a source."""
-    return (source.form, source.place) if source.form in ("postgres", "spark") else ("duckdb", "")
-
-
-def open_engine(key: EngineKey, folder: Path | None, salt: int) -> Engine:
-    """Open an engine; without a folder, that of files works in a temporary one."""
-    from tacit import engines
-
-    kind, place = key
-    if kind == "postgres":
-        return engines.PostgresEngine(place, salt)
-    if kind == "spark":
-        return engines.SparkEngine(place, salt)
-    return engines.DuckDBEngine(folder, salt=salt)
 
 
 def _describe(key: EngineKey) -> str:

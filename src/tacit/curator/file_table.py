@@ -11,25 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
-from tacit.accounting.conversions import epsilon_of_rho
 from tacit.curator.curator import Curator
 from tacit.curator.registration import table_of, write_numbered_rows
 from tacit.engines.protocol import Source, SourceColumn
 from tacit.ledger import Budget
+from tacit.ledger.accounts import epsilon_admitting
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.numbers import positive
 from tacit.privacy.tables import Table
 from tacit.stats.preparation import RegisteredTable
 from tacit.stats.releases import BoundRows
-
-ZCDP_DELTA_SHARE: Final = 0.79
-"""The share of delta at which a rho is converted to the epsilon of a budget.
-
-The ledger's zCDP account converts at a little less than 8/10 of delta. At a smaller share epsilon is larger, so the
-budget admits the rho despite rounding.
-"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class OneTimeBudget:
             return self.epsilon
         if not self.delta:
             raise InvalidInput("rho needs a delta above 0, at which it is converted to epsilon", name="delta")
-        return epsilon_of_rho(float(positive("rho", self.rho)), ZCDP_DELTA_SHARE * self.delta)
+        return epsilon_admitting(float(positive("rho", self.rho)), self.delta)
 
 
 class NumberedTable(RegisteredTable):

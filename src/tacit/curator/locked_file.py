@@ -2,8 +2,8 @@
 
 Promise: a change is written aside, synced and renamed over the file, with the file's permissions; a new file is
 readable by its owner only. A process that dies before the rename leaves the old file. Changes of several processes are
-serialized by a lock file, so none is lost, and an editor that saves in between is noticed. The ledger is in the same
-folder, so errors of the file system are those that the ledger raises.
+serialized by a lock file, so none is lost, and an editor that saves in between is noticed. Errors of the file system
+are raised as `StorageUnavailable` and its subclasses.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Final
 
 from tacit.privacy.errors import (
     CatalogInvalid,
-    LedgerBusy,
-    LedgerFull,
-    LedgerReadOnly,
-    LedgerUnavailable,
-    TacitError,
+    StorageBusy,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
     TooLarge,
 )
+from tacit.storage.files import sync
 
 FILE_BYTES_MAX: Final = 64 * 2**20
 LOCK_TIMEOUT_S: Final = 10.0
@@ -78,17 +78,19 @@ class LockedFile:
             raise CatalogInvalid(f"{self.path}, line {line}: save the file as UTF-8", value=line) from None
 
     @contextmanager
-    def locked(self, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the exclusive lock for changes of the file during the block."""
         try:
             descriptor = os.open(self.folder / f".{self.path.stem}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise storage_error(self.folder, error) from None
         try:
-            deadline_s = time.monotonic() + timeout_s
+            deadline_s = time.monotonic() + LOCK_TIMEOUT_S
             while not _lock(descriptor):
                 if time.monotonic() >= deadline_s:
-                    raise LedgerBusy(f"another program has held the lock of {self.path} for {timeout_s:g} s; try again")
+                    raise StorageBusy(
+                        f"another program has held the lock of {self.path} for {LOCK_TIMEOUT_S:g} s; try again"
+                    )
                 time.sleep(LOCK_PAUSE_S)
             yield
         finally:
@@ -105,9 +107,9 @@ class LockedFile:
             _write(aside, data, like=target)
             if self.version() != since.version:
                 aside.unlink()
-                raise LedgerBusy(f"{self.path} was changed by another program just now; try again")
+                raise StorageBusy(f"{self.path} was changed by another program just now; try again")
             os.replace(aside, target)
-            _sync_folder(target.parent)
+            sync(target.parent)
         except OSError as error:
             raise storage_error(self.path, error) from None
 
@@ -150,18 +152,10 @@ def _write(aside: Path, data: bytes, *, like: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def storage_error(path: Path, error: OSError) -> TacitError:
-    """Return an error of the file system on a curator's file as the error that the ledger raises for it."""
+def storage_error(path: Path, error: OSError) -> StorageUnavailable:
+    """Return the storage error for an error of the file system on a file of the curator."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return LedgerFull(f"the disk is full; {path} was not changed")
+        return StorageFull(f"the disk is full; {path} was not changed")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return LedgerReadOnly(f"{path} cannot be read or written by this user; change its permissions")
-    return LedgerUnavailable(f"{path} cannot be used: {error.strerror or error}")
+        return StorageReadOnly(f"{path} cannot be read or written by this user; change its permissions")
+    return StorageUnavailable(f"{path} cannot be used: {error.strerror or error}")

@@ -26,7 +26,7 @@ from tacit.curator.table_links import linked_tables
 from tacit.ledger import Ledger, LedgerBudget, Scope
 from tacit.ledger.accounts import SumAccount
 from tacit.ledger.refusals import way_to_delta
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.pipeline import STALE_PLAN, ZERO_COST
 from tacit.privacy.errors import CatalogChanged, NotAllowed
 from tacit.privacy.tables import Schema, Table
@@ -155,7 +155,7 @@ class QueryService:
         read = pipeline.find_released(bound, self._payer(spec, bound.plan))
         return None if read is None else lambda: Release(bound.plan, read(), ZERO_COST, ())
 
-    def release(self, spec: QuerySpec, plan: Plan | None = None, *, source: Source = SYSTEM) -> Release:
+    def release(self, spec: QuerySpec, plan: Plan | None = None, *, source: RandomSource = SYSTEM) -> Release:
         """Answer a query, or raise and charge nothing; `plan` is its plan if it was made before.
 
         `source` replaces the randomness of the noise in simulations.
@@ -166,7 +166,7 @@ class QueryService:
         return Release(bound.plan, found.answer, found.cost, () if found.permit is None else (found.permit,))
 
     def _payer(self, spec: QuerySpec, plan: Plan) -> LedgerBudget:
-        return self.ledger.account(self._dataset(plan.question), spec.analyst)
+        return self.ledger.payer(self._dataset(plan.question), spec.analyst)
 
     def _sees(self, question: Question) -> bool:
         """Return whether all tables of a query are visible."""

@@ -43,7 +43,7 @@ def table_of(
     """Return the record of a table; names of columns may be written in any case.
 
     `kinds` overrides the kinds that were found. Columns of an unsupported type are left out unless they get a kind.
-    With `each_row` every row is a unit: the table gets a further column that numbers them (`row_numbering`).
+    With `each_row` every row is a unit: the table gets a further column that numbers them (`numbered_copy`).
     """
     owners = Limits() if limits is None else instance("limits", limits, Limits, "Limits")
     if truth_value("each_row", each_row):

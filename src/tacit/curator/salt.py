@@ -13,7 +13,7 @@ from typing import Final
 
 from tacit.curator.locked_file import storage_error
 from tacit.mechanisms.randomness import SYSTEM, bits
-from tacit.privacy.errors import CatalogInvalid, LedgerReadOnly
+from tacit.privacy.errors import CatalogInvalid, StorageReadOnly
 
 FILE: Final = "salt"
 BITS: Final = 62
@@ -27,7 +27,7 @@ def salt_of(folder: Path) -> int:
             _create(path)
         return _read(path)
     except PermissionError:
-        raise LedgerReadOnly(f"{path} can be read by one account only; run as the account that owns {folder}") from None
+        raise StorageReadOnly(f"{path} can be read by one user only; run as the user that owns {folder}") from None
     except OSError as error:
         raise storage_error(path, error) from None
 

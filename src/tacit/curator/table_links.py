@@ -44,7 +44,7 @@ def with_dataset(table: Table, tables: Mapping[str, Table]) -> Table:
             continue
         if parent.unit != Unit(unit.column, unit.through[number:]):
             raise CatalogInvalid(
-                f"{table.name} leads through {parent.name} to {unit.column}, which is not the unit of {parent.name}; "
+                f"{table.name} references {unit.column} through {parent.name}, which is not the unit of {parent.name}; "
                 "a row would belong to two units",
                 name="unit",
             )
@@ -94,7 +94,9 @@ def parents_first(tables: Mapping[str, Table]) -> list[Table]:
         ready = [name for name in parents if name not in done and parents[name] <= done.keys()]
         if not ready:
             cycle = ", ".join(tables[name].name for name in parents if name not in done)
-            raise CatalogInvalid(f"{cycle} lead to their units through one another; one of them needs its own column")
+            raise CatalogInvalid(
+                f"cyclic foreign keys between {cycle}; one of them needs a column of its own for the unit"
+            )
         done |= {name: tables[name] for name in ready}
     return list(done.values())
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tacit.engines import addresses
+from tacit.engines.opening import engine_key, open_engine
 from tacit.engines.protocol import Source, SourceColumn
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance
@@ -92,8 +93,6 @@ def source_of(data: object, *, folder: Path | str, format: str | None = None, ta
 
 def describe(source: Source) -> list[SourceColumn]:
     """Return the columns of a source, read by a separate engine that never waits for one that runs queries."""
-    from tacit.curator.engine_registry import engine_key, open_engine
-
     engine = open_engine(engine_key(source), None, salt=0)
     try:
         return engine.describe(source)

@@ -5,6 +5,7 @@
 wrote, and returns one row per group, never a row of a unit.
 
     protocol     what an engine promises and offers
+    opening      the engine that reads a source
     relations    the relation of a registered table: declared values, the unit of each row; checks of keys
     execution    running a statement: cancellation, time limits, uniform errors
     dialects     the SQL of tacit's statements, for each engine

@@ -39,12 +39,12 @@ def with_uniform_errors(work: Callable[[], T]) -> T:
 
 def was_cancelled() -> Cancelled:
     """Return the error of a statement that was cancelled."""
-    return Cancelled("the question was cancelled while it ran; what was charged stays charged")
+    return Cancelled("the query was cancelled while it ran; what was charged stays charged")
 
 
 def exceeded_time(timeout_s: float) -> TimedOut:
     """Return the error of a statement that took longer than its time limit."""
-    return TimedOut(f"the question took longer than its time limit of {timeout_s:g} s; what was charged stays charged")
+    return TimedOut(f"the query exceeded its time limit of {timeout_s:g} s; what was charged stays charged")
 
 
 class Cancellable(Protocol):

@@ -29,7 +29,7 @@ ROWS: Final = "_rows"
 SALT: Final = "salt"
 """The parameter of a statement that holds the secret salt by which the rows of a unit are chosen."""
 
-FAILED: Final = "the engine could not run the question to its end; what was charged stays charged"
+FAILED: Final = "the engine failed to complete the query; what was charged stays charged"
 """The one sentence for whatever goes wrong while a statement runs: whether it was time, memory, disk or the connection
 may depend on a single row."""
 

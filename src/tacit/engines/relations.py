@@ -73,7 +73,7 @@ RESERVED: Final = (UNIT, ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredTable:
+class ShownTable:
     """A table as it is shown now; `others` are the tables that were known when it was registered."""
 
     table: Table
@@ -166,7 +166,7 @@ def check_unit_path(table: Table, others: Mapping[str, Table]) -> None:
     """Raise if a column has a reserved name, or if the foreign keys of a table do not lead to its unit."""
     for column in table.columns:
         if column.name.lower() in RESERVED:
-            raise NameTaken(f"{table.name} has a column {column.name}, a name that the engine needs; rename it")
+            raise NameTaken(f"{table.name} has a column {column.name}, a reserved name; rename it")
     if table.unit is None:
         return
     here = table
@@ -174,7 +174,8 @@ def check_unit_path(table: Table, others: Mapping[str, Table]) -> None:
         there = others.get(step.target_table.lower())
         if there is None:
             raise NotInCatalog(
-                f"{here.name} leads to {step.target_table}, which is not registered; register that first",
+                f"the foreign key of {here.name} references {step.target_table}, which is not registered; "
+                "register that first",
                 name="unit",
                 value=step.target_table,
             )
@@ -199,8 +200,8 @@ def not_registered(name: str) -> NotInCatalog:
 def not_unique(table: Table, parent: Table, column: str) -> InvalidInput:
     """Return the error for a foreign key whose target column is not unique."""
     return InvalidInput(
-        f"{parent.name}.{column} is not unique, so a row of {table.name} would belong to several units; lead to a "
-        "column that identifies the rows",
+        f"{parent.name}.{column} is not unique, so a row of {table.name} would belong to several units; "
+        "reference a unique column",
         name="unit",
     )
 
@@ -256,7 +257,7 @@ def _check_unclamped(table: Table, column: Column) -> None:
     """Raise InvalidInput for a key whose values are clamped: several values would become one."""
     if (column.facts is not None or value_range(column) is not None) and not _is_unit(table, column):
         raise InvalidInput(
-            f"{table.name}.{column.name} leads to the unit, and clamping it to bounds would lead elsewhere; declare it "
+            f"{table.name}.{column.name} is a key to the unit, and clamping would change it; declare it "
             "as an integer or a text, without bounds or categories",
             name="unit",
         )

@@ -23,8 +23,8 @@ The modules, from the inside out:
     rows, replay                the cached rows; what each kind of record does to them
     stores                      SQLite and PostgreSQL
     transactions, group_commit  one transaction; changes of several threads in one
-    verification, restoration   journal against tables and noted head; going back to a backup
-    transfer                    export and import
+    verification                journal against tables and noted head
+    backup                      restoring a backup; export and import
     admission, administration   reserve and commit; budgets, caps, epochs, requests
     stored_journal, ledger      a journal in a store, and the ledger on top of it
     ledger_budget               one scope of a ledger with the methods of a budget

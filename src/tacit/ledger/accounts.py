@@ -50,6 +50,8 @@ Computed = TypeVar("Computed")
 WIDENING: Final = Fraction(1, 2**44)
 DELTA_SHARE: Final = Fraction(1, 10)
 CONVERSION_LOSS: Final = 1 - Fraction(1, 2**40)
+ROUNDING_SHARE: Final = Fraction(1, 100)
+"""The share of delta that `epsilon_admitting` leaves out, so that a cap admits its rho despite rounding."""
 SLICES: Final = 1024
 """How many parts the delta share of `sum` has; an event that has only a rho takes one."""
 
@@ -275,6 +277,16 @@ class ConcentratedAccount(NamedAccount):
         return (epsilon_of_rho(rho, self.delta), min(self.delta + delta, 1.0)) if rho else (0.0, min(delta, 1.0))
 
 
+def epsilon_admitting(rho: float, delta: float) -> float:
+    """Return the epsilon of a zcdp cap with this delta that admits exactly one event of `rho`.
+
+    It is converted at 79/100 of delta, a little less than the share at which the account converts its cap to rho. At a
+    smaller delta epsilon is larger, so the cap admits the rho despite rounding.
+    """
+    share = 1 - 2 * DELTA_SHARE - ROUNDING_SHARE
+    return epsilon_of_rho(rho, rounded_down(share * Fraction(delta)))
+
+
 @dataclass(frozen=True, slots=True)
 class RenyiAccount(NamedAccount):
     """Rényi divergence at one order."""
@@ -290,11 +302,11 @@ class RenyiAccount(NamedAccount):
         divergence_max = renyi_for(order, cap.epsilon, delta)
         if divergence_max <= 0:
             enough = 1 - math.log(delta) / cap.epsilon
-            way_out = f"nor at any order up to {ORDER_MAX:g}: use a larger epsilon or delta"
+            way_out = f"no order up to {ORDER_MAX:g} does: use a larger epsilon or delta"
             if enough <= ORDER_MAX:
                 way_out = f"use an order of {math.ceil(enough)} or more"
             raise OutOfRange(
-                f"at order {order:g} nothing fits into epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
+                f"order {order:g} admits no event within epsilon {cap.epsilon:g}; {way_out}", name="order", value=order
             )
         return cls((floor_units(Fraction(divergence_max)),), delta=delta, order=order)
 

@@ -201,9 +201,7 @@ def file_request(
     cap_row(transaction, analyst, dataset)
     waiting = sum((row.dataset, row.analyst) == (dataset, analyst) for row in transaction.rows.requests(only_open=True))
     if waiting >= WAITING_MAX:
-        raise TooLarge(
-            f"{waiting} requests of {analyst} on {dataset} wait for a decision; no more are accepted", name="reason"
-        )
+        raise TooLarge(f"{analyst} has {waiting} open requests on {dataset}, the maximum", name="reason")
     if not 0 < cost.epsilon < math.inf or not 0 <= cost.delta < 1 or not cost.rho >= 0:
         raise OutOfRange(
             "a request asks for an epsilon above 0, a delta from 0 to below 1, and no negative rho",

@@ -190,7 +190,7 @@ def commit(
     row, reserved = transaction.permit(permit_id)
     if row.state == "committed":
         raise AlreadySettled(
-            f"permit {permit_id} was committed before, and pays for one answer; discard this one and reserve again",
+            f"permit {permit_id} was committed before and pays for one answer; discard this one and reserve again",
             name="permit",
             value=permit_id,
         )

@@ -10,7 +10,7 @@ and the hash of a head, whether the ledger was moved away there, and a checksum.
 ignored, and the other one counts; if both are wrong, there is nothing to compare the journal with, but a ledger is
 still expected.
 
-Not here: what is done about a journal that does not reach the noted head (`verification`, `restoration`).
+Not here: what is done about a journal that does not reach the noted head (`verification`, `backup`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Anchor:
         if not is_writable:
             raise LedgerReadOnly(
                 f"{self.path}, which notes the end of the ledger, cannot be written: nothing was charged; make it "
-                "writable for this account"
+                "writable for this user"
             )
 
     def note(self, head: NotedHead) -> None:

@@ -86,7 +86,7 @@ def restore_file(
 ) -> None:
     """Replace a folder's ledger by a backup."""
     if not os.path.isfile(backup):
-        raise InvalidInput(f"{backup} is no file; name a backup that `tacit ledger backup` wrote", name="backup")
+        raise InvalidInput(f"{backup} is not a file; name a backup that `tacit ledger backup` wrote", name="backup")
     target, folder = store.path, store.path.parent
     if target.exists() and backup.samefile(target):
         raise InvalidInput(f"{backup} is the ledger itself; name a backup of it", name="backup")
@@ -128,8 +128,7 @@ def _write(store: Store, noted: NotedHead | None, facts: Mapping[str, Any], lost
     """Verify a ledger that is to go live, append the record `restored`, and return the new head."""
     if noted is not None and noted.is_moved:
         raise LedgerMoved(
-            "the ledger of this place was moved away and is used somewhere else: restore it there, or, if it is lost "
-            "there, in a new folder"
+            "this ledger was moved to another location: restore it there, or, if it is lost there, in a new folder"
         )
 
     def write(rows: Transaction) -> NotedHead:
@@ -164,7 +163,7 @@ def _lost(rows: Transaction, noted: NotedHead | None, *, is_database: bool) -> i
     if noted is None:
         return 0
     if [record.hash for record in rows.records(1, 1)] not in ([], [noted.ledger]):
-        raise LedgerRolledBack("this is the backup of another ledger than the one that was noted here", differs="end")
+        raise LedgerRolledBack("the backup is of a different ledger than the one noted here", differs="end")
     if head.number < noted.number:
         return noted.number - head.number
     here = [record.hash for record in rows.records(noted.number, 1)]
@@ -173,7 +172,7 @@ def _lost(rows: Transaction, noted: NotedHead | None, *, is_database: bool) -> i
     if is_database:  # restored, and then used from another folder: all that was noted may be lost
         return noted.number
     raise LedgerRolledBack(
-        f"record {noted.number} of this backup is not the one that was noted here: it was used somewhere else",
+        f"record {noted.number} of this backup differs from the record noted here: the backup was used elsewhere",
         record=noted.number,
         differs="end",
     )
@@ -237,7 +236,7 @@ def _copy(backup: Path, staged: Path) -> None:
         said = " ".join(str(error).split())[:200]
         if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
             raise LedgerUnavailable(
-                f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this account can write"
+                f"{backup} cannot be read ({said}); copy it, with its log, to a folder that this user can write"
             ) from error
         raise NotALedger(f"{backup} is not the backup of a ledger, or is damaged ({said})") from error
 
@@ -383,7 +382,7 @@ def _read(parsed: Iterator[dict[str, Any]]) -> tuple[list[Record], dict[str, byt
                 return records, contents
             case _:
                 raise _damaged(f"the line after record {len(records)} is neither a record nor an answer")
-    raise _damaged(f"it ends after record {len(records)}, before its last line")
+    raise _damaged(f"the export is truncated after record {len(records)}")
 
 
 def _parse(line: str) -> dict[str, Any]:

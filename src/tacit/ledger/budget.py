@@ -60,7 +60,7 @@ DISTINCT_MAX: Final = 1024
 """How many distinct events are counted one by one; the rest is kept as its total rho."""
 
 LABELS: Final = {
-    "guaranteed": "guaranteed by the filter, whatever was asked and whenever it stops",
+    "guaranteed": "guaranteed by the filter for any adaptive sequence of releases",
     "bound": "valid if parameters did not depend on answers",
     "meaning": "an attacker's best, valid if parameters did not depend on answers",
 }

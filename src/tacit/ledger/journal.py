@@ -4,7 +4,7 @@ Promise: a record that was changed, removed, added or moved is found and named. 
 called before a record is written and after it is read. Records hold names, events, amounts and digests; no value of the
 data, and no answer.
 
-The chain is not keyed: it finds accidents and careless edits, but whoever may rewrite the whole file can rewrite the
+The chain is not keyed: it finds accidents and careless edits, but anyone who may rewrite the whole file can rewrite the
 whole chain. To find that too, note `Ledger.head()` somewhere else from time to time and give it to `Ledger.verify`.
 
 Not here: what a record does to the totals (`replay`) and where it is kept (`stores`).
@@ -85,7 +85,9 @@ class Record:
         except InvalidInput as error:
             raise _differs(self.number, "body", f"cannot be read: {error.message}") from None
         if not isinstance(contents, dict):
-            raise LedgerCorrupt(f"the body of record {self.number} is no object", record=self.number, differs="body")
+            raise LedgerCorrupt(
+                f"the body of record {self.number} is not a JSON object", record=self.number, differs="body"
+            )
         return contents
 
     @property
@@ -123,7 +125,7 @@ def check_record(record: Record, following: Record | None = None) -> None:
             raise _differs(record.number, "hash", "has another hash than its successor refers to; the hash was changed")
         raise _differs(record.number, "contents", "does not have the hash that was recorded for it; it was changed")
     if not 0 <= record.at_us <= AT_US_MAX or not 0 <= record.behind_us <= 2 * AT_US_MAX:
-        raise _differs(record.number, "at", "has an impossible time")
+        raise _differs(record.number, "at", "has an invalid timestamp")
     if record.kind not in KINDS:
         raise LedgerTooNew(f"record {record.number} is of the unknown kind {record.kind!r}; use a newer tacit")
 
@@ -132,10 +134,10 @@ def check_follows(record: Record, head: Head) -> None:
     """Raise unless a record is the one after `head`."""
     if record.number != head.number + 1:
         expected = head.number + 1
-        what = "is missing" if record.number > expected else "stands in the place of another"
+        what = "is missing" if record.number > expected else "is out of order"
         raise _differs(expected, "number", f"{what}: record {record.number} follows record {head.number}")
     if record.previous != head.hash:
-        raise _differs(record.number, "previous", f"does not follow record {head.number} as that one is now")
+        raise _differs(record.number, "previous", f"does not refer to the hash of record {head.number}")
     if record.at_us < head.at_us:
         raise _differs(record.number, "at", f"is older than record {head.number}")
 

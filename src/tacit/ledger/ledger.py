@@ -139,13 +139,13 @@ class Ledger(StoredJournal):
         """Return the budget of a data set, of an analyst on it, or of one of its epochs."""
         if analyst is not None and epoch is not None:
             raise InvalidInput("a budget is of an analyst or of an epoch; name one of them, not both", name="epoch")
-        found = self.account(dataset, analyst)
+        found = self.payer(dataset, analyst)
         if epoch is not None:
             found = LedgerBudget(self, Scope(found.scope.dataset, "epoch", texts.name("epoch", epoch)))
         self.row_of(found.scope)  # raises if there is no budget
         return found
 
-    def account(self, dataset: str, analyst: str | None = None) -> LedgerBudget:
+    def payer(self, dataset: str, analyst: str | None = None) -> LedgerBudget:
         """Return the budget that a release is charged to: the analyst's on the data set, or the data set's own.
 
         Unlike `budget` it does not look the cap up; its methods raise NotPermitted for an analyst without one.
@@ -206,7 +206,7 @@ class Ledger(StoredJournal):
         question: str | None = None,
         data_version: str | None = None,
     ) -> Permit:
-        """Charge an event to the data set, the analyst, the analyst's groups and each epoch, or raise and charge none.
+        """Charge an event to the data set, each named analyst and each epoch, or raise and charge none.
 
         The same `key` with the same request gives the same permit and charges nothing again, until that permit is
         committed, refunded or annotated (AlreadySettled). `question` and `data_version` are what `commit` calls `plan`

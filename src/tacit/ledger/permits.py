@@ -69,9 +69,9 @@ def _scope(key: str) -> Scope:
         scope = Scope(dataset, kind, name)
         f"{dataset}{name}".encode()  # raises for a lone surrogate
     except (InvalidInput, TypeError, ValueError):
-        raise LedgerCorrupt(f"{key!r} names no scope", differs="scope") from None
+        raise LedgerCorrupt(f"{key!r} is not a valid scope key", differs="scope") from None
     if kind not in _KINDS or scope.key != key:
-        raise LedgerCorrupt(f"{key!r} names no scope", differs="scope")
+        raise LedgerCorrupt(f"{key!r} is not a valid scope key", differs="scope")
     return scope
 
 

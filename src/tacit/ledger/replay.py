@@ -177,7 +177,7 @@ def _return(body: Body, number: int, rows: CachedRows) -> None:
 
 def _lowered(totals: Amounts, amounts: Amounts) -> Amounts:
     if not covers(totals, amounts):
-        raise LedgerCorrupt("more is returned than was ever charged", differs="amount")
+        raise LedgerCorrupt("refund exceeds the charges", differs="amount")
     return subtract_amounts(totals, amounts)
 
 
@@ -246,7 +246,7 @@ def _release(body: Body, number: int, rows: CachedRows) -> None:
 def _drop_answers(body: Body, number: int, rows: CachedRows) -> None:
     for plan_sha256, data_version in body["dropped_answers"]:
         if rows.answer(plan_sha256, data_version) is None:
-            raise _impossible(number, "an answer is forgotten that was never released")
+            raise _impossible(number, "the answer to forget was never released")
         rows.drop_answer(plan_sha256, data_version)
 
 
@@ -282,7 +282,7 @@ def _restore(body: Body, number: int, rows: CachedRows) -> None:
 def _boolean(body: Body, name: str, number: int) -> bool:
     value = body[name]
     if not isinstance(value, bool):
-        raise _impossible(number, f"{name} is neither true nor false")
+        raise _impossible(number, f"{name} must be true or false")
     return value
 
 

@@ -286,7 +286,7 @@ class StoredJournal:
             place = None if found is None else found._store.place
             facts = {"source": place, "source_lost": lost}
             if place == to:
-                raise InvalidInput("a ledger cannot be moved to where it is", name="source")
+                raise InvalidInput("the ledger cannot be moved onto itself", name="source")
 
             def fill(transaction: LedgerTransaction) -> None:
                 backups.import_export(transaction, read, facts)

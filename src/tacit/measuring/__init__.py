@@ -1,8 +1,7 @@
 """Noisy measurements, for private SQL and statistics alike.
 
     allocation   how the budget of one release is divided over its measurements, and the noise of each part
-    grids        the public grid on which values are added up
-    moments      means, variances, covariances and correlations from noisy sums
+    moments      the public grid on which values are added up; means, variances and correlations from noisy sums
     intervals    confidence intervals of noisy sums and of what is computed from them
 
 Not here: what is measured and how far one unit moves it (`query.contribution`, `stats`), or who pays (`pipeline`).

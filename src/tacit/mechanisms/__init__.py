@@ -11,7 +11,7 @@ Every mechanism is a frozen object with `release`, `event` and `interval`. Rando
     selection of groups           KeySelection
     unknown bounds                ApproximateBounds
 
-The exact samplers are in `tacit.mechanisms.samplers`.
+The exact samplers are in `tacit.mechanisms.exact_sampling` and `tacit.mechanisms.integer_sampler`.
 """
 
 from tacit.mechanisms.approximate_bounds import ApproximateBounds

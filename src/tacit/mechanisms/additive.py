@@ -23,7 +23,7 @@ from tacit.mechanisms.grid import Grid
 from tacit.mechanisms.integer_sampler import CHUNK, sampler_for
 from tacit.mechanisms.laws import Law
 from tacit.mechanisms.mechanism import Interval, Mechanism
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import declared_numbers, integers_only_error, require_exact, require_finite
 from tacit.privacy.errors import WrongType
@@ -53,15 +53,15 @@ class Noise:
         self.fineness: Final = 2 * half + 1
         self._sampler = sampler_for(law)
 
-    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         """Return `count` independent noises, in steps."""
         return self.rounded(self._sampler.draw(count, source))
 
-    def draw_one(self, source: Source) -> int:
+    def draw_one(self, source: RandomSource) -> int:
         """Return one noise, in steps."""
         return self.rounded(self._sampler.draw_one(source))
 
-    def add_to(self, values: NDArray[np.float64], source: Source) -> NDArray[np.float64]:
+    def add_to(self, values: NDArray[np.float64], source: RandomSource) -> NDArray[np.float64]:
         """Return real numbers with noise, as multiples of the grid; in chunks that fit into the processor's cache."""
         released = np.empty_like(values)
         for start in range(0, values.size, CHUNK):
@@ -95,7 +95,7 @@ class Additive(Mechanism):
     def _half_width(self, level: float, noise: Noise) -> int:
         """Return the least number of steps within which the noise stays with probability `level`."""
 
-    def release(self, value: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, value: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return `value` with noise."""
         number = self._read(value)
         released: Any
@@ -110,7 +110,7 @@ class Additive(Mechanism):
             released = self._noise_for(number).add_to(number.ravel(), source).reshape(number.shape)
         return mark_simulated(released) if source.simulated else released
 
-    def _release_one(self, number: int | float, source: Source) -> int | float:
+    def _release_one(self, number: int | float, source: RandomSource) -> int | float:
         """Release an int or a float, as for arrays but without their cost."""
         noise = self._noise_for(number)
         if isinstance(number, int):

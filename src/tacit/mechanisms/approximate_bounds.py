@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.laplace import Laplace
 from tacit.mechanisms.mechanism import Interval, Mechanism
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import counts_of, vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
@@ -76,7 +76,7 @@ GUESSED: Final = (
 )
 
 
-class LearntBounds(NamedTuple):
+class LearnedBounds(NamedTuple):
     """A range in which most values lie."""
 
     lower: Fraction
@@ -100,7 +100,7 @@ class ApproximateBounds(Mechanism):
         if whole("bins", self.bins) > BINS_MAX:
             raise OutOfRange(f"there are at most {BINS_MAX:,} bins of each sign", name="bins", value=self.bins)
         if exact("base", self.base) <= 1:
-            raise OutOfRange("the base of the bins must be above 1", name="base", value=self.base)
+            raise OutOfRange("base must be above 1", name="base", value=self.base)
         self._normalize(scale=parameter, success=inside_unit_interval)
         if not LEVEL_MAX >= float(self.success) >= 1 - LEVEL_MAX:
             raise OutOfRange("success must lie between 2^-40 and 1 - 2^-40", name="success", value=self.success)
@@ -127,7 +127,7 @@ class ApproximateBounds(Mechanism):
         ratio = math.exp(-1 / scale) if scale else 0.0
         return -math.log(passes * (1 + ratio)) * scale  # that of geometric noise; real noise passes more seldom
 
-    def is_next_to_zero(self, found: LearntBounds) -> bool:
+    def is_next_to_zero(self, found: LearnedBounds) -> bool:
         """Return whether a range is made of the bins next to 0 alone, as where zeros hide all other values."""
         scale = exact("scale", self.scale)
         return -scale <= found.lower and found.upper <= scale
@@ -166,7 +166,7 @@ class ApproximateBounds(Mechanism):
         said, limit = GUESSED if is_guess else LEARNT, self.limit_in_words(unit_weight)
         return said.format(name=name, lower=float(lower), upper=float(upper), limit=limit)
 
-    def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, counts: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return the range, given the counts of the bins from the most negative to the most positive."""
         array = counts_of(counts, "counts")
         if len(array) != 2 * self.bins:
@@ -181,7 +181,7 @@ class ApproximateBounds(Mechanism):
         steps = noise._half_width(level_of(level), noise._integer_noise())  # counts are integers
         return Interval(-steps, steps)
 
-    def bounds_from(self, counts: Any) -> LearntBounds:
+    def bounds_from(self, counts: Any) -> LearnedBounds:
         """Return the range for counts, noisy ones or (in tests) exact ones."""
         return self._range(self._vector(counts))[0]
 
@@ -189,7 +189,7 @@ class ApproximateBounds(Mechanism):
         """Return whether a noisy count passes a threshold, so that the range is more than a guess."""
         return self._range(self._vector(counts))[1]
 
-    def learn(self, counts: Any, source: Source) -> tuple[LearntBounds, bool]:
+    def learn(self, counts: Any, source: RandomSource) -> tuple[LearnedBounds, bool]:
         """Return the released range, and whether it is more than a guess."""
         return self._range(np.asarray(self.noise.release(counts, source=source), dtype=np.float64))
 
@@ -199,7 +199,7 @@ class ApproximateBounds(Mechanism):
             raise self._wrong_counts()
         return array
 
-    def _range(self, array: NDArray[np.float64]) -> tuple[LearntBounds, bool]:
+    def _range(self, array: NDArray[np.float64]) -> tuple[LearnedBounds, bool]:
         taken = array > self.threshold
         nearest, guess = _ratio(array.max(), self.threshold), array == array.max()
         for width in WINDOWS:
@@ -222,7 +222,7 @@ class ApproximateBounds(Mechanism):
             low -= 1
         while high + 1 < len(array) and half[high + 1]:
             high += 1
-        return LearntBounds(self.edges(low - self.bins)[0], self.edges(high - self.bins)[1]), stands_out
+        return LearnedBounds(self.edges(low - self.bins)[0], self.edges(high - self.bins)[1]), stands_out
 
     def _wrong_counts(self) -> WrongType:
         return WrongType(f"counts must be {2 * self.bins} whole numbers, one for each bin", name="counts")

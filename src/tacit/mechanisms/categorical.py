@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.exact_sampling import Enclosure, exp_negative
-from tacit.mechanisms.randomness import Source, bits, words
+from tacit.mechanisms.randomness import RandomSource, bits, words
 
 CELL_BITS: Final = 16
 TABLE_PAYS_FROM: Final = 4096
@@ -52,7 +52,7 @@ class CategoricalSampler:
         self._margin = (1 << 21) + (len(exponents) << 4)
         self._upper = np.minimum(np.cumsum(shares), np.uint64(2**63 - 1)) << np.uint64(1)
 
-    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         """Return `count` independent items."""
         if count < TABLE_PAYS_FROM:
             return self._decide(words(source, count, 8).astype(np.uint64), source)
@@ -65,7 +65,7 @@ class CategoricalSampler:
             drawn[open_] = self._decide(prefix | rest, source)
         return drawn
 
-    def draw_one(self, source: Source) -> int:
+    def draw_one(self, source: RandomSource) -> int:
         """Return one item, as `draw` does without the cost of arrays."""
         number = bits(source, 64)
         upper = self._upper_list
@@ -74,7 +74,7 @@ class CategoricalSampler:
         above = upper[item] - number if item < len(upper) else 0
         return item if below >= self._margin and above >= self._margin else self._decide_exactly(number, source)
 
-    def _decide(self, numbers: NDArray[np.uint64], source: Source) -> NDArray[np.int64]:
+    def _decide(self, numbers: NDArray[np.uint64], source: RandomSource) -> NDArray[np.int64]:
         upper, margin = self._upper, np.uint64(self._margin)
         items = np.searchsorted(upper, numbers, side="right")
         inside = np.minimum(items, len(upper) - 1)
@@ -84,7 +84,7 @@ class CategoricalSampler:
             items[index] = self._decide_exactly(int(numbers[index]), source)
         return items
 
-    def _decide_exactly(self, number: int, source: Source) -> int:
+    def _decide_exactly(self, number: int, source: RandomSource) -> int:
         """Return the item of a 64-bit number by integer arithmetic, with as many further random bits as it takes."""
         number_bits = 64
         while True:

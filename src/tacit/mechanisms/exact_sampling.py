@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.mechanisms.randomness import Source, Words, bits, words
+from tacit.mechanisms.randomness import RandomSource, Words, bits, words
 
 _GUARD_BITS: Final = 64
 
@@ -60,7 +60,7 @@ def exp_negative(exponent: Fraction, bits: int) -> Enclosure:
     return Enclosure(max(0, rounded - 1), min(1 << bits, rounded + 2))
 
 
-def integers_below(bound: int, count: int, source: Source) -> NDArray[np.int64]:
+def integers_below(bound: int, count: int, source: RandomSource) -> NDArray[np.int64]:
     """Return `count` independent integers, uniform on 0 … bound - 1, for a bound of at most 2^63."""
     drawn = np.empty(count, dtype=np.int64)
     shift = np.uint64(64 - max(1, (bound - 1).bit_length()))
@@ -73,16 +73,7 @@ def integers_below(bound: int, count: int, source: Source) -> NDArray[np.int64]:
     return drawn
 
 
-def integer_below(bound: int, source: Source) -> int:
-    """Return one integer, uniform on 0 … bound - 1, for any bound."""
-    size = max(1, (bound - 1).bit_length())
-    while True:
-        proposed = bits(source, size)
-        if proposed < bound:
-            return proposed
-
-
-def permutation(count: int, source: Source) -> NDArray[np.int64]:
+def permutation(count: int, source: RandomSource) -> NDArray[np.int64]:
     """Return 0 … count - 1 in a uniform random order: sorted by random keys, drawn again if two are equal."""
     while True:
         keys = words(source, count, 8)
@@ -97,7 +88,7 @@ SLACK: Final = 2.0**-36
 
 
 def exponential_coins(
-    exponents: NDArray[np.float64], exact_exponent: Callable[[int], Fraction], source: Source
+    exponents: NDArray[np.float64], exact_exponent: Callable[[int], Fraction], source: RandomSource
 ) -> NDArray[np.bool_]:
     """Return one coin for each exponent x of at least 0, true with probability e^-x."""
     return fall_below_exponentials(words(source, exponents.size, 2), 16, exponents, exact_exponent, source)
@@ -108,7 +99,7 @@ def fall_below_exponentials(
     prefix_bits: int,
     exponents: NDArray[np.float64],
     exact_exponent: Callable[[int], Fraction],
-    source: Source,
+    source: RandomSource,
 ) -> NDArray[np.bool_]:
     """Return whether uniform numbers, whose first bits are given, fall below e^-exponent."""
     width = 2.0**-prefix_bits
@@ -125,7 +116,7 @@ def fall_below_exponentials(
     return happened
 
 
-def exponential_coin(exponent: float, exact_exponent: Callable[[], Fraction], source: Source) -> bool:
+def exponential_coin(exponent: float, exact_exponent: Callable[[], Fraction], source: RandomSource) -> bool:
     """Return one coin that is true with probability e^-exponent, without the cost of arrays."""
     prefix = bits(source, 48)
     start, chance = prefix * 2.0**-48, math.exp(-exponent)
@@ -136,7 +127,7 @@ def exponential_coin(exponent: float, exact_exponent: Callable[[], Fraction], so
     return _falls_below_exponential(exact_exponent(), prefix, 48, source)
 
 
-def biased_coins(chance: Fraction, count: int, source: Source) -> NDArray[np.bool_]:
+def biased_coins(chance: Fraction, count: int, source: RandomSource) -> NDArray[np.bool_]:
     """Return `count` independent coins that are true with the rational probability `chance`."""
     if chance == 1:
         return np.ones(count, dtype=np.bool_)
@@ -148,7 +139,7 @@ def biased_coins(chance: Fraction, count: int, source: Source) -> NDArray[np.boo
     return happened
 
 
-def _falls_below_rational(chance: Fraction, number: int, number_bits: int, source: Source) -> bool:
+def _falls_below_rational(chance: Fraction, number: int, number_bits: int, source: RandomSource) -> bool:
     """Return whether a uniform number, whose first bits are given, falls below a rational."""
     while True:
         scaled = chance.numerator << number_bits
@@ -159,7 +150,7 @@ def _falls_below_rational(chance: Fraction, number: int, number_bits: int, sourc
         number, number_bits = number << 64 | bits(source, 64), number_bits + 64
 
 
-def _falls_below_exponential(exponent: Fraction, number: int, number_bits: int, source: Source) -> bool:
+def _falls_below_exponential(exponent: Fraction, number: int, number_bits: int, source: RandomSource) -> bool:
     """Return whether a uniform number, whose first bits are given, falls below e^-exponent."""
     while True:
         chance = exp_negative(exponent, number_bits)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tacit.mechanisms.categorical import CategoricalSampler, Weights
 from tacit.mechanisms.exact_sampling import Enclosure, exp_negative, exponential_coin, fall_below_exponentials
 from tacit.mechanisms.laws import Law
-from tacit.mechanisms.randomness import Source, Words, bits, words
+from tacit.mechanisms.randomness import RandomSource, Words, bits, words
 
 LIKELY_EXPONENT: Final = 50
 """Blocks beyond this exponent are left to the exact path: their weight, below 2^-72 each, is far inside the margin."""
@@ -48,7 +48,7 @@ class IntegerSampler:
         self._likely_lowest = self._lowest(innermost)
         self._surely_kept = surely_kept.astype(np.uint16)
 
-    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         """Return `count` independent integers of the law."""
         if 0 < count <= CHUNK:
             return self._draw_chunk(count, source)
@@ -58,7 +58,7 @@ class IntegerSampler:
             part[:] = self._draw_chunk(part.size, source)
         return drawn
 
-    def draw_one(self, source: Source) -> int:
+    def draw_one(self, source: RandomSource) -> int:
         """Return one integer of the law, as `draw` does without the cost of arrays."""
         while True:
             block = self._blocks.draw_one(source)
@@ -75,7 +75,7 @@ class IntegerSampler:
             if exponential_coin(rise, exact_rise, source):
                 return ~(start + offset) if negative else start + offset
 
-    def _draw_chunk(self, count: int, source: Source) -> NDArray[np.int64]:
+    def _draw_chunk(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         blocks = self._blocks.draw(count, source)
         within = int(blocks.max()) < len(self._likely_lowest)
         drawn = self._likely_lowest.take(blocks) if within else self._lowest(self._innermost(blocks))
@@ -107,7 +107,7 @@ class IntegerSampler:
         """The number of bits of the acceptance coin that are drawn at once: the unused bits of a word, or 16."""
         return min(16, 32 - self._block_bits) if self._block_bits <= 24 else 16
 
-    def _places(self, count: int, source: Source) -> tuple[Words, Words]:
+    def _places(self, count: int, source: RandomSource) -> tuple[Words, Words]:
         """Return uniform places within a block, counted from its lowest integer, and the first bits of the coins."""
         if self._block_bits <= 24:
             word = words(source, count, 4)
@@ -118,7 +118,7 @@ class IntegerSampler:
         return word >> word.dtype.type(8 * width - self._block_bits), words(source, count, 2)
 
     def _accept(
-        self, lowest: NDArray[np.int64], places: NDArray[np.int64], prefixes: Words, source: Source
+        self, lowest: NDArray[np.int64], places: NDArray[np.int64], prefixes: Words, source: RandomSource
     ) -> NDArray[np.bool_]:
         """Return which integers are kept: those whose coin, with the given first bits, falls below e^-rise."""
         last = self._width - 1

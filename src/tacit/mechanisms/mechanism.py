@@ -55,7 +55,7 @@ class Mechanism(ABC):
 def require_replace_one(relation: Relation) -> None:
     """Raise unless the relation is replace-one, for promises that need a public number of records."""
     if relation is not Relation.REPLACE_ONE:
-        raise OutOfRange("this promise is for replace-one: the number of records is public", name="relation")
+        raise OutOfRange("requires the replace-one relation (public record count)", name="relation")
 
 
 def require_one_direction(monotonic: bool, relation: Relation) -> None:

@@ -29,7 +29,7 @@ from tacit.mechanisms.exact_sampling import exp_negative, exponential_coins, int
 from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laws import SCALE_MAX, LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import counts_of
 from tacit.privacy import events
@@ -70,7 +70,7 @@ class KeySelection(Mechanism):
         """The least noisy number of units for which a group is shown."""
         return self.reach + 1
 
-    def release(self, counts: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, counts: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return for each count of units whether its group is shown."""
         array = counts_of(counts, "counts")  # may be empty: the number of groups is as private as the counts
         if array.size and int(array.min()) < 0:
@@ -102,7 +102,7 @@ class KeySelection(Mechanism):
         shown = bisect_left(counts, share, key=self.chance)
         return Interval(min(hidden, shown), shown)
 
-    def _draw_noise(self, size: int, source: Source) -> NDArray[np.int64]:
+    def _draw_noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
         """Return truncated noise: proposals of a wider law, drawn again until they are kept.
 
         A proposal is kept with probability 1/2 or more. Where the cut lies within one scale, proposals are uniform and
@@ -116,7 +116,7 @@ class KeySelection(Mechanism):
             missing = missing[~kept]
         return noise
 
-    def _propose(self, size: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _propose(self, size: int, source: RandomSource) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         reach, epsilon = self.reach, Fraction(self.epsilon)
         if reach * epsilon > 1:
             proposed = sampler_for(LaplaceLaw(1 / epsilon)).draw(size, source)
@@ -141,7 +141,7 @@ def _reach(epsilon: Fraction, delta: Fraction) -> int:
     odds = float((1 - delta) / delta)
     near = math.log1p(math.tanh(float(epsilon) / 2) * odds) / float(epsilon)
     if near >= REACH_MAX or (near * epsilon > 1 and 1 / epsilon > SCALE_MAX):
-        raise TooLarge("this noise is too wide to be drawn; use a greater epsilon or delta", name="epsilon")
+        raise TooLarge("the noise scale is too large to sample; use a greater epsilon or delta", name="epsilon")
     bits = 128 + 2 * (1 / epsilon).__ceil__().bit_length() + (1 / delta).__ceil__().bit_length()
     one, ratio = 1 << bits, exp_negative(epsilon, bits)
 
@@ -154,5 +154,5 @@ def _reach(epsilon: Fraction, delta: Fraction) -> int:
     high = math.ceil(near * (1 + 2.0**-30)) + 1
     found = low + bisect_left(range(low, high), True, key=holds)
     if not holds(found):
-        raise TooLarge("the cut of this noise cannot be computed; use a greater epsilon or delta", name="epsilon")
+        raise TooLarge("the threshold of this noise cannot be computed; use a greater epsilon or delta", name="epsilon")
     return found

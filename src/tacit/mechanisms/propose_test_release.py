@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import refuse_columns, refuse_masked, vector_of
 from tacit.privacy import events
@@ -69,7 +69,7 @@ class StabilityTest:
         """A distance from which on the test never fails in practice; larger ones need not be computed."""
         return self.threshold + math.ceil(64 / float(self.epsilon))
 
-    def passes(self, distance: int, source: Source) -> bool:
+    def passes(self, distance: int, source: RandomSource) -> bool:
         """Return whether the distance with noise reaches the threshold."""
         return distance + sampler_for(LaplaceLaw(1 / self.epsilon)).draw_one(source) >= self.threshold
 
@@ -89,7 +89,7 @@ class StableMode(Mechanism):
     def event(self) -> Event:
         return _event(self.epsilon, self.delta, self.relation)
 
-    def release(self, values: Iterable[Hashable], *, source: Source = SYSTEM) -> Any:
+    def release(self, values: Iterable[Hashable], *, source: RandomSource = SYSTEM) -> Any:
         """Return the mode of the values, one from each unit, or None.
 
         Equal values of different types or signs (1 and 1.0, 0.0 and -0.0) count separately: which of them is returned
@@ -106,7 +106,7 @@ class StableMode(Mechanism):
         ranked = [(value, count) for (_, _, value), count in counts.most_common(2)] + [(None, 0)] * 2
         return self.release_leader(ranked[0][0], ranked[0][1] - ranked[1][1], source=source)
 
-    def release_leader(self, mode: Any, lead: int, *, source: Source = SYSTEM) -> Any:
+    def release_leader(self, mode: Any, lead: int, *, source: RandomSource = SYSTEM) -> Any:
         """Return the mode, which leads by so many units, or None."""
         distance = lead if self.relation is Relation.ADD_REMOVE else (lead + 1) // 2
         if not StabilityTest(Fraction(self.epsilon), Fraction(self.delta)).passes(distance, source):
@@ -137,7 +137,7 @@ class InterquartileRange(Mechanism):
         Mechanism.__post_init__(self)
         self._normalize(epsilon=parameter, delta=failure_probability)
         if float(exact("base", self.base)) <= 1:
-            raise OutOfRange("the base of a logarithmic ruler is above 1", name="base", value=self.base)
+            raise OutOfRange("base must be above 1", name="base", value=self.base)
         require_replace_one(self.relation)
 
     @property
@@ -145,7 +145,7 @@ class InterquartileRange(Mechanism):
         half = _event(Fraction(self.epsilon) / 2, Fraction(self.delta) / 2, self.relation)
         return events.Repeated(half, 2)
 
-    def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, values: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return the middle of the cell in which the interquartile range lies, or None."""
         ordered = np.sort(vector_of(values, "values").astype(np.float64))
         if len(ordered) < 4:
@@ -165,7 +165,7 @@ class InterquartileRange(Mechanism):
         return Interval(middle / side, middle * side if middle < math.exp(_EXPONENT_MAX) else math.inf)
 
     def _on_ruler(
-        self, ordered: NDArray[np.float64], shift: float, test: StabilityTest, source: Source
+        self, ordered: NDArray[np.float64], shift: float, test: StabilityTest, source: RandomSource
     ) -> float | None:
         step = math.log(float(self.base))
         distance = changes_to_leave(ordered, lambda spread: _cell(spread, step, shift), test.distance_max)

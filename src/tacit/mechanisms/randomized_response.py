@@ -35,7 +35,7 @@ from tacit.accounting.numerics import betainc
 from tacit.mechanisms.categorical import CategoricalSampler, Weights
 from tacit.mechanisms.exact_sampling import Enclosure, biased_coins, exp_negative, integers_below
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import array_of, refuse_masked
 from tacit.privacy import events
@@ -140,7 +140,7 @@ class RandomizedResponse(Mechanism):
         truth = inside_unit_interval("truth", self.truth)
         if truth * self.categories <= 1:
             raise OutOfRange(
-                f"truth must be above 1/{self.categories}, or reports say nothing, and is {float(truth):g}",
+                f"truth must be above 1/{self.categories}, or reports carry no information, and is {float(truth):g}",
                 name="truth",
                 value=self.truth,
             )
@@ -170,7 +170,7 @@ class RandomizedResponse(Mechanism):
             epsilon = math.nextafter(math.log(rounded_up(odds)), math.inf)
         return events.RandomizedResponse(epsilon=epsilon, categories=self.categories, under=self.relation)
 
-    def release(self, answers: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, answers: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return a report for each answer: booleans for a bool and for arrays of that dtype, otherwise integers.
 
         Reports on a list are integers, whatever it holds: its type would depend on every answer in it.
@@ -227,7 +227,7 @@ class RandomizedResponse(Mechanism):
             return float((Fraction(self.truth) * self.categories - 1) / (self.categories - 1))
         return self.truth_probability * -math.expm1(-float(self.epsilon or 0))
 
-    def _lies(self, count: int, source: Source) -> NDArray[np.bool_]:
+    def _lies(self, count: int, source: RandomSource) -> NDArray[np.bool_]:
         if self.truth is not None:
             return biased_coins(1 - Fraction(self.truth), count, source)
         epsilon, others = Fraction(self.epsilon or 0), self.categories - 1

@@ -24,7 +24,11 @@ _UNSIGNED: Final[dict[int, np.dtype[np.unsignedinteger[Any]]]] = {
 }
 
 
-class Source(Protocol):
+SIMULATED: Final = "The noise is reproducible: this is a simulation and gives no privacy."
+"""What the card of a release with a simulated source says."""
+
+
+class RandomSource(Protocol):
     """A source of independent uniform bytes."""
 
     @property
@@ -47,15 +51,15 @@ class SystemSource:
         return os.urandom(size)
 
 
-SYSTEM: Final[Source] = SystemSource()
+SYSTEM: Final[RandomSource] = SystemSource()
 
 
-def words(source: Source, count: int, bytes_each: int) -> Words:
+def words(source: RandomSource, count: int, bytes_each: int) -> Words:
     """Return `count` uniform unsigned integers of 1, 2, 4 or 8 bytes."""
     return np.frombuffer(source.read(count * bytes_each), dtype=_UNSIGNED[bytes_each])
 
 
-def bits(source: Source, count: int) -> int:
+def bits(source: RandomSource, count: int) -> int:
     """Return one uniform integer of `count` random bits."""
     size = (count + 7) // 8
     return int.from_bytes(source.read(size), "little") >> (8 * size - count)

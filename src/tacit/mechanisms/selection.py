@@ -42,7 +42,7 @@ from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import declared_numbers, declared_sensitivity, integers_only_error, vector_of
 from tacit.privacy import events
@@ -107,7 +107,7 @@ class Selection(Mechanism):
     def event(self) -> Event:
         return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
 
-    def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, scores: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return the index of the chosen candidate."""
         chosen = self._choose(self._read(scores), source)
         return mark_simulated(chosen) if source.simulated else chosen
@@ -116,7 +116,7 @@ class Selection(Mechanism):
         return vector_of(scores, "scores")
 
     @abstractmethod
-    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+    def _choose(self, scores: NDArray[Any], source: RandomSource) -> int:
         """Return the index of the chosen candidate."""
 
     def interval(self, level: float, candidates: int) -> Interval:
@@ -140,7 +140,7 @@ class Exponential(Selection):
     def event(self) -> Event:
         return events.Exponential(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
 
-    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+    def _choose(self, scores: NDArray[Any], source: RandomSource) -> int:
         gaps = ScoreGaps(scores, self.factor)
         return CategoricalSampler(gaps.doubles, weights_of(gaps.all_exact)).draw_one(source)
 
@@ -149,7 +149,7 @@ class Exponential(Selection):
 class PermuteAndFlip(Selection):
     """Candidates in a random order, each accepted by a coin; the first accepted one is chosen."""
 
-    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+    def _choose(self, scores: NDArray[Any], source: RandomSource) -> int:
         gaps = ScoreGaps(scores, self.factor)
         heads = exponential_coins(gaps.doubles, gaps.exact, source)
         order = permutation(len(scores), source)
@@ -175,7 +175,7 @@ class ReportNoisyMax(Selection):
         array = declared_numbers(scores, integers=self.integers, refusal=lambda: integers_only_error(self.sensitivity))
         return vector_of(array, "scores")
 
-    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+    def _choose(self, scores: NDArray[Any], source: RandomSource) -> int:
         if scores.dtype == np.int64:
             steps, scale = scores, 1 / self.factor
         else:
@@ -215,7 +215,7 @@ class TopK(Mechanism):
     def event(self) -> Event:
         return events.Repeated(self._single_choice.event, self.k)
 
-    def release(self, scores: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, scores: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return the indices of the chosen candidates, an array of k."""
         left = vector_of(scores, "scores")
         if self.k > len(left):
@@ -273,7 +273,7 @@ class ExponentialDensity(Mechanism):
     def event(self) -> Event:
         return self._choice.event
 
-    def release(self, log_density: Callable[[NDArray[np.float64]], Any], *, source: Source = SYSTEM) -> Any:
+    def release(self, log_density: Callable[[NDArray[np.float64]], Any], *, source: RandomSource = SYSTEM) -> Any:
         """Return a point drawn with `log_density`, a function from an array of points to an array of numbers."""
         scores = self._scores(log_density)
         chosen = float(self.points[self._choice._choose(scores, source)])

@@ -1,8 +1,8 @@
 """Replayable randomness, for tests and simulation only.
 
-Releases with a `SeededSource` are not private: whoever knows the seed knows the noise. It is imported by its full name,
-is never a default, and values released with it have a type that marks them (`is_simulated`), except None and empty
-tuples, which mean that nothing was released.
+Releases with a `SeededSource` are not private: anyone who knows the seed knows the noise. It is imported by its full
+name, is never a default, and values released with it have a type that marks them (`is_simulated`), except None and
+empty tuples, which mean that nothing was released.
 """
 
 from __future__ import annotations

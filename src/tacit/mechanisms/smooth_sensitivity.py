@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tacit.mechanisms.exact_sampling import permutation
 from tacit.mechanisms.grid import RELEASED_STEPS_MAX, Grid, grid_step
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_replace_one
-from tacit.mechanisms.randomness import SYSTEM, Source, bits
+from tacit.mechanisms.randomness import SYSTEM, RandomSource, bits
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import records_of, refuse_masked, vector_of
 from tacit.privacy import events
@@ -76,7 +76,7 @@ class SmoothSensitivity(Mechanism):
     def event(self) -> Event:
         return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
 
-    def release(self, value: Any, smooth_bound: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, value: Any, smooth_bound: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return `value` with noise for its smooth bound, as a multiple of the grid."""
         refuse_masked([value, smooth_bound])
         centre, spread = exact("value", value), not_negative("smooth_bound", smooth_bound)
@@ -98,7 +98,7 @@ class SmoothSensitivity(Mechanism):
         """s of the module's docstring."""
         return Fraction(self.epsilon) * SHARPNESS_SHARE
 
-    def _noisy_steps(self, centre: Fraction, spread: Fraction, source: Source) -> int:
+    def _noisy_steps(self, centre: Fraction, spread: Fraction, source: RandomSource) -> int:
         scale = spread / self._sharpness
         number, number_bits = bits(source, 128), 128
         while True:
@@ -124,7 +124,7 @@ class SmoothMedian(Mechanism):
         Mechanism.__post_init__(self)
         lower, upper = float(exact("lower", self.lower)), float(exact("upper", self.upper))
         if not lower < upper:
-            raise OutOfRange("the bounds must leave a range between them", name="bounds", value=(lower, upper))
+            raise OutOfRange("the lower bound must be below the upper bound", name="bounds", value=(lower, upper))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         require_replace_one(self.relation)
@@ -140,7 +140,7 @@ class SmoothMedian(Mechanism):
     def event(self) -> Event:
         return self._noise.event
 
-    def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, values: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return the noisy median, clamped to the bounds, as are the values."""
         clamped = np.sort(np.clip(vector_of(values, "values").astype(np.float64), self.lower, self.upper))
         bound = median_smooth_bound(clamped, float(self.lower), float(self.upper), self._noise.beta)
@@ -191,7 +191,7 @@ class SubsampleAggregate(Mechanism):
     def event(self) -> Event:
         return self._median.event
 
-    def release(self, records: Any, estimate: Callable[[Any], Any], *, source: Source = SYSTEM) -> Any:
+    def release(self, records: Any, estimate: Callable[[Any], Any], *, source: RandomSource = SYSTEM) -> Any:
         """Return the private value of `estimate`, a function of an array of records.
 
         Records are a list, whose blocks become arrays one by one, or a numpy array, whose dtype must be public.

@@ -29,7 +29,7 @@ from tacit.mechanisms.integer_sampler import sampler_for
 from tacit.mechanisms.laplace import laplace_half_width
 from tacit.mechanisms.laws import SCALE_MAX, LaplaceLaw
 from tacit.mechanisms.mechanism import Interval, Mechanism, require_one_direction
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import is_list, numbers_of, refuse_masked, sequence_of
 from tacit.privacy import events
@@ -61,11 +61,11 @@ class SparseVector(Mechanism):
     def event(self) -> Event:
         return events.Pure(epsilon=rounded_up(Fraction(self.epsilon)), under=self.relation)
 
-    def start(self, *, source: Source = SYSTEM) -> SparseVectorSession:
+    def start(self, *, source: RandomSource = SYSTEM) -> SparseVectorSession:
         """Return a session with fresh noise on the threshold; the event pays for one session."""
         return SparseVectorSession(self, source)
 
-    def release(self, values: Any, *, source: Source = SYSTEM) -> Any:
+    def release(self, values: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return whether each value lies above, in order, ending with the last "above" that was paid for."""
         refuse_masked(values)
         questions = _one_by_one(values)
@@ -107,7 +107,7 @@ class AboveThreshold(SparseVector):
         if self.positives != 1:
             raise WrongType("AboveThreshold stops at the first positive answer; use SparseVector for more")
 
-    def first(self, values: Iterable[Any], *, source: Source = SYSTEM) -> int | None:
+    def first(self, values: Iterable[Any], *, source: RandomSource = SYSTEM) -> int | None:
         """Return the index of the first value that was answered "above", or None."""
         answers = self.release(values, source=source)
         found = len(answers) - 1 if answers and answers[-1] else None
@@ -122,7 +122,7 @@ class SparseVectorSession:
     threshold again, and is refused.
     """
 
-    def __init__(self, mechanism: SparseVector, source: Source) -> None:
+    def __init__(self, mechanism: SparseVector, source: RandomSource) -> None:
         threshold_scale, question_scale = mechanism._scales
         self._grid = mechanism._grid
         self._source = source
@@ -145,7 +145,7 @@ class SparseVectorSession:
         steps = self._steps(value)
         with self._lock:
             if self.exhausted:
-                raise Exhausted("every positive answer that was paid for has been given; start a new session for more")
+                raise Exhausted("all positive answers of this session are used; start a new session for more")
             self._left -= 1
             above = steps + self._noise.draw_one(self._source) >= self._threshold
             if not above:

@@ -200,7 +200,7 @@ def refuse_masked(value: Any, *, depth: int = 0) -> None:
     """
     if isinstance(value, np.ma.MaskedArray):
         raise WrongType(
-            "masked arrays are not taken: drop the masked entries (.compressed()) or fill them (.filled()) first",
+            "masked arrays are not supported: drop the masked entries (.compressed()) or fill them (.filled()) first",
             name="value",
         )
     if not is_list(value):

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tacit.accounting.conversions import Cost
 from tacit.engines.protocol import Progress
 from tacit.ledger import Permit
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy import texts
 from tacit.privacy.arguments import require_progress
 from tacit.privacy.events import Event
@@ -76,7 +76,7 @@ class ReleaseOptions:
     """Idempotency key: the same key with the same plan on the same data is charged once."""
     timeout_s: float | None = None
     progress: Progress | None = None
-    source: Source = SYSTEM
+    source: RandomSource = SYSTEM
     """The source of randomness; any but the operating system's is for simulations, and marks the release."""
 
     def __post_init__(self) -> None:

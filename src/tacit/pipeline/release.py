@@ -253,7 +253,7 @@ def _shared_key(plan: ReleasePlan[T], budget: Budget, attempt: int) -> str:
 def cancelled_text(cost: Cost) -> str:
     """Return what becomes of the charge of a run that was cancelled."""
     spent = f"epsilon {at_most(cost.epsilon)}" + (f" and delta {at_most(cost.delta)}" if cost.delta else "")
-    return f"the run was cancelled; {spent} was charged and is lost, and asking again costs it again"
+    return f"the run was cancelled; {spent} stays charged, and repeating the query is charged again"
 
 
 def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseOptions) -> tuple[T, bytes | None]:
@@ -266,7 +266,7 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseO
         answer = plan.run(options)
         encoded = None if plan.data.version is None else plan.encode(answer)
         if not plan.data.is_current():
-            raise CatalogChanged("a table was registered anew during the run")
+            raise CatalogChanged("a table was registered again during the run")
         _hold_outcome()
         return answer, encoded
     except Cancelled as error:

@@ -77,7 +77,7 @@ class Categories:
         seen: set[tuple[type, Category]] = set()
         for value in listed:
             if (type(value), value) in seen:
-                raise OutOfRange(f"categories must differ, and {value!r} stands twice", name="categories", value=value)
+                raise OutOfRange(f"duplicate category {value!r}", name="categories", value=value)
             seen.add((type(value), value))
         object.__setattr__(self, "values", listed)
 

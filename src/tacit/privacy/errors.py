@@ -20,27 +20,27 @@ TacitError                      exit code 4
 │   ├── WrongKind       T132    a function is not defined for values of this kind
 │   ├── CatalogInvalid  T133    the catalog's file cannot be used as it stands
 │   └── CatalogChanged  T134    a table was registered again or removed since the query was planned
-├── QueryRefused        T200    the question cannot be answered privately as asked (exit code 3)
-│   ├── Exhausted       T201    an interactive mechanism has given all the answers that were paid for
+├── QueryRefused        T200    the query cannot be answered privately (exit code 3)
+│   ├── Exhausted       T201    an interactive mechanism has no charged answers left
 │   ├── NotAllowed      T202    a part of SQL for which no private meaning is defined
 │   ├── ShowsUnits      T203    the answer would be about single units
 │   ├── NotBounded      T204    no public bound limits how far one unit can move the answer
 │   ├── MixesUnits      T205    a row of a subquery, join or window would depend on several units
 │   ├── NeedsDelta      T206    keys that are not public need a delta, and the budget has none
-│   ├── TooWide         T207    the question is too wide: groups, joined rows, lengths of texts or steps beyond a limit
+│   ├── TooWide         T207    the query is too large: groups, joined rows, text lengths or steps exceed a limit
 │   ├── TooCheap        T208    the release costs less than the smallest epsilon that the budget admits
 │   └── Suspended       T209    too many runs failed on this data set; the owner has to allow further ones
-├── BudgetExceeded      T300    it could be answered, but not within what is left (exit code 3)
-│   └── NotPriced       T301    the budget's filter cannot price the event, whatever is left
+├── BudgetExceeded      T300    the cost exceeds the remaining budget (exit code 3)
+│   └── NotPriced       T301    the budget's filter has no bound on the cost of the event
 ├── NotPermitted        T400    this actor may not do this to this resource (exit code 3)
 │   ├── NotKnown        T401    the token, password or cookie is not valid
 │   ├── Throttled       T402    too many logins failed; further attempts are accepted later
 │   ├── Forged          T403    a browser's request does not prove that a page of the server itself made it
 │   └── UnsafeBind      T404    the server would accept remote connections without TLS, which must be confirmed twice
 ├── StorageFailed       T520    a database of tacit's own cannot be used: the ledger's, or the server's (exit code 4)
-│   ├── StorageCorrupt  T521    the database is damaged, or the file is something else
+│   ├── StorageCorrupt  T521    the database is damaged, or the file is not one
 │   │   └── LedgerCorrupt T500  the journal does not verify; nothing is admitted
-│   │       ├── NotALedger T501 the file is something else, or too damaged to be read
+│   │       ├── NotALedger T501 the file is not a ledger, or too damaged to be read
 │   │       └── LedgerRolledBack T502 the ledger is missing, or ends before the head that was noted beside it
 │   └── StorageUnavailable T522 the database cannot be read or written now; nothing recorded is lost
 │       ├── StorageFull     T523    no disk space is left for the database
@@ -52,17 +52,17 @@ TacitError                      exit code 4
 │           ├── LedgerReadOnly  T512    the ledger is in a location that cannot be written; also a StorageReadOnly
 │           ├── LedgerBusy      T513    others held the write lock for too long; also a StorageBusy
 │           ├── LedgerTooNew    T514    the ledger was written by a newer tacit; also a StorageTooNew
-│           └── LedgerMoved     T515    the ledger was moved to another place; here it can only be read
+│           └── LedgerMoved     T515    the ledger was moved to another location; this copy is read-only
 ├── Unavailable         T600    an optional library that the request needs is not installed (exit code 4)
-├── EngineFailed        T610    the engine could not run the question; what was charged stays charged (exit code 4)
-│   ├── TimedOut        T611    the question took longer than its time limit
-│   ├── Cancelled       T612    the question was cancelled while it ran
+├── EngineFailed        T610    the engine failed to run the query; what was charged stays charged (exit code 4)
+│   ├── TimedOut        T611    the query exceeded its time limit
+│   ├── Cancelled       T612    the query was cancelled while it ran
 │   ├── SourceMissing   T613    the rows of a table cannot be found or read
 │   ├── NoConnection    T614    a database cannot be reached, or the connection was lost
-│   └── NoAccess        T615    a database does not let the account read a table
+│   └── NoAccess        T615    the database role may not read a table, or cannot log in
 ├── ServerLimit         T700    a limit of the server is reached (exit code 4)
 │   ├── BodyTooLarge    T701    the body of a request is larger than the limit
-│   ├── TooManyAtOnce   T702    this person has as many queries running as one may have
+│   ├── TooManyAtOnce   T702    this person has reached the limit of running queries
 │   ├── QueueFull       T703    too many queries are waiting at the server
 │   ├── SlowRequest     T704    a request took longer to arrive than the limit
 │   ├── AnswersFull     T713    the space for stored answers is used up, for one person or in total
@@ -115,7 +115,7 @@ class NotFinite(InvalidInput):
 
 
 class OutOfRange(InvalidInput):
-    """A number lies outside the range that the promise covers."""
+    """A number is outside the range that the guarantee covers."""
 
     code = "T103"
 
@@ -224,7 +224,7 @@ class CatalogChanged(InvalidInput):
 
 
 class QueryRefused(TacitError):
-    """The question cannot be answered privately as asked; `accepted` says what could be."""
+    """The query cannot be answered privately; `accepted` says what could be."""
 
     code = "T200"
     exit_code = 3
@@ -236,7 +236,7 @@ class QueryRefused(TacitError):
 
 
 class Exhausted(QueryRefused):
-    """An interactive mechanism has given all the answers that were paid for."""
+    """An interactive mechanism has no charged answers left."""
 
     code = "T201"
 
@@ -272,7 +272,7 @@ class NeedsDelta(QueryRefused):
 
 
 class TooWide(QueryRefused):
-    """The question is too wide: its groups, joined rows, lengths of texts or steps could pass a limit."""
+    """The query is too large: its groups, joined rows, text lengths or steps could exceed a limit."""
 
     code = "T207"
 
@@ -290,7 +290,7 @@ class Suspended(QueryRefused):
 
 
 class BudgetExceeded(TacitError):
-    """The question could be answered privately, but not within what is left."""
+    """The cost of the query exceeds the remaining budget."""
 
     code = "T300"
     exit_code = 3
@@ -312,7 +312,7 @@ class BudgetExceeded(TacitError):
 
 
 class NotPriced(BudgetExceeded):
-    """The budget's filter cannot price this event, whatever is left."""
+    """The budget's filter has no bound on the cost of this event."""
 
     code = "T301"
 
@@ -359,19 +359,19 @@ class Unavailable(TacitError):
 
 
 class EngineFailed(TacitError):
-    """The engine could not run the question; the engine's own message, which may quote data, is never shown."""
+    """The engine failed to run the query; its own message may quote data and is never shown."""
 
     code = "T610"
 
 
 class TimedOut(EngineFailed):
-    """The question took longer than its time limit."""
+    """The query exceeded its time limit."""
 
     code = "T611"
 
 
 class Cancelled(EngineFailed):
-    """The question was cancelled while it ran."""
+    """The query was cancelled while it ran."""
 
     code = "T612"
 
@@ -389,7 +389,7 @@ class NoConnection(EngineFailed):
 
 
 class NoAccess(EngineFailed):
-    """A database does not let the curator's account read a table, or does not know the account."""
+    """The database role may not read a table, or cannot log in."""
 
     code = "T615"
 
@@ -411,7 +411,7 @@ class BodyTooLarge(ServerLimit):
 
 
 class TooManyAtOnce(ServerLimit):
-    """This person has as many queries running as one may have."""
+    """This person has reached the limit of running queries."""
 
     code = "T702"
 
@@ -453,7 +453,7 @@ class ServerUnreachable(TacitError):
 
 
 class NotATacitServer(ServerUnreachable):
-    """What answers at the address is not a tacit server."""
+    """The address does not belong to a tacit server."""
 
     code = "T711"
 

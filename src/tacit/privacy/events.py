@@ -402,9 +402,9 @@ def from_dict(record: object, *, depth: int = 1) -> Event:
     name, version = record.get("kind"), record.get("version")
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise UnknownEvent(f"no event kind is called {name!r}; a newer tacit may know it", name="kind", value=name)
+        raise UnknownEvent(f"unknown event kind {name!r}; a newer tacit may know it", name="kind", value=name)
     if type(version) is not int or version != kind.version:
-        raise UnknownEvent(f"version {version!r} of {name} events is not known here", name="version", value=version)
+        raise UnknownEvent(f"version {version!r} of {name} events is not supported", name="version", value=version)
     written = {key: value for key, value in record.items() if key not in ("kind", "version")}
     expected = {_written_name(field_.name) for field_ in fields(kind)}
     if set(written) != expected:

@@ -279,18 +279,18 @@ class Parser:
         for parameter in syntax.parameters:
             if parameter.name == name.text and not parameter.is_list:
                 if name.text in given:
-                    raise self._error(f"{name.text} stands twice in {syntax.signature}", name.position)
+                    raise self._error(f"duplicate parameter {name.text} in {syntax.signature}", name.position)
                 return parameter
-        raise self._error(f"{name.text} is no parameter of {syntax.signature}", name.position)
+        raise self._error(f"{name.text} is not a parameter of {syntax.signature}", name.position)
 
     def _next_positional(self, syntax: EventSyntax, given: dict[str, _Argument]) -> Parameter:
         """Return the parameter of the next positional argument."""
         if any(argument.by_name for argument in given.values()):
-            raise self._error("after a parameter by name, the others are written by name too", self._token.position)
+            raise self._error("positional argument follows a named one", self._token.position)
         for parameter in syntax.parameters:
             if parameter.is_list or parameter.name not in given:
                 return parameter
-        raise self._error(f"there is one argument too many for {syntax.signature}", self._token.position)
+        raise self._error(f"too many arguments for {syntax.signature}", self._token.position)
 
     def _parse_value(self, syntax: EventSyntax, parameter: Parameter) -> Any:
         start = self._token

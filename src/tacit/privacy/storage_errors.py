@@ -8,13 +8,13 @@ from tacit.privacy.error_base import TacitError
 
 
 class StorageFailed(TacitError):
-    """A database of tacit's own cannot be used: the ledger's, or the server's."""
+    """A database or file of tacit's own cannot be used: the ledger's, the server's, or one of the curator's folder."""
 
     code = "T520"
 
 
 class StorageCorrupt(StorageFailed):
-    """The database is damaged, or the file is something else; `differs` says what, where that is known."""
+    """The database is damaged, or the file is not one; `differs` says what, where that is known."""
 
     code = "T521"
 
@@ -24,25 +24,25 @@ class StorageCorrupt(StorageFailed):
 
 
 class StorageUnavailable(StorageFailed):
-    """The database cannot be read or written now; nothing that was recorded is lost."""
+    """The database or file cannot be read or written now; nothing that was recorded is lost."""
 
     code = "T522"
 
 
 class StorageFull(StorageUnavailable):
-    """No disk space is left for the database."""
+    """No disk space is left for the database or file."""
 
     code = "T523"
 
 
 class StorageReadOnly(StorageUnavailable):
-    """The database is in a location that cannot be written."""
+    """The database or file cannot be written by this user, or is in a location that cannot be written."""
 
     code = "T524"
 
 
 class StorageBusy(StorageUnavailable):
-    """Others held the write lock of the database for longer than the time limit."""
+    """Others held the write lock of the database or file for longer than the time limit, or have just changed it."""
 
     code = "T525"
 
@@ -64,7 +64,7 @@ class LedgerCorrupt(StorageCorrupt):
 
 
 class NotALedger(LedgerCorrupt):
-    """The file is something else, or too damaged to be read as a ledger."""
+    """The file is not a ledger, or is too damaged to be read."""
 
     code = "T501"
 
@@ -106,6 +106,6 @@ class LedgerTooNew(LedgerUnavailable, StorageTooNew):
 
 
 class LedgerMoved(LedgerUnavailable):
-    """The ledger was moved to another place; here it can only be read."""
+    """The ledger was moved to another location; this copy is read-only."""
 
     code = "T515"

@@ -54,7 +54,7 @@ def note(what: str, value: object, *, required: bool = False) -> str:
     """Return a short free text; raise for an empty one if it is `required`."""
     text = _text(what, value, NOTE_LENGTH_MAX)
     if required and not text.strip():
-        raise EmptyInput(f"{what} must not be empty: it is read later by people who were not there", name=what)
+        raise EmptyInput(f"{what} must not be empty; it is stored in the journal", name=what)
     return text
 
 
@@ -93,7 +93,7 @@ def path(what: str, value: object) -> Path:
     if isinstance(value, str):
         value = exact_text(value)
     if not value:
-        raise EmptyInput(f"{what} must not be empty; the folder that you are in is called .", name=what)
+        raise EmptyInput(f"{what} must not be empty; use . for the current folder", name=what)
     text = str(value)
     if not is_unicode(text) or any(unicodedata.category(character) == "Cc" for character in text):
         raise InvalidInput(f"{what} must be a path in UTF-8 without control characters, not {text[:200]!r}", name=what)

@@ -1,6 +1,7 @@
 """Private SQL: a question becomes a priced plan, and with the ledger's permit an answer with noise.
 
-    plan = compile_(sql, schema, Target(epsilon=0.5), Tariff())   # no data touched
+    question = ask(sql, schema)                                   # no data touched
+    plan = plan_of(question, schema, Target(epsilon=0.5), Tariff(), PlanSettings())
     noisy = run(plan, engine, salt)                               # only with a permit for plan.event
     Release(plan, noisy, cost, permits).rows
 
@@ -11,7 +12,7 @@ rows to the engines.
 from tacit.query.allocation import Target, Tariff
 from tacit.query.options import PlanOptions, QueryOptions, QuerySpec, RunOptions
 from tacit.query.plan import Plan, PlanSettings
-from tacit.query.planner import ask, compile_, plan_of
+from tacit.query.planner import ask, plan_of
 from tacit.query.question import Question
 from tacit.query.release import Preview, Release
 from tacit.query.release_plan import QueryRelease
@@ -32,7 +33,6 @@ __all__ = [
     "Target",
     "Tariff",
     "ask",
-    "compile_",
     "plan_of",
     "run",
 ]

@@ -244,5 +244,5 @@ def unknown_aggregate(node: exp.Expression, text: Text) -> NotAllowed:
             f"{function_name(node)} does not take {what}", accepted="leave it out", place=text.place(node)
         )
     return NotAllowed(
-        f"{function_name(node)} is not supported for private questions", accepted=ACCEPTED, place=text.place(node)
+        f"{function_name(node)} is not supported in private queries", accepted=ACCEPTED, place=text.place(node)
     )

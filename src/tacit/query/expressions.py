@@ -108,7 +108,7 @@ def require_range(value: Expression, label: str = "") -> Range:
     """Return the range of a value; raise NotBounded if it has none, or one that is too wide to be of use."""
     if value.range is None or (value.kind.is_number and value.range.size >= BOUNDED_BELOW):
         raise NotBounded(
-            f"nothing public limits {label or value.text}",
+            f"{label or value.text} has no public bounds",
             accepted="declare bounds for its columns, or clamp it with LEAST and GREATEST",
         )
     return value.range

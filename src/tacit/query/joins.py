@@ -295,7 +295,7 @@ def _require_unit(
             if mine is not None and theirs is not None and alike:
                 return
     raise MixesUnits(
-        "private tables are joined on their unit, so that no row mixes two of them",
+        "private tables must be joined on their unit",
         accepted="set the unit's columns equal, or the foreign key that leads to the unit and its target",
         place=place,
     )

@@ -18,7 +18,7 @@ from tacit.engines.protocol import Columns
 from tacit.mechanisms.approximate_bounds import LEARNING_BINS as BINS
 from tacit.mechanisms.approximate_bounds import LEARNING_SCALE as SCALE
 from tacit.mechanisms.approximate_bounds import ApproximateBounds
-from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import MOMENTS, RANKED, Aggregate
 from tacit.query.expressions import BOUNDED_BELOW, Expression, Range
@@ -83,7 +83,7 @@ def with_ranges(question: Question, ranges: dict[str, Range]) -> Question:
     return replace(question, aggregates=tuple(map(ranged, question.aggregates)))
 
 
-def learn_range(mechanism: ApproximateBounds, columns: Columns, source: Source) -> tuple[Range, bool]:
+def learn_range(mechanism: ApproximateBounds, columns: Columns, source: RandomSource) -> tuple[Range, bool]:
     """Release the range of a value from the weights of its bins, and whether it is a guess.
 
     It is one where no bin stands out, or only the bins next to 0.

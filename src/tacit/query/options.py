@@ -70,7 +70,7 @@ def check_options(given: Mapping[str, object], known: Sequence[str] = OPTIONS) -
         if name not in known:
             near = get_close_matches(name, known, n=1)
             instead = f"is {near[0]}= meant?" if near else f"it has {', '.join(known)}"
-            raise InvalidInput(f"a question has no argument {name!r} here; {instead}", name=name)
+            raise InvalidInput(f"unknown argument {name!r}; {instead}", name=name)
 
 
 @dataclass(frozen=True, slots=True)

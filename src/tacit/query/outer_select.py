@@ -125,10 +125,10 @@ class OuterSelect:
 def read_outer_select(select: exp.Select, given: Sequence[AnswerColumn], text: Text) -> OuterSelect:
     """Read a SELECT whose FROM is the answer with the given columns."""
     require_only(select, _SELECT, text)
-    return _Reader(select, given, text).outer()
+    return _OuterSelectReader(select, given, text).outer()
 
 
-class _Reader:
+class _OuterSelectReader:
     """Binds the parts of one SELECT over the columns of an answer."""
 
     def __init__(self, select: exp.Select, given: Sequence[AnswerColumn], text: Text) -> None:
@@ -237,7 +237,7 @@ class _Reader:
         """Return the value of a position or an alias of the SELECT list, or of the expression itself."""
         if isinstance(node, exp.Literal) and node.is_int:
             if not 1 <= int(node.this) <= len(items):
-                raise NotSQL(f"{node.this} names no item of SELECT", place=self.text.place(node))
+                raise NotSQL(f"{node.this} is not a position in the SELECT list", place=self.text.place(node))
             return items[int(node.this) - 1][1]
         if isinstance(node, exp.Column):
             for name, value in items:

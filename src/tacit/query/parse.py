@@ -69,7 +69,7 @@ def refuse_deep_nesting(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except RecursionError:
-            raise NotSQL("the query is nested too deeply; give its parts names with WITH, or ask for less") from None
+            raise NotSQL("the query is nested too deeply; name its parts with WITH, or simplify it") from None
 
     return call
 
@@ -105,7 +105,7 @@ def require_only(node: exp.Expression, known: Collection[str], text: Text) -> No
             inner = value[0] if isinstance(value, list) else value
             place = text.place(inner if isinstance(inner, exp.Expression) else node) or text.place(node)
             what, accepted = _PARTS.get(name, (name.strip("_").upper(), "leave it out"))
-            raise NotAllowed(f"{what} is not supported for private questions", accepted=accepted, place=place)
+            raise NotAllowed(f"{what} is not supported in private queries", accepted=accepted, place=place)
 
 
 _PARTS: Final = {

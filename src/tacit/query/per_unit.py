@@ -113,7 +113,7 @@ def resolve_group_item(node: exp.Expression, select: exp.Select, scope: FromScop
     if isinstance(node, exp.Literal) and not node.is_string:
         items = select.expressions
         if not (node.is_int and 1 <= int(node.this) <= len(items)):
-            raise NotSQL(f"GROUP BY {node.this} names no item of SELECT", place=text.place(node))
+            raise NotSQL(f"GROUP BY {node.this} is not a position in the SELECT list", place=text.place(node))
         return _without_alias(items[int(node.this) - 1])
     if isinstance(node, exp.Column) and not node.table and not scope.has(node.name):
         for item in select.expressions:

@@ -1,7 +1,7 @@
 """The passes of private SQL, in their order: a query becomes a priced plan, without touching data.
 
-`ask` reads the SQL, `plan_of` decides how it is answered and what that costs; `compile_` does both. Each line of
-`ask`, `plan_of` and `_Planner.groups` is one pass:
+`ask` reads the SQL, `plan_of` decides how it is answered and what that costs: its tariff is that of the question's data
+set. Each line of `ask`, `plan_of` and `_Planner.groups` is one pass:
 
     parse           text                       one SELECT of bounded size
     question        SELECT, schema             keys and aggregates, over rows that belong to one unit each (`resolve`)
@@ -51,11 +51,6 @@ CELLS_MAX: Final = 20_000_000
 
 DEPTH_MAX: Final = 160
 """Maximum nesting depth of a statement: writing it takes up to five calls per level, and Python's limit is 1,000."""
-
-
-def compile_(sql: object, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings | None = None) -> Plan:
-    """Turn SQL into a priced plan, without touching data."""
-    return plan_of(ask(sql, schema), schema, target, tariff, settings or PlanSettings())
 
 
 @refuse_deep_nesting
@@ -189,7 +184,10 @@ class _Planner:
         if self.question.sets or bounding.merges_rest:
             _require_sums(measured)
         if (groups or 1) * sum(one.cells.count for one in measured.choices) > CELLS_MAX:
-            raise TooWide("quantiles and modes of so many groups are not answered at once", accepted="use fewer groups")
+            raise TooWide(
+                f"too many groups for quantiles and modes; the limit is {CELLS_MAX:,} candidates",
+                accepted="use fewer groups",
+            )
         if not (measured.measures or measured.choices or self.domains is None):
             raise NotAllowed(
                 "the query returns public keys only and computes no aggregate",
@@ -237,7 +235,7 @@ def _require_sums(measured: QueryMeasures) -> None:
     if measured.choices or any(one.how in (How.UNITS, How.VALUES) for one in measured.measures):
         raise NotAllowed(
             "quantiles, modes and COUNT(DISTINCT ...) do not add up over groups",
-            accepted="ask for them in a question of their own",
+            accepted="ask for them in a separate query",
         )
 
 
@@ -253,7 +251,7 @@ def _require_runnable(plan: Plan) -> None:
         _ = plan.price.selection and plan.price.selection.threshold
     except TooLarge as error:
         raise TooWide(
-            f"the noise of this question is too wide to be drawn: {error.message}",
+            f"the noise scale is too large to sample: {error.message}",
             accepted="ask for a greater epsilon, or count fewer rows and groups of each unit",
         ) from None
 
@@ -268,4 +266,4 @@ def _trees(question: Question) -> list[exp.Expr]:
 def _require_shallow(trees: Sequence[exp.Expr]) -> None:
     """Raise NotSQL for trees so deep that writing them could exceed the limit on recursion, here or in a server."""
     if max(map(depth, trees), default=0) > DEPTH_MAX:
-        raise NotSQL("the query is nested too deeply; give its parts names with WITH, or ask for less")
+        raise NotSQL("the query is nested too deeply; name its parts with WITH, or simplify it")

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from tacit.mechanisms import Exponential
-from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.errors import NotBounded
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import Aggregate
@@ -150,7 +150,9 @@ class PrivateChoice:
         clamp = exp.Case().when(exp.LT(this=number.copy(), expression=exp.Literal.number(0)), exp.Literal.number(0))
         return clamp.when(exp.GT(this=number.copy(), expression=last.copy()), last).else_(number)
 
-    def choose(self, cells: Sequence[Any], weights: NDArray[np.int64], mechanism: Exponential, source: Source) -> Any:
+    def choose(
+        self, cells: Sequence[Any], weights: NDArray[np.int64], mechanism: Exponential, source: RandomSource
+    ) -> Any:
         """Choose one candidate, given the cells of one group that are not empty and their weights."""
         counts = np.zeros(self.cells.count, dtype=np.int64)
         if self.cells.values:

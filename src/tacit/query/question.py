@@ -75,7 +75,7 @@ class Question:
     unit_rows: int = 1
     """How many rows a unit has at most in any scope of the question (`row_limits.unit_rows`)."""
     held: int = 0
-    """How many characters of a unit are grouped, sorted or told apart at most (`row_limits.require_room`)."""
+    """How many characters of a unit are grouped, sorted or told apart at most (`row_limits.held_characters`)."""
 
     @property
     def columns(self) -> list[str]:
@@ -133,7 +133,7 @@ def read_question(query: exp.Query, schema: Schema, text: Text) -> Question:
     if not isinstance(query, exp.Select):
         raise NotAllowed(
             f"{query.key.upper()} at the top is not supported",
-            accepted="ask each question by itself, or put the rows into FROM and aggregate over them",
+            accepted="ask in a separate query for each, or put the rows into FROM and aggregate over them",
             place=text.place(query),
         )
     return _read_select(query, schema, text)
@@ -375,7 +375,7 @@ class _SelectReader:
     def _ordered_value(self, node: exp.Expression, outputs: Sequence[Output]) -> Expression:
         if isinstance(node, exp.Literal) and node.is_int:
             if not 1 <= int(node.this) <= len(outputs):
-                raise NotSQL(f"ORDER BY {node.this} names no item of SELECT", place=self.text.place(node))
+                raise NotSQL(f"ORDER BY {node.this} is not a position in the SELECT list", place=self.text.place(node))
             return outputs[int(node.this) - 1].value
         if isinstance(node, exp.Column) and not node.table:
             for output in outputs:

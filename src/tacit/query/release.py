@@ -14,6 +14,7 @@ from tacit.accounting.conversions import Cost
 from tacit.engines.dialects import write_duckdb
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SIMULATED
 from tacit.pipeline import Quote
 from tacit.privacy.extras import import_extra
 from tacit.privacy.figures import at_most
@@ -67,7 +68,7 @@ def widths_of(plan: Plan) -> dict[str, float | None]:
 
 
 class ReleasedRows(Protocol):
-    """The rows of an answer of SQL, embedded or from a server."""
+    """An answer of SQL: a `Release`, or the `RemoteRelease` of a server."""
 
     @property
     def columns(self) -> list[str]:
@@ -82,11 +83,27 @@ class ReleasedRows(Protocol):
         """What was charged."""
 
     @property
+    def counted(self) -> str:
+        """How much each unit contributes at most, in words."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons why numbers may be unreliable."""
+
+    @property
     def card(self) -> str:
         """What was released, in plain language."""
 
-    def intervals(self) -> list[dict[str, Interval | None]]:
-        """Return the intervals of each row at the default level."""
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets that were charged."""
+
+    @property
+    def permit(self) -> Any:
+        """The ledger's permit; None for a repeated answer."""
+
+    def intervals(self, level: float = DEFAULT_LEVEL) -> list[dict[str, Interval | None]]:
+        """Return the intervals of each row at a level."""
 
 
 class RowConversions:
@@ -140,7 +157,7 @@ class Release(RowConversions):
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise can be replayed, so that the answer protects no unit."""
+        """Whether the noise is reproducible, so that the answer gives no privacy."""
         return self._noisy.simulated
 
     @cached_property
@@ -237,9 +254,9 @@ def _few_rows(plan: Plan, noisy: Noisy) -> list[str]:
 def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: bool = False, is_cut: bool = False) -> str:
     """Return in plain language what an answer protects, how, and what it cost."""
     sentences = [
-        f"Each unit of {' and '.join(plan.datasets)} is protected with everything it contributed; compared are "
+        f"Protects each unit of {' and '.join(plan.datasets)}, with all of its rows. Neighbouring data: "
         f"{plan.bounding.relation.in_words}.",
-        f"Counted are at most {plan.bounding.in_words}; further rows are left out.",
+        f"Contribution bound: at most {plan.bounding.in_words}; further rows are dropped.",
         *(f"{cut[0].upper()}{cut[1:]}; the rest is left out." for cut in plan.question.cuts),
     ]
     rules = dict.fromkeys(table.unit_rule for table in plan.question.records)
@@ -253,10 +270,10 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
     sentences += [f"Warning: {one}." for one in warnings]
     if plan.domains is None and plan.price.selection is not None:
         least = plan.price.selection.threshold
-        rest = ", and added up in one row" if plan.bounding.merges_rest else "; how many there are is not told"
+        rest = ", and added up in one row" if plan.bounding.merges_rest else "; their number is not released"
         sentences.append(f"Groups with fewer than about {least:,} units are hidden, because keys are not public{rest}.")
     if is_cut:
-        sentences.append("More groups could be shown than an answer holds: it ends with the last key that fits.")
+        sentences.append("The answer is truncated: only the first groups in key order fit.")
     if plan.left_out:
         sentences.append(
             f"Rows in which {', or '.join(plan.left_out)} are left out: they are in none of the groups; None among the "
@@ -268,7 +285,7 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
         else "It cost nothing: the same answer was released before."
     )
     if simulated:
-        sentences.append("The noise is reproducible: this is a simulation and gives no privacy.")
+        sentences.append(SIMULATED)
     return " ".join(sentences)
 
 

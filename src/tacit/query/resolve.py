@@ -66,7 +66,7 @@ class Resolver:
     unit_rows: list[int] = field(default_factory=list)
     """How many rows a unit has at most in each scope of the query (`row_limits.unit_rows`)."""
     held: list[int] = field(default_factory=list)
-    """How many characters of a unit are grouped, sorted or told apart in each place (`row_limits.require_room`)."""
+    """How many characters of a unit are grouped, sorted or told apart in each place (`row_limits.held_characters`)."""
 
     def ctes(self, query: exp.Query, outer: Ctes) -> Ctes:
         """Return the common table expressions that are in sight inside a query."""
@@ -141,8 +141,8 @@ class Resolver:
                 raise scalar_subquery_error(node, self.text)
             if isinstance(node, exp.AggFunc):
                 raise NotAllowed(
-                    f"{function_name(node)} cannot stand here",
-                    accepted="aggregates stand in SELECT, HAVING and ORDER BY",
+                    f"{function_name(node)} is not allowed here",
+                    accepted="aggregates are allowed in SELECT, HAVING and ORDER BY",
                     place=self.text.place(node),
                 )
             return scalar(node, bind, self.text.place)
@@ -154,7 +154,7 @@ class Resolver:
         require_only(node, ("this", "table"), self.text)
         if isinstance(node.this, exp.Star):
             raise NotAllowed(
-                "* stands in COUNT(*) and in the SELECT list of a subquery only", place=self.text.place(node)
+                "* is allowed in COUNT(*) and in the SELECT list of a subquery only", place=self.text.place(node)
             )
         wanted, table = node.name.lower(), node.table.lower()
         found: list[Expression] = []

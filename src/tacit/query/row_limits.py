@@ -1,6 +1,6 @@
 """Public limits on the number of rows and the work per unit, so that run time reveals little about one unit.
 
-Joins multiply the rows of a unit by one another, and whoever asks may choose the unit: with n rows, a join of four
+Joins multiply the rows of a unit by one another, and the analyst may choose the unit: with n rows, a join of four
 tables on the unit has n^4, and the time that it takes is an exact answer. So every scope knows two public limits: how
 many rows there are for each row that a unit has in storage (`FromScope.fan_out`), and how many it has in all, where
 that is limited (`FromScope.rows_max`). Both are worked out here and in `joins`:
@@ -21,7 +21,7 @@ AMPLIFICATION_MAX, or in which a join of private tables passes JOINED_ROWS_MAX.
 Rows are not work by themselves: a hundred conditions on long texts cost a thousand times as much as a sum. So the
 product is bounded as well: the rows that become of STORED_ROWS stored ones, times the steps that the question takes
 for one row (`trees.work`), by WORK_MAX; and times the characters of the texts that are grouped, sorted or told apart,
-which engines hold in memory, by HELD_CHARACTERS_MAX. A server lets the work choose the class of time in which an answer
+which engines hold in memory, by HELD_CHARACTERS_MAX. A server lets the work choose the time class in which an answer
 leaves, so that a unit with no more stored rows than that does not make it late. One with more adds work in proportion.
 
 Which rows of a unit are kept is decided by a hash of the row with a secret salt, equal hashes by the values: a function
@@ -61,7 +61,7 @@ HELD_STEPS: Final = 2
 """How many steps a character takes that is grouped, sorted or told apart: it is hashed, copied and compared."""
 
 WORK_MAX: Final = 2**30
-"""How many steps a question takes at most for one unit. `server.response_padding` says how long a step takes."""
+"""How many steps a question takes at most for one unit. `server.jobs` says how long a step takes."""
 
 HELD_CHARACTERS_MAX: Final = 2**26
 """How many characters of one unit are grouped, sorted or told apart at most: 64 to 256 megabytes."""
@@ -124,7 +124,7 @@ def require_bounded_work(work: int, steps: int, rows: int) -> None:
         raise TooWide(
             f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
             f"{WORK_MAX:,} in all",
-            accepted=f"ask for less at once, or cut texts with LEFT before searching them; {_remedies()}",
+            accepted=f"simplify the query, or cut texts with LEFT before searching them; {_remedies()}",
         )
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.engines.protocol import SALT, Columns, Engine, Progress
 from tacit.ledger.answer_storage import count_fitting
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.tables import Kind
 from tacit.query.expressions import Range
@@ -91,7 +91,7 @@ def run(
     *,
     timeout_s: float | None = None,
     progress: Progress | None = None,
-    source: Source = SYSTEM,
+    source: RandomSource = SYSTEM,
 ) -> Noisy:
     """Run the statements of a plan and release their results with noise."""
 
@@ -116,7 +116,7 @@ def run(
     return replace(add_noise(ranged, found(ranged.statements), source), ranges=ranges, guessed=guessed)
 
 
-def add_noise(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> Noisy:
+def add_noise(plan: Plan, found: Sequence[Columns], source: RandomSource = SYSTEM) -> Noisy:
     """Add noise to the results of a plan's statements."""
     if plan.sets_apart:
         return _add_noise_to_sets(plan, found, source)
@@ -135,7 +135,7 @@ def add_noise(plan: Plan, found: Sequence[Columns], source: Source = SYSTEM) -> 
     return Noisy(keys, tuple(np.asarray(one) for one in released), tuple(choices), simulated, is_cut=is_cut)
 
 
-def _add_noise_to_sets(plan: Plan, found: Sequence[Columns], source: Source) -> Noisy:
+def _add_noise_to_sets(plan: Plan, found: Sequence[Columns], source: RandomSource) -> Noisy:
     """Add noise to each grouping set; its groups stand one after another, keys that it drops being NULL."""
     keys: list[list[Any]] = [[] for _ in plan.question.keys]
     measures: list[list[NDArray[np.int64]]] = [[] for _ in plan.measures]
@@ -199,7 +199,9 @@ class _PublicPlaces(_GroupPlaces):
         return tuple(columns)
 
 
-def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_GroupPlaces, tuple[list[Any], ...], bool]:
+def _groups(
+    plan: Plan, found: Sequence[Columns], source: RandomSource
+) -> tuple[_GroupPlaces, tuple[list[Any], ...], bool]:
     """Return the places and keys of the groups that are shown, and whether some did not fit into an answer.
 
     Shown are all public groups, or those that pass the selection; which of these fit follows from their keys alone.
@@ -224,14 +226,16 @@ def _groups(plan: Plan, found: Sequence[Columns], source: Source) -> tuple[_Grou
     return _GroupPlaces(names, len(shown) + 1, positions, rest=len(shown)), columns_shown, is_cut
 
 
-def _noisy_measure(plan: Plan, index: int, values: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+def _noisy_measure(plan: Plan, index: int, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
     if not values.size:
         return values
     released: NDArray[np.int64] = plan.price.noises[index].release(values, source=source)
     return released
 
 
-def _choose(plan: Plan, index: int, columns: Columns, at: NDArray[np.int64], groups: int, source: Source) -> list[Any]:
+def _choose(
+    plan: Plan, index: int, columns: Columns, at: NDArray[np.int64], groups: int, source: RandomSource
+) -> list[Any]:
     """Make one private choice a group."""
     choice, mechanism = plan.choices[index], plan.price.choices[index]
     cells, weights = columns["cell"], np.asarray(columns["w"], dtype=np.int64)

@@ -18,7 +18,7 @@ from tacit.privacy.errors import MixesUnits, NotAllowed, NotSQL, WrongKind
 from tacit.privacy.tables import Kind
 from tacit.query.conditions import bind_condition
 from tacit.query.expressions import Expression
-from tacit.query.parse import Text, conjuncts, function_name, require_only
+from tacit.query.parse import Text, conjuncts, require_only
 from tacit.query.relations import FromScope, UnitRows, project
 from tacit.query.row_limits import compared_rows, require_bounded_pairs, unit_rows
 from tacit.query.scalars import Bind
@@ -101,9 +101,7 @@ def bind_exists(
         raise NotAllowed("EXISTS takes one SELECT", place=text.place(node))
     require_only(select, _SELECT, text)
     for part in (one for item in select.expressions for one in item.find_all(exp.AggFunc)):
-        raise NotAllowed(
-            f"{function_name(part)} in EXISTS gives a row in any case", accepted="write *", place=text.place(part)
-        )
+        raise NotAllowed("an aggregate in EXISTS always returns a row", accepted="write *", place=text.place(part))
     known, where = resolver.ctes(select, ctes), select.args.get("where")
     parts = list(conjuncts(where.this)) if where is not None else []
     inner = resolver.from_scope(select, parts, known)
@@ -119,7 +117,7 @@ def bind_exists(
     ties = [_equated_pair(part, bind, inner, scope) for part in parts]
     tied = [pair is not None and (inner.unit is None or _shares_unit(*pair, inner, scope)) for pair in ties]
     if not any(tied):
-        raise NotAllowed("EXISTS has to tie its rows to the row outside", accepted=_TIE, place=text.place(node))
+        raise NotAllowed("EXISTS must be correlated on the unit", accepted=_TIE, place=text.place(node))
     first = tied.index(True)
     own, theirs = ties[first] or (conditions[0], conditions[0])
     if sum(outside) == 1 and not theirs.nullable and (inner.unit is None or inner.is_unit(own)):

@@ -1,10 +1,9 @@
 """The REST server of a curator: authentication, permissions, limits, jobs.
 
-    app         the application: its routes and middleware
-    process     starting and stopping: bind address, TLS, several processes over one folder
+    process     the application, and starting and stopping: bind address, TLS, several processes over one folder
     access      people, roles, tokens, browser sessions, audit
     context     what requests share (`Server`), and the caller of one (`Caller`)
-    routes      SQL, statistics, tables, budgets, accounts, operations; requests and responses are those of `tacit.wire`
+    routes      SQL, statistics, tables, budgets, people, operations; requests and responses are those of `tacit.wire`
 
 Noise and charges are made by the curator only.
 """

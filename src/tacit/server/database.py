@@ -7,7 +7,6 @@ A new file is readable by its owner only. Placeholders are `?` in both stores. B
 
 from __future__ import annotations
 
-import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from tacit.privacy.errors import InvalidInput
 from tacit.storage.connections import ErrorProfile
 from tacit.storage.postgres import BEGIN, PostgresSchema, placeholders
-from tacit.storage.sqlite import BUSY_TIMEOUT_S, Connect, SqliteFile
+from tacit.storage.sqlite import BUSY_TIMEOUT_S, SqliteFile
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Execute: TypeAlias = Callable[[str, Sequence[Any]], Rows]
@@ -62,9 +61,7 @@ class Database(ABC):
 class SqliteDatabase(SqliteFile, Database):
     """The file `server.sqlite` of a folder."""
 
-    def __init__(
-        self, folder: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, connect: Connect = sqlite3.connect
-    ) -> None:
+    def __init__(self, folder: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         super().__init__(
             folder / FILE_NAME,
             _PROFILE,
@@ -72,7 +69,6 @@ class SqliteDatabase(SqliteFile, Database):
             MIGRATIONS / "sqlite",
             description=DESCRIPTION,
             busy_timeout_s=busy_timeout_s,
-            connect=connect,
         )
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:

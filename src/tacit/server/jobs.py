@@ -169,7 +169,7 @@ class Jobs:
     ) -> None:
         self._database, self.queue, self._metrics, self._stop = database, queue, metrics, stop
         self._pruning = Pruning("jobs", limits)
-        self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="tacit question")
+        self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="tacit query")
         self._running: set[ActiveRun] = set()
         self._process = secrets.token_hex(8)
         self._heartbeat: asyncio.Task[None] | None = None

@@ -56,13 +56,13 @@ LOGINS: Final = QueueLimits(running=4, running_each=2, waiting=256, waiting_each
 """Password checks that run and wait, in total and of one address."""
 
 DESCRIPTION: Final = """\
-Answers about people, with differential privacy, under one budget. Every answer has its price, which a preview shows
-before anything is spent; the same question again costs nothing. Say who you are with `Authorization: Bearer TOKEN`.
+Differentially private answers to SQL queries and statistics, charged to privacy budgets. A preview shows the cost of an
+answer before anything is charged; repeating a query costs nothing. Authenticate with `Authorization: Bearer TOKEN`.
 """
 
 PAGE: Final = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>tacit</title>
-<h1>tacit {__version__}</h1><p>Answers about people without giving any of them away.</p>
-<p>This server speaks REST: <a href="/openapi.json">/openapi.json</a> lists what it takes.</p></html>
+<h1>tacit {__version__}</h1><p>Differentially private answers to SQL queries and statistics.</p>
+<p>This is a REST server; <a href="/openapi.json">/openapi.json</a> describes its API.</p></html>
 """
 
 
@@ -151,7 +151,7 @@ GARBAGE: Final = (20_000, 10, 10)
 
 
 def check_bind(settings: Settings) -> None:
-    """Raise UnsafeBind if others could connect without TLS or to demo accounts, unless the flag was repeated."""
+    """Raise UnsafeBind if others could connect without TLS or as a person of the demo, unless the flag was repeated."""
     if (settings.certificate is None) != (settings.key is None):
         raise InvalidInput("TLS needs both a certificate and its key", name="certificate")
     for path in (settings.certificate, settings.key):
@@ -163,15 +163,15 @@ def check_bind(settings: Settings) -> None:
             "--certificate and --key, or repeat --without-tls"
         )
     is_for_others = not settings.is_local or bool(settings.proxies)
-    if is_for_others and settings.demo_for_others < 2 and _has_demo_accounts(settings):
+    if is_for_others and settings.demo_for_others < 2 and _has_demo_people(settings):
         raise UnsafeBind(
             f"{settings.host} lets others connect, and the demo's passwords are public; bind to 127.0.0.1, change "
             "these passwords (tacit access people password NAME), or repeat --demo-for-others"
         )
 
 
-def _has_demo_accounts(settings: Settings) -> bool:
-    """Return whether accounts of the demo are active; does not create a missing database."""
+def _has_demo_people(settings: Settings) -> bool:
+    """Return whether people of the demo are active; does not create a missing database."""
     if not settings.postgres and not (settings.folder / FILE_NAME).exists():
         return False
     with open_access(settings) as access:

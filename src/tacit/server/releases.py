@@ -29,6 +29,7 @@ from tacit.wire.values import MOMENTS, encode, kind_of
 DOCUMENT_BYTES_MAX: Final = 2**24
 """A larger answer is not stored here; the same query is answered from the ledger at no cost."""
 
+CACHED_ANSWERS_MAX: Final = 512
 CACHED_ROWS_MAX: Final = 1_000
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters of texts that spreadsheets read as formulas."""
@@ -131,9 +132,9 @@ def as_arrow(answer: ReleaseResponse) -> bytes:
 class ReleaseCache:
     """The most recently returned answers, so that repeating one takes no computing."""
 
-    def __init__(self, most: int = 512) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: LRUCache[Hashable, ReleaseResponse] = LRUCache(most)
+        self._answers: LRUCache[Hashable, ReleaseResponse] = LRUCache(CACHED_ANSWERS_MAX)
 
     def get(self, key: Hashable) -> ReleaseResponse | None:
         """Return a cached answer, or None."""

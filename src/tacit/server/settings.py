@@ -104,7 +104,7 @@ class Settings(_Strict):
     without_tls: int = 0
     """2 to accept connections of others without TLS."""
     demo_for_others: int = 0
-    """2 to accept connections of others while accounts of the demo are active."""
+    """2 to accept connections of others while people of the demo are active."""
     limits: ServerLimits = ServerLimits()
     oidc: Mapping[str, Any] | None = None
 

@@ -41,14 +41,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def configure(stream: TextIO | None = None, level: str = "INFO") -> None:
+def configure(stream: TextIO | None = None) -> None:
     """Write all logs of this process as lines of JSON."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    LOG.setLevel(level)
+    LOG.setLevel(logging.INFO)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         other = logging.getLogger(name)
         other.handlers.clear()
@@ -82,13 +82,13 @@ class Metrics:
             "tacit_releases_total", "Answers, by whether they were new.", ["new"], registry=self._registry
         )
         self.late = Counter(
-            "tacit_late_answers_total", "Questions that outlasted their class of time.", registry=self._registry
+            "tacit_late_answers_total", "Queries that exceeded their time class.", registry=self._registry
         )
         self._running = Gauge(
-            "tacit_questions_running", "Questions that run.", multiprocess_mode="livesum", registry=self._registry
+            "tacit_questions_running", "Queries that are running.", multiprocess_mode="livesum", registry=self._registry
         )
         self._waiting = Gauge(
-            "tacit_questions_waiting", "Questions that wait.", multiprocess_mode="livesum", registry=self._registry
+            "tacit_questions_waiting", "Queries that are waiting.", multiprocess_mode="livesum", registry=self._registry
         )
         self._stored = Gauge(
             "tacit_answer_bytes", "Bytes of stored answers.", multiprocess_mode="max", registry=self._registry

@@ -13,6 +13,7 @@ import numpy as np
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
+from tacit.mechanisms.randomness import SIMULATED
 from tacit.mechanisms.simulation import is_simulated
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
@@ -107,9 +108,9 @@ class Answer:
         return self.plan.hypothesis
 
     @property
-    def learnt_bounds(self) -> dict[str, list[float]]:
+    def learned_bounds(self) -> dict[str, list[float]]:
         """The bounds that were learnt, by column."""
-        return self.plan.learnt_bounds
+        return self.plan.learned_bounds
 
     @property
     def card(self) -> str:
@@ -124,7 +125,7 @@ class Answer:
             else "It cost nothing: the same answer was released before.",
         ]
         if self.simulated:
-            sentences.append("The noise can be replayed: this is a simulation and protects nobody.")
+            sentences.append(SIMULATED)
         return " ".join(sentences)
 
     def plot(self, path: Path | str | None = None) -> Plot:

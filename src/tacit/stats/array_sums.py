@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring.moments import SATURATION
-from tacit.mechanisms.randomness import SYSTEM, Source, words
+from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.column_reader import MODULES, cast_column, read_column, unit_codes
@@ -105,7 +105,7 @@ class ArrayRows:
         unit: UnitColumn | None = None,
         per_unit: int = 1,
         *,
-        source: Source = SYSTEM,
+        source: RandomSource = SYSTEM,
     ) -> None:
         self._columns, self._unit, self._per_unit, self._source = columns, unit, per_unit, source
         self._length = len(next(iter(columns.values())))

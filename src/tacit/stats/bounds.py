@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.errors import WrongKind
 from tacit.privacy.events import Event
@@ -45,7 +45,7 @@ class BoundsAnswer(StatisticPlan):
     def key_names(self) -> tuple[str, ...]:
         return ("bound",)
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         found = np.array(self.learning.release(rows, source), dtype=np.float64)
         return (mark_simulated(found) if source.simulated else found,)
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring.allocation import Allocation, Noise
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import DEFAULT_LEVEL
@@ -64,7 +64,7 @@ class NoisyTree:
         levels = "" if len(self.noises) == 1 else f" on {len(self.noises)} levels"
         return f"rows in {self.cells.count:,} cells{levels}: {noise_in_words(self.noises[0])}"
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         """Return the noisy counts of each level, the smallest level first."""
         (leaves,) = rows.sums([Term()], (*self.by, self.cells.cut), [self.cells.column])
         levels = level_counts(leaves)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import InvalidInput, TooLarge, TooWide
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import truth_value, whole
@@ -74,7 +74,7 @@ class Counts(StatisticPlan):
         names = [(cut.column,) if cut.values else (f"{cut.column} from", f"{cut.column} to") for cut in self.part.by]
         return sum(names, ())
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return release_sums([self.part], rows, self.needs, source)
 
     def value(self, noisy: Noisy) -> Any:
@@ -117,7 +117,7 @@ class Distribution(StatisticPlan):
     def key_names(self) -> tuple[str, ...]:
         return (*(cut.column for cut in self.tree.by), self.tree.cells.column)
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return self.tree.measure(rows, source)
 
     def value(self, noisy: Noisy) -> Any:

@@ -27,7 +27,7 @@ from tacit.mechanisms.approximate_bounds import (
     ApproximateBounds,
 )
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.events import Composed, Event
@@ -77,7 +77,7 @@ class Learning:
         lower, upper, *stands_out = map(float, released)
         return (self.mechanism.warning(self.column, lower, upper, is_guess=not all(stands_out)),)
 
-    def release(self, rows: Rows, source: Source) -> tuple[float, float, bool]:
+    def release(self, rows: Rows, source: RandomSource) -> tuple[float, float, bool]:
         """Return the bounds, integers for integers, and whether they are more than a guess or the bin of zeros."""
         (counts,) = rows.sums([Term()], (self.cut,), [self.column])
         found, stands_out = self.mechanism.learn(counts, source)
@@ -89,7 +89,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class StatisticWithLearntBounds(StatisticPlan):
+class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests that ledgers hold: do not rename it
     """A statistic whose bounds are learnt first; until then its plan has placeholders."""
 
     parts: tuple[Learning, ...]
@@ -111,7 +111,7 @@ class StatisticWithLearntBounds(StatisticPlan):
         return cls(plan.label, tuple(learning), plan, then)
 
     @property
-    def learnt_bounds(self) -> dict[str, list[float]]:
+    def learned_bounds(self) -> dict[str, list[float]]:
         return {part.column: list(span) for part, span in zip(self.parts, self.found, strict=True)}
 
     @property
@@ -158,7 +158,7 @@ class StatisticWithLearntBounds(StatisticPlan):
         assert plan.event == self.plan.event, "the event of a statistic does not depend on its bounds"
         return plan
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         released = [part.release(rows, source) for part in self.parts]
         found = tuple(_wide((low, high)) for low, high, _ in released)
         bounds = np.array([(*span, one[2]) for span, one in zip(found, released, strict=True)], dtype=np.float64)

@@ -31,7 +31,7 @@ from tacit.ledger.answer_storage import INTEGER_BYTES, count_fitting, json_bytes
 from tacit.measuring.allocation import Noise
 from tacit.mechanisms import Exponential, KeySelection, PermuteAndFlip, StableMode
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource, mark_simulated, remove_mark
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.events import Composed, Event, Repeated
@@ -62,7 +62,7 @@ class ListedMode(StatisticPlan):
         law = "permute-and-flip" if isinstance(self.mechanism, PermuteAndFlip) else "the exponential mechanism"
         return (f"one of {self.cut.cells:,} public values, chosen by {law}",)
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         (counts,) = rows.sums([Term()], (self.cut,), () if None in self.cut.values else (self.cut.column,))
         chosen = np.array([int(self.mechanism.release(counts, source=source))])
         return (mark_simulated(chosen) if source.simulated else chosen,)
@@ -95,7 +95,7 @@ class LeadingMode(StatisticPlan):
         self.mechanism.release(["a"], source=SeededSource(0))
         return ()
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         units = rows.units(self.column)
         # Without values there is no mode; a single value would be shown with probability delta at most.
         found = self.mechanism.release_leader(*_leader(units), source=source) if units else None
@@ -142,7 +142,7 @@ class ListedTop(StatisticPlan):
     def known(self, noisy: Noisy) -> StatisticPlan:
         return replace(self, chosen=_greatest(noisy[0], self.k))
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         (cut,) = self.part.by
         return release_sums([self.part], rows, () if None in cut.values else (cut.column,), source)
 
@@ -206,7 +206,7 @@ class SelectedTop(StatisticPlan):
         self.noise.release(np.zeros(1, dtype=np.int64), source=source)
         return ()
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         units = rows.units(self.column)
         values = sorted(units, key=lambda value: str(encode(value)))  # what is shown does not tell the order of rows
         counted = np.array([units[one] for one in values], dtype=np.int64)

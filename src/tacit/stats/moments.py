@@ -24,7 +24,7 @@ from tacit.measuring.intervals import LAPLACE_KURTOSIS, half_widths, simulated_i
 from tacit.measuring.moments import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS, draws, square_offset
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats.answer import Answer
@@ -76,7 +76,7 @@ class Moments(StatisticPlan):
     def key_names(self) -> tuple[str, ...]:
         return tuple(cut.column for cut in self.parts[0].by)
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         needs = dict.fromkeys(scale.column for scale in self.scales)
         return release_sums(self.parts, rows, list(needs), source)
 
@@ -142,7 +142,7 @@ class CountOf(Moments):
 
     column: str = ""
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return release_sums(self.parts, rows, [self.column], source)
 
 

@@ -29,7 +29,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.events import Event
 from tacit.stats.moments import FUNCTIONS, square
 from tacit.stats.monte_carlo import MonteCarlo, Numbers, interval_where, noise_variance, p_value
@@ -92,7 +92,7 @@ class Hypothesis(StatisticPlan):
             "the p-value counts the noise as well as chance",
         )
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return release_sums(self.parts, rows, self.needs, source)
 
     def value(self, noisy: Noisy) -> float:

@@ -394,11 +394,9 @@ def _protection(budget: Budget, per_unit: int, *, by_unit: bool) -> str:
     """Return the protected unit and the relation in a sentence, for the card."""
     what = budget.cap.relation.in_words
     if not by_unit:
-        return f"Each row is protected as one unit; compared are {what}."
+        return f"Protects each row as one unit. Neighbouring data: {what}."
     rows = "one row is" if per_unit == 1 else f"{per_unit} rows are"
-    return (
-        f"Each unit is protected with everything it contributed, of which at most {rows} counted; compared are {what}."
-    )
+    return f"Protects each unit, with all of its rows; at most {rows} counted. Neighbouring data: {what}."
 
 
 def _group_columns(by: Any) -> dict[str, Any]:

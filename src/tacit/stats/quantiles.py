@@ -48,7 +48,7 @@ from tacit.measuring.allocation import Allocation, Noise
 from tacit.measuring.intervals import LAPLACE_KURTOSIS, half_widths
 from tacit.mechanisms import Exponential, Laplace, SmoothMedian
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source, words
+from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
 from tacit.mechanisms.simulation import SeededSource, mark_simulated
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotAllowed, OutOfRange, TooWide, WrongKind, WrongType
@@ -157,7 +157,7 @@ class TreeQuantiles(Quantiles):
     def lines(self) -> tuple[str, ...]:
         return (self.tree.line,)
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return self.tree.measure(rows, source)
 
     def positions(self, noisy: Noisy) -> NDArray[np.float64]:
@@ -191,7 +191,7 @@ class ChosenQuantiles(Quantiles):
             f"rows around them, for the intervals: {noise_in_words(self.noise)}",
         )
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         (exact,) = rows.sums([Term()], (*self.by, self.cells.cut), [self.cells.column])
         groups = np.minimum(exact.reshape(-1, self.cells.count), COUNT_MAX)
         chosen = np.array(
@@ -292,7 +292,7 @@ class SmoothQuantile(StatisticPlan):
         self.mechanism.release(np.zeros(1), source=SeededSource(0))
         return ()
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         if not isinstance(rows, ArrayRows):
             raise NotAllowed("smooth sensitivity needs sorted values, and those of a table stay in its engine")
         array = rows.column(self.column)

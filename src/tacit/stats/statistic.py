@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.ledger.answer_storage import INTEGER_BYTES, REAL_BYTES, json_bytes
 from tacit.measuring.allocation import Noise
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, clamping_in_words
 from tacit.privacy.events import Composed, Event
@@ -83,7 +83,7 @@ class StatisticPlan(ABC):
         return self
 
     @abstractmethod
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         """Return noisy sums of the rows; `event` must have been charged."""
 
     def rehearse(self, per_unit: int) -> Noisy:
@@ -129,7 +129,7 @@ class StatisticPlan(ABC):
         return None
 
     @property
-    def learnt_bounds(self) -> dict[str, list[float]]:
+    def learned_bounds(self) -> dict[str, list[float]]:
         """The bounds that were learnt along with the answer, by column."""
         return {}
 
@@ -196,7 +196,7 @@ def noise_in_words(noise: Noise, worth: float = 1.0) -> str:
     return f"{law} {float(noise.scale) * worth:.4g}"
 
 
-def release_sums(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], source: Source) -> Noisy:
+def release_sums(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], source: RandomSource) -> Noisy:
     """Return noisy sums over the same rows and cells, of rows with a value in the columns `needs`."""
     exact = rows.sums([part.term for part in parts], parts[0].by, needs)
     return tuple(part.noise.release(sums, source=source) for part, sums in zip(parts, exact, strict=True))

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.errors import EngineFailed, InvalidInput
+from tacit.storage.files import sync
 
 MAGIC: Final = b"tacit running total 2\n"
 RECORD: Final = struct.Struct("<q16sI")
@@ -121,7 +122,7 @@ class StateFile:
                 file.flush()
                 os.fsync(file.fileno())
             os.link(beside, path)
-            _sync_folder(path.parent)
+            sync(path.parent)
         except FileExistsError:
             raise already_exists(path) from None
         except OSError:
@@ -183,11 +184,3 @@ def already_exists(path: Path) -> InvalidInput:
 
 def _damaged() -> InvalidInput:
     return InvalidInput("the state of the running total is damaged; nothing more can be released of it", name="state")
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -44,7 +44,7 @@ from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.measuring.intervals import DISCRETE_BELOW, Summand, discrete_half_width, half_widths, variance
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import ReleaseOptions, begin
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
@@ -103,7 +103,7 @@ class RunningOptions(TypedDict, total=False):
     steps_per_unit: int
     path: Path | str | None
     purpose: str
-    source: Source
+    source: RandomSource
 
 
 class RunningCount:
@@ -125,7 +125,7 @@ class RunningCount:
         steps_per_unit: int = 1,
         path: Path | str | None = None,
         purpose: str = "",
-        source: Source = SYSTEM,
+        source: RandomSource = SYSTEM,
     ) -> None:
         header = {"kind": self.kind, **self._step_header(whole("per_step", per_step))}
         steps, in_steps = whole("horizon", horizon), whole("steps_per_unit", steps_per_unit)
@@ -231,7 +231,7 @@ class RunningCount:
                 raise InvalidInput(f"the next step is {self.steps}, not {at}", name="step", value=step)
             if at >= self.horizon:
                 raise Exhausted(
-                    f"this running total was paid for {self.horizon} steps",
+                    f"this running total was charged for {self.horizon} steps",
                     accepted="start another one for the steps that follow",
                 )
             if self._file is not None:
@@ -322,7 +322,7 @@ class RunningCount:
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise can be replayed, so that nothing is protected."""
+        """Whether the noise is reproducible, so that the totals give no privacy."""
         return bool(self._header["simulated"])
 
     @property
@@ -331,10 +331,10 @@ class RunningCount:
         steps = int(self._header["steps_per_unit"])
         whom = "one step" if steps == 1 else f"{steps} steps"
         return (
-            f"Running {self.kind} over {self.horizon} steps. Protected are people in at most {whom}, with at most "
+            f"Running {self.kind} over {self.horizon} steps. Protects units in at most {whom}, with at most "
             f"{self._per_step} in each. Measured by {self._header['how']}, with {self._header['law']} noise. "
             f"All totals together, charged at the start, cost {self.cost.in_words(self._relation)}."
-        ) + (" The noise can be replayed: this is a simulation and protects nobody." if self.simulated else "")
+        ) + (f" {SIMULATED}" if self.simulated else "")
 
     @property
     def _per_step(self) -> str:
@@ -447,7 +447,7 @@ class _RunningPlan:
         for noise in self.noises:
             noise.release(np.zeros(1, dtype=np.int64), source=SeededSource(0))
 
-    def draw(self, source: Source) -> list[Whole]:
+    def draw(self, source: RandomSource) -> list[Whole]:
         """Return the noise of all steps."""
         found: list[Whole] = []
         for noise, size in zip(self.noises, self.sizes, strict=True):

@@ -212,7 +212,7 @@ class SqliteFile(ConnectionPair):
         return profile.unavailable(f"{place} cannot be used now ({said or 'out of memory'}): {profile.doubt}")
 
     def _denied(self) -> str | None:
-        """Return what this account may not use: the folder, in which SQLite keeps its log, or the file."""
+        """Return what the current user may not use: the folder, in which SQLite keeps its log, or the file."""
         for path, way in ((self.path.parent, os.R_OK | os.W_OK | os.X_OK), (self.path, os.R_OK | os.W_OK)):
             if os.path.exists(path) and not os.access(path, way):
                 return f"the folder {path}" if path == self.path.parent else str(path)

@@ -2,8 +2,6 @@
 
     requests        bodies of requests, as pydantic models
     responses       bodies of responses, as pydantic models; `/openapi.json` is generated from both
-    error_details   attributes of errors in error responses
-    statistics      names of the statistics that can be requested
     values          encoding of dates, times, nulls and numbers as JSON
 
 Requests with unknown fields are refused. Unknown fields of responses are ignored, so that a client can talk to a newer

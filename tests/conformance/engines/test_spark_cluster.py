@@ -19,7 +19,7 @@ from tacit.engines import SparkEngine, Source
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Settings, Target, Tariff, compile_, run
+from tacit.query import PlanSettings, Target, Tariff, ask, plan_of, run
 
 place, files = sys.argv[1:]
 columns = (Column("u", Kind.INTEGER), Column("k", Kind.TEXT), Column("n", Kind.INTEGER, Bounds(0, 9)))
@@ -27,9 +27,10 @@ table = Table("visits", columns, Unit("u"), Limits(rows_per_unit=3))
 engine = SparkEngine(place, salt=7)
 engine.register(table, Source("spark", place, f"parquet:{files}"), {})
 first = engine.refresh("visits")
-settings = Settings(Limits(groups_per_unit=3, rows_per_group=3), {"k": ["a", "b"]})
+settings = PlanSettings(Limits(groups_per_unit=3, rows_per_group=3), {"k": ["a", "b"]})
 sql = "SELECT k, COUNT(*), SUM(n) FROM visits GROUP BY k"
-plan = compile_(sql, Schema([table]), Target(epsilon=1e9), Tariff(), settings)
+schema = Schema([table])
+plan = plan_of(ask(sql, schema), schema, Target(epsilon=1e9), Tariff(), settings)
 noisy = run(plan, engine, 7)
 tracker = engine._session.sparkContext.statusTracker()
 executors = {(one.host, one.port) for one in tracker.getExecutorInfos()}

@@ -19,7 +19,6 @@ from tacit.privacy.errors import (
     LedgerRolledBack,
     LedgerTooNew,
     LedgerUnavailable,
-    NotPermitted,
     OutOfRange,
     Unavailable,
     UnknownName,
@@ -115,23 +114,14 @@ def test_no_error_shows_the_connection_string(address: str) -> None:
     assert refused.value.__suppress_context__
 
 
-def test_the_connection_string_comes_from_the_environment_or_a_private_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, postgres_address: str, schema: str
+def test_the_connection_string_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, postgres_address: str, schema: str
 ) -> None:
     monkeypatch.delenv("TACIT_LEDGER_POSTGRES", raising=False)
     with pytest.raises(UnknownName, match="set TACIT_LEDGER_POSTGRES"):
         PostgresStore.from_environment()
     monkeypatch.setenv("TACIT_LEDGER_POSTGRES", postgres_address)
     Ledger.open(PostgresStore.from_environment(schema=schema)).close()
-    file = tmp_path / "address"
-    file.write_text(postgres_address + "\n")
-    file.chmod(0o644)
-    with pytest.raises(NotPermitted, match="chmod 600"):
-        PostgresStore.from_file(file)
-    file.chmod(0o600)
-    Ledger.open(PostgresStore.from_file(file, schema=schema)).close()
-    with pytest.raises(UnknownName):
-        PostgresStore.from_file(tmp_path / "missing")
 
 
 def test_a_schema_name_is_a_plain_name(postgres_address: str) -> None:

@@ -38,7 +38,7 @@ Prepare = Callable[[tacit.Curator, str | None], Prepared]
 
 def query(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
     asked = QuerySpec("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex", Target(epsilon=EPSILON), PlanSettings())
-    return Prepared(curator.queries().bind(asked), curator.ledger.account("visits", analyst))
+    return Prepared(curator.queries().bind(asked), curator.ledger.payer("visits", analyst))
 
 
 def _statistic(function: Callable[..., Any], *columns: str, **arguments: Any) -> Prepare:

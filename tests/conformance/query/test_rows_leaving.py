@@ -10,9 +10,10 @@ from tacit.engines import Columns
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff, compile_, run
+from tacit.query import PlanSettings, Target, Tariff, run
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import OTHERS, place
+from tests.support.plans import plan_sql
 
 TABLE = Table(
     "people",
@@ -68,7 +69,7 @@ def check_as_many_rows_leave_the_engine_as_there_are_groups(sql: str, engine: st
     there = place(engine)
     there.engine.register(TABLE, there.put("people", TYPES, ROWS), {})
     settings = PlanSettings(Limits(groups_per_unit=2, rows_per_group=2))
-    plan = compile_(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), settings)
+    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), settings)
     counting = Counting(there)
     run(plan, counting, 7)  # type: ignore[arg-type]
     assert counting.answers
@@ -92,5 +93,5 @@ def test_the_driver_fetches_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(psycopg.Cursor, "fetchall", counted)
     sql = "SELECT city, COUNT(*), SUM(age) FROM people GROUP BY city"
-    run(compile_(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings()), there.engine, 7)
+    run(plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings()), there.engine, 7)
     assert fetched == [CITIES]

@@ -10,13 +10,14 @@ from sqlglot import exp
 
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import InvalidInput, QueryRefused
-from tacit.query import Plan, compile_
+from tacit.query import Plan
 from tacit.query.expressions import Range
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import OTHERS, by_key, opened, run, show
 from tests.property.query.parts import database
 from tests.property.query.questions import question
 from tests.property.query.worlds import quoted, world
+from tests.support.plans import plan_sql
 
 SEEDS = (1, 2, 7)
 QUESTIONS = 25
@@ -61,7 +62,7 @@ def check_generated_questions_give_the_same_numbers(seed: int, engine: str) -> N
     for number in range(QUESTIONS):
         asked = question(seed * 1_000 + number, schema)
         try:
-            plan = compile_(asked.sql, schema, asked.target, asked.tariff, asked.settings)
+            plan = plan_sql(asked.sql, schema, asked.target, asked.tariff, asked.settings)
         except (QueryRefused, InvalidInput):
             continue
         if not is_settled(plan):

@@ -21,13 +21,14 @@ from sqlglot import exp
 from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff, compile_
+from tacit.query import PlanSettings, Target, Tariff
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, parse
 from tacit.query.run import add_noise
 from tacit.query.scalars import FUNCTION_NAMES, scalar, trees
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import ENGINES, TYPES, place
+from tests.support.plans import plan_sql
 
 ZEROS: Final = {"z": None, "b": Range.of(-2, 2)}
 """Columns that are a zero of either sign, by what is known of them."""
@@ -200,7 +201,7 @@ def answers(engine: str, signs: Sequence[int]) -> list[tuple[str, Any, str]]:
     there.engine.register(PEOPLE, there.put("people", types, rows), {})
     found = []
     for sql in QUESTIONS:
-        plan = compile_(sql, known, Target(epsilon=1.0), Tariff(delta=0.5), PlanSettings())
+        plan = plan_sql(sql, known, Target(epsilon=1.0), Tariff(delta=0.5), PlanSettings())
         results = [
             there.engine.run(one.sql(there.engine.write), {"salt": 5} if one.is_salted else None)
             for one in plan.statements

@@ -14,7 +14,7 @@ from tacit.curator import locked_file
 from tacit.curator.catalog import FILE_NAME, Catalog
 from tacit.curator.locked_file import LockedFile
 from tacit.engines.protocol import Source
-from tacit.privacy.errors import LedgerBusy, LedgerFull, LedgerReadOnly, LedgerUnavailable, TacitError
+from tacit.privacy.errors import StorageBusy, StorageFull, StorageReadOnly, StorageUnavailable, TacitError
 from tacit.privacy.tables import Column, Kind, Table
 from tests.style.rules import ROOT
 
@@ -76,10 +76,10 @@ def test_one_who_dies_before_the_rename_leaves_the_old_file(
 @pytest.mark.parametrize(
     ("number", "error"),
     [
-        (errno.ENOSPC, LedgerFull),
-        (errno.EROFS, LedgerReadOnly),
-        (errno.EACCES, LedgerReadOnly),
-        (errno.EIO, LedgerUnavailable),
+        (errno.ENOSPC, StorageFull),
+        (errno.EROFS, StorageReadOnly),
+        (errno.EACCES, StorageReadOnly),
+        (errno.EIO, StorageUnavailable),
     ],
 )
 @pytest.mark.parametrize("call", ["open", "fsync", "replace"])
@@ -93,14 +93,15 @@ def test_a_disk_that_fails_leaves_the_old_file_and_is_named(
 
     with monkeypatch.context() as patch:
         patch.setattr(locked_file.os, call, fail)
-        with pytest.raises(error, match=str(catalog.folder)):
+        with pytest.raises(error, match=str(catalog.folder)) as raised:
             catalog.add(table("second"), ROWS)
+    assert raised.type is error, "the ledger's errors would be about another file"
     assert catalog.path.read_bytes() == before
 
 
 def test_whoever_waits_too_long_for_the_others_is_told(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LockedFile.locked.__wrapped__, "__defaults__", (0.05,))  # type: ignore[attr-defined]
-    with LockedFile(catalog.folder, FILE_NAME).locked(), pytest.raises(LedgerBusy, match="try again"):
+    monkeypatch.setattr(locked_file, "LOCK_TIMEOUT_S", 0.05)
+    with LockedFile(catalog.folder, FILE_NAME).locked(), pytest.raises(StorageBusy, match="try again"):
         catalog.add(table("second"), ROWS)
     catalog.add(table("second"), ROWS)
 
@@ -114,7 +115,7 @@ def test_an_editor_that_saves_in_between_is_noticed(catalog: Catalog, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(locked_file, "_write", write_while_an_editor_saves)
-        with pytest.raises(LedgerBusy, match="changed by another program"):
+        with pytest.raises(StorageBusy, match="changed by another program"):
             catalog.add(table("second"), ROWS)
     assert catalog.path.read_text().endswith("# by hand\n")
     assert not (catalog.folder / ASIDE_NAME).exists()

@@ -231,12 +231,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_disk_that_fails_leaves_nothing_behind(
     engine: DuckDBEngine, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: str) -> None:
+    def fail(_: Path) -> None:
         raise OSError(28, "No space left on device")
 
     source = written(tmp_path / "e.parquet")
     with monkeypatch.context() as patched:
-        patched.setattr(prepared, "_flush", fail)
+        patched.setattr(prepared, "sync", fail)
         with pytest.raises(EngineFailed, match="disk"):
             engine.register(EVENTS, source, {})
     assert list((folder / "prepared").iterdir()) == []

@@ -23,7 +23,8 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NoConnection, SourceMissing
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff, compile_, run
+from tacit.query import PlanSettings, Target, Tariff, run
+from tests.support.plans import plan_sql
 from tests.support.spark_servers import Server, connect_server
 
 ENDLESS = "SELECT SUM(a.n * b.n + c.n) AS s FROM " + ", ".join(f"tacit_data.long AS {one}" for one in "abc")
@@ -80,7 +81,7 @@ def test_a_private_question_is_answered(engine: SparkEngine, tmp_path: Path) -> 
     columns = (Column("u", Kind.INTEGER), Column("n", Kind.INTEGER, Bounds(0, 2)))
     table = Table("visits", columns, Unit("u"), Limits(rows_per_unit=5))
     engine.register(table, source(engine, f"parquet:{tmp_path}/*.parquet"), {})
-    plan = compile_(
+    plan = plan_sql(
         "SELECT COUNT(*), SUM(n) FROM visits", Schema([table]), Target(epsilon=1e9), Tariff(), PlanSettings()
     )
     noisy = run(plan, engine, 7)

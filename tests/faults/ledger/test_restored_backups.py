@@ -79,7 +79,7 @@ def test_the_backup_of_another_ledger_is_not_restored(folder: Path, tmp_path: Pa
         other.create_budget("visits", epsilon=1.0)
         other.backup(tmp_path / "others")
     database(folder).unlink()
-    with pytest.raises(LedgerRolledBack, match="another ledger"):
+    with pytest.raises(LedgerRolledBack, match="a different ledger"):
         restored(folder, tmp_path / "others", lost_records=5)
 
 
@@ -90,7 +90,7 @@ def test_a_backup_that_went_on_elsewhere_is_not_restored(folder: Path, tmp_path:
         for _ in range(4):
             copy.reserve("visits", events.Laplace(0.05))
         copy.backup(tmp_path / "elsewhere")
-    with pytest.raises(LedgerRolledBack, match="was used somewhere else"):
+    with pytest.raises(LedgerRolledBack, match="was used elsewhere"):
         restored(folder, tmp_path / "elsewhere")
 
 
@@ -103,7 +103,7 @@ def test_a_damaged_backup_is_not_restored(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(LedgerCorrupt):
         restored(folder, tmp_path / "damaged", lost_records=2)
     for path in (tmp_path / "missing", tmp_path):
-        with pytest.raises(InvalidInput, match="is no file"):
+        with pytest.raises(InvalidInput, match="is not a file"):
             restored(folder, path)
     assert database(folder).read_bytes() == before
 
@@ -196,7 +196,7 @@ def test_a_ledger_that_was_moved_is_not_restored_where_it_was(folder: Path, tmp_
     if not is_left:
         database(folder).unlink()
     for lost in range(5):
-        with pytest.raises(LedgerMoved, match="is used somewhere else"):
+        with pytest.raises(LedgerMoved, match="was moved to another location"):
             restored(folder, tmp_path / "backup", lost_records=lost)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger import HEAD_FILE, Ledger, SqliteStore, restoration
+from tacit.ledger import HEAD_FILE, Ledger, SqliteStore
+from tacit.ledger import backup as backups
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, LedgerBusy, LedgerUnavailable, NotALedger, OutOfRange, TacitError
 from tests.style.rules import ROOT
@@ -45,7 +46,7 @@ def test_nobody_charges_to_the_old_file_from_when_its_end_was_read(
     said: list[str] = []
 
     def charging(name: str) -> None:
-        real: Callable[..., Any] = getattr(restoration, name)
+        real: Callable[..., Any] = getattr(backups, name)
 
         def meanwhile(*arguments: Any) -> Any:
             before = real(*arguments)
@@ -57,7 +58,7 @@ def test_nobody_charges_to_the_old_file_from_when_its_end_was_read(
                 said.append(error.code)
             return before
 
-        monkeypatch.setattr(restoration, name, meanwhile)
+        monkeypatch.setattr(backups, name, meanwhile)
 
     for name in ("_latest", "_write", "_close_log", "touch_private"):
         charging(name)
@@ -125,7 +126,7 @@ def test_what_is_restored_is_on_disk_before_it_is_named_and_its_name_before_it_i
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    for module, name in ((restoration, "sync"), (os, "rename"), (os, "replace"), (restoration, "_reset")):
+    for module, name in ((backups, "sync"), (os, "rename"), (os, "replace"), (backups, "_reset")):
         real: Callable[..., Any] = getattr(module, name)
 
         def noting(*arguments: Any, name: str = name, real: Callable[..., Any] = real) -> Any:

@@ -16,10 +16,11 @@ import tacit
 from tacit.curator.salt import salt_of
 from tacit.ledger import Budget
 from tacit.privacy.errors import InvalidInput, QueryRefused
-from tacit.query import Plan, PlanSettings, Target, compile_
+from tacit.query import Plan, PlanSettings, Target
 from tacit.query.rewrite import UNITS, Statement
 from tests.property.query.neighbours import Pair, Tally, Violated, check_bins, ranges_of
 from tests.property.query.questions import Asked, question
+from tests.support.plans import plan_sql
 
 Results = list[dict[str, list[Any]]]
 
@@ -52,7 +53,7 @@ def check_removal(
     ):
         tally.questions += 1
         try:
-            plan = compile_(one.sql, schema, one.target, one.tariff, one.settings)
+            plan = plan_sql(one.sql, schema, one.target, one.tariff, one.settings)
         except (QueryRefused, InvalidInput):
             tally.refused += 1
             continue

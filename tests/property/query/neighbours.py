@@ -24,13 +24,14 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, QueryRefused, TacitError
 from tacit.privacy.units import Relation
-from tacit.query import Plan, compile_
+from tacit.query import Plan
 from tacit.query.estimates import answer_rows
 from tacit.query.expressions import Range
 from tacit.query.learned_bounds import BINS
 from tacit.query.run import add_noise
 from tests.property.query.questions import Asked, question
 from tests.property.query.worlds import SHUFFLED, World, world
+from tests.support.plans import plan_sql
 
 SALT: Final = 20_240_229
 QUESTIONS: Final = 40
@@ -75,7 +76,7 @@ def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUE
         asked = question(seed * 1_000 + number, held.schema)
         tally.questions += 1
         try:
-            plan = compile_(asked.sql, held.schema, asked.target, asked.tariff, asked.settings)
+            plan = plan_sql(asked.sql, held.schema, asked.target, asked.tariff, asked.settings)
         except (QueryRefused, InvalidInput):
             tally.refused += 1
             continue

@@ -19,12 +19,13 @@ import duckdb
 
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import InvalidInput, QueryRefused
-from tacit.query import Plan, compile_
+from tacit.query import Plan
 from tacit.query.rewrite import Statement
 from tests.property.query.hostile_questions import hostile_question
 from tests.property.query.hostile_worlds import WITHOUT, database, hostile_world, load
 from tests.property.query.neighbours import Pair, Violated, check_bins, check_price, executed, ranges_of
 from tests.property.query.questions import Asked
+from tests.support.plans import plan_sql
 
 EXTRA_S: Final = 3.0
 """How much processor time the rows of one unit may add to all statements of a plan."""
@@ -148,7 +149,7 @@ def asked_of(asked: Asked, number: int, connection: duckdb.DuckDBPyConnection, w
     """Put one question to the world that is loaded, and say what came of it."""
     schema = hostile_world(number).schema
     try:
-        plan = compile_(asked.sql, schema, asked.target, asked.tariff, asked.settings)
+        plan = plan_sql(asked.sql, schema, asked.target, asked.tariff, asked.settings)
     except (QueryRefused, InvalidInput) as error:
         return Outcomes(refused=1, codes=Counter([error.code]))
     check_price(asked, plan)

@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 
 from tacit.ledger import Budget
-from tacit.query import PlanSettings, Target, compile_, per_unit, planner, relations, rewrite, row_limits
+from tacit.query import PlanSettings, Target, per_unit, planner, relations, rewrite, row_limits
 from tacit.query.rewrite import Statement
 from tacit.query.scalars import facts, trees
 from tests.property.query import hostile_worlds, outcomes
@@ -20,6 +20,7 @@ from tests.property.query.hostile_worlds import VICTIM, database, hostile_world,
 from tests.property.query.neighbours import Violated
 from tests.property.query.outcomes import Stopwatch, asked_of, compared, fuzz
 from tests.property.query.questions import Asked
+from tests.support.plans import plan_sql
 
 WORLDS = range(1, 6)
 QUESTIONS = range(9)
@@ -156,7 +157,7 @@ def test_work_without_limits_is_noticed(monkeypatch: pytest.MonkeyPatch, seed: i
 def test_a_statement_that_takes_long_for_the_victim_alone_is_noticed() -> None:
     """Whatever the planner's limits are called: the statement of a plan is exchanged for one that it would refuse."""
     asked = asking("SELECT COUNT(*) AS n FROM p AS a")
-    plan = compile_(asked.sql, hostile_world(WIDE_WORLD).schema, asked.target, asked.tariff, asked.settings)
+    plan = plan_sql(asked.sql, hostile_world(WIDE_WORLD).schema, asked.target, asked.tariff, asked.settings)
     rows = f"tacit_data.p AS a, tacit_data.p AS b, tacit_data.p AS c WHERE a._unit = {VICTIM} AND b._unit = {VICTIM}"
     long = f"SELECT LEAST(COUNT(*), 1) AS m0 FROM {rows} AND CONTAINS(UPPER(a.s || c.s), LOWER(b.s) || '~')"
     slow = replace(plan, statements=(Statement(sqlglot.parse_one(long, dialect="duckdb"), (0,)),))

@@ -12,7 +12,8 @@ from tacit.privacy import Bounds, Categories, Unit
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation
-from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff
+from tests.support.plans import plan_sql
 
 COLUMNS = (
     Column("id", Kind.INTEGER, nullable=False),
@@ -53,7 +54,7 @@ def test_plans_with_equal_digests_release_the_same_numbers_in_the_same_places() 
             draw.shuffle(aggregates)
             sql = f"SELECT {', '.join(aggregates)} FROM t{groups}"
             try:
-                plan = compile_(sql, Schema([table]), Target(epsilon=1.0), tariff, PlanSettings())
+                plan = plan_sql(sql, Schema([table]), Target(epsilon=1.0), tariff, PlanSettings())
             except TacitError:
                 continue
             planned += 1

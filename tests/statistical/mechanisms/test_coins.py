@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tacit.mechanisms.exact_sampling import biased_coins, exponential_coin, exponential_coins
-from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.randomness import RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tests.statistical.evidence import Refuted, accept, binomial_p
 from tests.statistical.scripted import DigitsOf, Scripted
@@ -86,7 +86,7 @@ CHANCES = [
 ]
 
 
-def check_edge(coin: Callable[[Source], bool], chance: Fraction) -> None:
+def check_edge(coin: Callable[[RandomSource], bool], chance: Fraction) -> None:
     """Hold a coin to its chance with uniform numbers that lie ever closer to it, on both sides."""
     for depth in DEPTHS:
         for uniform in (chance - Fraction(1, 2**depth), chance + Fraction(1, 2**depth)):
@@ -108,7 +108,7 @@ def test_a_biased_coin_on_the_edge_is_decided_by_as_many_digits_as_it_takes(chan
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_exponential_coins_on_the_edge_are_decided_by_as_many_digits_as_it_takes(exponent: Fraction) -> None:
-    def coin(source: Source) -> bool:
+    def coin(source: RandomSource) -> bool:
         return bool(exponential_coins(np.array([float(exponent)]), lambda _: exponent, source)[0])
 
     check_edge(coin, exp_negative_digits(exponent))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, TopK
 from tacit.mechanisms.exact_sampling import exponential_coin
-from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.randomness import RandomSource
 from tacit.mechanisms.selection import ScoreGaps, Selection
 from tacit.mechanisms.simulation import SeededSource, is_simulated
 from tests.statistical.evidence import Refuted, accept, binomial_p, chi_square_p
@@ -89,7 +89,7 @@ def test_the_first_of_equal_noisy_maxima_is_reported() -> None:
 class TriesInTheGivenOrder(PermuteAndFlip):
     """Wrong: the first candidate that shows heads, without a random order."""
 
-    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+    def _choose(self, scores: NDArray[Any], source: RandomSource) -> int:
         gaps = ScoreGaps(scores, self.factor)
         for index, gap in enumerate(gaps.doubles.tolist()):
             if exponential_coin(gap, lambda index=index: gaps.exact(index), source):  # type: ignore[misc]
@@ -105,7 +105,7 @@ def test_permute_and_flip_without_the_permutation_is_noticed() -> None:
 class SharesOneNoise(ReportNoisyMax):
     """Wrong: every score gets the same noise, so the greatest is always reported."""
 
-    def _choose(self, scores: NDArray[Any], source: Source) -> int:
+    def _choose(self, scores: NDArray[Any], source: RandomSource) -> int:
         return int(np.argmax(scores))
 
 

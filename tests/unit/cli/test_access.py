@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from tacit import Curator
 from tacit.cli.app import run
 from tacit.server.access import Access, Grant, Hasher, Role
 from tacit.server.database import FILE_NAME, open_database
@@ -105,7 +106,7 @@ def test_the_audit_shows_what_was_changed(folder: Path, capsys: pytest.CaptureFi
     ]
 
 
-def test_in_a_pipe_rows_have_tabs_and_hints_go_to_standard_error(
+def test_in_a_pipe_lists_are_csv_and_hints_go_to_standard_error(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert access(folder, "people", "add", "ana", "--no-password") == 0
@@ -116,7 +117,83 @@ def test_in_a_pipe_rows_have_tabs_and_hints_go_to_standard_error(
     assert made.out.count("\n") == 1
     assert "the token is shown only once" in made.err
     assert access(folder, "people", "list") == 0
-    assert capsys.readouterr().out.startswith("ana\tnone\t")
+    assert capsys.readouterr().out.startswith("name,roles,since\nana,none,")
+
+
+@pytest.mark.parametrize("words", [("people", "list"), ("token", "list"), ("audit",)])
+def test_every_list_has_a_header_in_each_format_also_when_it_is_empty(
+    folder: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert access(folder, *words) == 0
+    empty = capsys.readouterr()
+    assert empty.out.count("\n") == 1
+    assert "," in empty.out
+    assert empty.err.startswith(("no ", "the audit log is empty"))
+    assert access(folder, "people", "add", "ana", "--no-password") == 0
+    assert access(folder, "token", "create", "ana") == 0
+    capsys.readouterr()
+    assert access(folder, *words, "--format", "markdown") == 0
+    assert capsys.readouterr().out.startswith(f"| {empty.out.strip().replace(',', ' | ')} |\n| --- |")
+    assert access(folder, *words, "--format", "table") == 0
+    assert "─" in capsys.readouterr().out
+    assert access(folder, *words, "--format", "json") == 0
+    assert len(next(iter(json.loads(capsys.readouterr().out).values()))) >= 1
+
+
+@pytest.fixture
+def visits(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A folder whose data set visits has a budget, with a person who has none on it."""
+    assert run(["budget", "set", "visits", "--epsilon", "3", "--folder", str(folder)]) == 0
+    assert access(folder, "people", "add", "ana", "--no-password") == 0
+    capsys.readouterr()
+    return folder
+
+
+def caps(folder: Path) -> dict[str, float]:
+    with Curator(folder) as curator:
+        return {one.scope.name: one.cap.epsilon for one in curator.budgets("visits") if one.scope.kind == "analyst"}
+
+
+GRANT = ("grant", "ana", "--role", "analyst", "--dataset", "visits")
+
+
+def test_a_grant_to_an_analyst_without_a_budget_says_how_to_set_one(
+    visits: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hint = f"ana has no budget on visits yet: tacit budget analyst ana visits --epsilon 1 --folder {visits}"
+    assert access(visits, *GRANT) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "ana is analyst on visits\n"
+    assert f"hint: {hint}\n" in shown.err
+    assert answer(visits, capsys, *GRANT)["hints"] == [hint]
+    assert caps(visits) == {}
+    assert run(hint.partition("tacit ")[2].split()) == 0
+    assert caps(visits) == {"ana": 1.0}
+    capsys.readouterr()
+    assert "hints" not in answer(visits, capsys, *GRANT)
+    assert "hints" not in answer(visits, capsys, "grant", "ana", "--role", "curator", "--dataset", "visits")
+    assert "hints" not in answer(visits, capsys, "grant", "ana", "--role", "analyst", "--dataset", "other")
+
+
+def test_at_a_terminal_a_grant_asks_for_the_epsilon_until_it_can_be_set(
+    visits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("access", *GRANT, "--folder", str(visits))
+    code, shown = Typist(monkeypatch).runs(*words, types=["much", "7", "0.5"])
+    assert code == 0
+    assert "epsilon that ana may spend on visits (Enter skips)" in shown
+    assert "write a number" in shown
+    assert shown.endswith("ana may spend ε 0.5 on visits\n")
+    assert caps(visits) == {"ana": 0.5}
+
+
+def test_at_a_terminal_enter_skips_the_epsilon(
+    visits: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _shown = Typist(monkeypatch).runs("access", *GRANT, "--folder", str(visits), types=[" "])
+    assert code == 0
+    assert "ana has no budget on visits yet" in capsys.readouterr().err
+    assert caps(visits) == {}
 
 
 def test_on_a_terminal_tables_have_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

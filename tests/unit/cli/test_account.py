@@ -1,5 +1,6 @@
 """`tacit account`: the numbers of the accountants, rounded towards claiming less, for people and for programs."""
 
+import csv
 import io
 import json
 import re
@@ -56,7 +57,7 @@ class TestEpsilonAndDelta:
         bound = accounting.delta(parse("100 x laplace(0.1)"), 3)
         assert found["delta"] == {"lower": bound.lower, "upper": bound.upper, "method": bound.method}
         assert found["epsilon"] == 3
-        assert "more than 90% likely with a chance of at most 0.0" in found["meaning"]
+        assert "above 90% with a probability of at most 0.0" in found["meaning"]
 
     def test_people_see_the_ends_rounded_outwards(self, capsys: pytest.CaptureFixture[str]) -> None:
         shown = facts(capsys, "epsilon", "--delta", "1e-5", PLAN)
@@ -125,7 +126,7 @@ class TestWhereEventsComeFrom:
             (b"", "T105 the file contains no event; write one per line"),
             (b"\n \n", "T105 the file contains no event; write one per line"),
             (b"pure(1)\ngausian(1)\n", "T112 line 2: column 1, at 'gausian(1)': no event is called gausian"),
-            (b'{"kind": "perfect"}\n', "T110 line 1: no event kind is called 'perfect'"),
+            (b'{"kind": "perfect"}\n', "T110 line 1: unknown event kind 'perfect'"),
             (b"pure(1)\nshuffled(1, 9)\n", "T111 composed mixes add-remove and replace-one events"),
             (b"\xff\xfe", "is not UTF-8 text"),
         ],
@@ -326,7 +327,9 @@ def test_accountants_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) 
     bounds = accounting.compare(parse(asked[-1]), 1e-6)
     assert [one["method"] for one in found["bounds"]] == [bound.method for bound in bounds]
     assert found["bounds"][0]["upper"] is None
-    shown = facts(capsys, *asked)
+    assert run(["account", *asked]) == 0
+    shown = dict(csv.reader(capsys.readouterr().out.splitlines()))
+    assert shown["accountant"] == "epsilon at most"
     assert shown["sum of pure epsilons"] == "∞"
     assert float(shown["privacy loss distribution"]) >= bounds[-1].upper
 

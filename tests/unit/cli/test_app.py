@@ -228,9 +228,9 @@ def test_brackets_in_a_table_are_text(terminal: Terminal) -> None:
     assert "install tacit[red]" in terminal.getvalue()
 
 
-def test_a_table_is_plain_lines_with_tabs_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    Screen().show_table(("code", "meaning"), [("T100", "bad use"), ("T200", "refused")])
-    assert capsys.readouterr().out == "T100\tbad use\nT200\trefused\n"
+def test_records_are_csv_with_a_header_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen().show_records(("code", "meaning"), [("T100", "bad use"), ("T200", "refused, or not")])
+    assert capsys.readouterr().out == 'code,meaning\nT100,bad use\nT200,"refused, or not"\n'
 
 
 def test_no_color_removes_every_colour_on_a_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_the_delta_that_was_chosen_at_registration_is_said_and_can_be_changed(
         assert curator.budget("visits").cap.delta == 1e-7
     assert pasted(out) == 0
     with tacit.Curator(folder) as curator:
-        assert curator.budget("visits").cap.delta == 0
+        assert curator.budget("visits").cap.delta == 1e-8
 
 
 def test_a_stated_delta_is_taken_as_it_is(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.app import run
-from tacit.cli.commands.demo import create_accounts, settings_with_free_port
+from tacit.cli.commands.demo import create_people, settings_with_free_port
 from tacit.privacy.errors import NotKnown, UnsafeBind
 from tacit.server import process
 from tacit.server.process import check_bind, open_access
@@ -20,7 +20,7 @@ OTHERS = ["--host", "0.0.0.0", "--port", "0", "--without-tls", "--without-tls"]
 def folder(tmp_path: Path) -> Path:
     """A folder that `tacit demo` has served and kept."""
     assert run(["init", str(tmp_path / "clinic")]) == 0
-    create_accounts(settings_with_free_port(tmp_path / "clinic", 8321))
+    create_people(settings_with_free_port(tmp_path / "clinic", 8321))
     return tmp_path / "clinic"
 
 

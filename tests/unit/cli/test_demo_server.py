@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.cli.commands.demo import create_accounts, settings_with_free_port
+from tacit.cli.commands.demo import create_people, settings_with_free_port
 from tacit.privacy.errors import NotPermitted
 from tacit.server.access import Action, Resource
 from tacit.server.process import check_bind, open_access
@@ -161,9 +161,9 @@ def test_a_taken_port_makes_way_for_the_next(tmp_path: Path) -> None:
 
 def test_the_accounts_are_new_in_each_run_and_good_on_this_machine_only(tmp_path: Path) -> None:
     settings = settings_with_free_port(tmp_path, free_port())
-    first = create_accounts(settings)
+    first = create_people(settings)
     (tmp_path / "other").mkdir()
-    second = create_accounts(settings.model_copy(update={"folder": tmp_path / "other"}))
+    second = create_people(settings.model_copy(update={"folder": tmp_path / "other"}))
     assert not {one.password for one in first} & {one.password for one in second}
     assert not {one.token for one in first} & {one.token for one in second}
     with pytest.raises(NotPermitted):

@@ -164,9 +164,9 @@ class TestBudgets:
         self, visits: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("tacit.cli.output.Screen.console", _terminal())
-        assert "two sums" not in visits("budget show")[1]
+        assert "composition bounds" not in visits("budget show")[1]
         visits('sql "SELECT COUNT(*) AS n FROM visits" --epsilon 1 --yes')
-        assert "a filter takes the better of two sums" in visits("budget show")[1]
+        assert "each is the better of two composition bounds" in visits("budget show")[1]
 
 
 def _terminal() -> object:

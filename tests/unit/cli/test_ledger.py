@@ -45,6 +45,21 @@ def test_show_is_readable_without_json(folder: Path, capsys: pytest.CaptureFixtu
     assert "ana on visits" in capsys.readouterr().out
 
 
+def test_show_writes_each_list_with_a_header_and_names_scopes_alike(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ledger", "show", "--folder", str(folder)]) == 0
+    lists = [part.splitlines() for part in capsys.readouterr().out.split("\n\n")]
+    assert [part[0].split(",")[0] for part in lists] == ["budget", "permit", "id", "number"]
+    budgets, *_, records = lists
+    assert [line.split(",")[0] for line in budgets[1:]] == ["visits", "ana on visits"]
+    assert [line.split(",")[3] for line in records[1:3]] == ["visits", "ana on visits"]
+    assert run(["ledger", "show", "--folder", str(folder), "--format", "markdown"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("| budget | epsilon_spent |")
+    assert "\nlast records\n\n| number | at | kind | subject |\n" in shown
+
+
 def test_verify_says_what_is_whole_and_the_head_can_be_held_against_it_later(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,9 +41,13 @@ def test_a_statistic_in_a_pipe_says_what_is_counted_and_clamped(
 def test_a_query_says_it_on_preview_and_below_the_answer(capsys: pytest.CaptureFixture[str], clinic: str) -> None:
     asked = ("SELECT AVG(age) AS a FROM visits", "--epsilon", "0.5", "--folder", clinic)
     out, _ = said(capsys, "preview", *asked)
-    assert CLAMPED.removeprefix("counted: ") in out
+    sentence = CLAMPED.removeprefix("counted: ")
+    assert f"clamped,{sentence}\n" in out
+    assert "interval of a,width depends on the data\n" in out
+    labels = [line.split(",")[0] for line in out.splitlines()]
+    assert len(labels) == len(set(labels))
     _, err = said(capsys, "sql", *asked)
-    assert CLAMPED in err.splitlines()
+    assert f"clamped: {sentence}" in err.splitlines()
 
 
 def test_top_k_says_that_rare_values_are_left_out(capsys: pytest.CaptureFixture[str], clinic: str) -> None:
@@ -132,8 +136,8 @@ def test_budgets_say_why_spent_and_left_do_not_add_up(capsys: pytest.CaptureFixt
     said(capsys, "sql", "SELECT COUNT(*) FROM visits", "--epsilon", "0.5", "--folder", clinic)
     for form in ("csv", "json"):
         out, err = said(capsys, "budget", "show", "--format", form, "--folder", clinic)
-        assert "the better of two sums" in err
-        assert "two sums" not in out
+        assert "the better of two composition bounds" in err
+        assert "composition bounds" not in out
 
 
 def test_the_examples_of_statistics_run_on_the_demo(capsys: pytest.CaptureFixture[str], clinic: str) -> None:
@@ -152,8 +156,8 @@ def test_the_demo_refuses_an_existing_folder_before_the_tour(capsys: pytest.Capt
 
 def test_one_error_is_shown_by_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = said(capsys, "errors", "t300")
-    assert len(out.splitlines()) == 1
-    assert out.startswith("T300\tBudgetExceeded")
+    assert len(out.splitlines()) == 2
+    assert out.startswith("code,error,exit code,meaning\nT300,BudgetExceeded,")
     said(capsys, "errors", "T999", code=2)
 
 
@@ -205,4 +209,4 @@ def test_an_answer_that_cannot_be_written_is_one_sentence(tmp_path: Path, new_cl
     assert done.returncode == 4
     (line,) = done.stderr.splitlines()
     assert line.startswith("tacit: T522 the answer could not be written (")
-    assert line.endswith("; it was charged, and asking again is free")
+    assert line.endswith("; it was charged, and repeating the query costs nothing")

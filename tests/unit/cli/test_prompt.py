@@ -87,7 +87,7 @@ def test_a_question_is_previewed_on_one_line_and_asked_after_enter(
     typed(FolderBackend(curator), f"{BY_SEX};", "")
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "cost ε 0.5; n ± 48 (95 %); remaining ε 5 on visits"
-    assert [line.split("\t")[0] for line in lines[2:]] == ["F", "M"]
+    assert [line.split(",")[0] for line in lines[2:]] == ["sex", "F", "M"]
     assert spent(curator) == pytest.approx(0.5)
 
 
@@ -139,7 +139,7 @@ def test_ctrl_c_drops_what_is_typed_and_the_prompt_goes_on(
 ) -> None:
     typed(FolderBackend(untouched), f"SELECT nonsense{CTRL_C}.tables")
     out, err = capsys.readouterr()
-    assert "visits\teach patient\tvisits\t4" in out
+    assert "visits,each patient,visits,4" in out
     assert err == ""
 
 
@@ -194,12 +194,12 @@ def test_the_commands_show_what_they_are_about(curator: Curator, capsys: pytest.
     out, err = capsys.readouterr()
     assert err == ""
     assert all(name in out for name in COMMANDS)
-    assert "age\tinteger\t0 to 120" in out
+    assert "age,integer,0 to 120" in out
     assert "queries are charged to ana and to the data set" in out
     assert "remaining\tε 2 for ana on visits" in out
     assert "engine\tSELECT" in out
     assert "no query has been answered yet" in out
-    assert "Each unit of visits is protected" in out
+    assert "Protects each unit of visits" in out
     assert curator.budget("visits", "ana").spent().epsilon == pytest.approx(0.5)
 
 
@@ -219,7 +219,7 @@ class Slow(FolderBackend):
     def sql(self, sql: str, asked: Mapping[str, Any], analyst: str | None, **rest: Any) -> Any:
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         assert self.stopped.wait(10)
-        raise Cancelled("the question was cancelled while it ran; what was charged stays charged")
+        raise Cancelled("the query was cancelled while it ran; what was charged stays charged")
 
     def cancel(self, thread: int) -> None:
         self.cancelled.append(thread)

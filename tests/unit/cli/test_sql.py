@@ -96,7 +96,7 @@ def test_what_an_answer_lacks_is_said_with_the_answer_and_with_the_preview(
 def test_a_preview_says_how_many_rows_of_a_unit_are_joined(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.patient = b.patient"
     _, out, _ = asked(capsys, "preview", sql, "--epsilon", "1", "--folder", clinic)
-    assert "counted,of each unit at most 64 rows of visits are joined; the rest is left out\n" in out
+    assert "; of each unit at most 64 rows of visits are joined, and the rest is left out" in out
 
 
 def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def test_an_answer_for_programs_is_one_object(clinic: str, capsys: pytest.Captur
     for row in answer["rows"]:
         assert row["low"] <= row["value"] <= row["high"]
         assert row["value"] == pytest.approx(49.5, abs=3)
-    assert "Each unit is protected" in answer["card"]
+    assert "Protects each unit, with all of its rows" in answer["card"]
     assert answer["remaining"]["visits"]["epsilon"] == pytest.approx(40)
     wider = stats_object(capsys, f"mean visits age --by sex --epsilon 20 --level 0.999 --folder {clinic}")
     assert wider["rows"][0]["high"] > answer["rows"][0]["high"]
@@ -273,7 +273,7 @@ def test_ctrl_c_stops_the_engine_and_ends_as_other_tools_do(
     def interrupted(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert stopped.wait(10)
-        raise Cancelled("the question was cancelled while it ran; what was charged stays charged")
+        raise Cancelled("the query was cancelled while it ran; what was charged stays charged")
 
     monkeypatch.setattr(DuckDBEngine, "run", interrupted)
     monkeypatch.setattr(DuckDBEngine, "cancel", lambda *_: stopped.set())

@@ -49,7 +49,7 @@ def test_each_row_of_a_file_is_a_person_whatever_its_form(
         answer = stats_object(capsys, f"count {place} age --each-row --epsilon 50")
         assert answer["value"] == pytest.approx(1200, abs=2)
         assert answer["columns"] == ["age"]
-        assert "Each row is protected" in answer["card"]
+        assert "Protects each row as one unit" in answer["card"]
     assert stats_object(capsys, f"mean {parquet} row --bounds 0:120 --each-row --epsilon 50")["value"] > 40
 
 

@@ -144,7 +144,7 @@ def test_a_question_that_failed_after_its_charge_is_not_run_again_with_its_key_a
 
     def dies(*arguments: Any, **settings: Any) -> Any:
         monkeypatch.setattr(DuckDBEngine, "run", run)
-        raise errors.EngineFailed("the engine could not run the question")
+        raise errors.EngineFailed("the engine failed to complete the query")
 
     def losing(request: httpx.Request, **settings: Any) -> httpx.Response:
         response = send(request, **settings)
@@ -392,7 +392,7 @@ def test_the_ledger_is_read_verified_and_copied(place: Place, tmp_path: Path) ->
     head = place.curator.ledger.head()
     assert [one["number"] for one in aude.ledger.history()] == list(range(1, head.number + 1))
     assert aude.ledger.verify(full=True)["hash"] == head.hash
-    assert isinstance(aude.reservations(), list)
+    assert isinstance(aude.ledger.reservations(), list)
     lines = aude.ledger.export(tmp_path / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(lines[-1])["records"] == head.number
     with pytest.raises(NotPermitted):

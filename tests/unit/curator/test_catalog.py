@@ -12,7 +12,7 @@ import pytest
 from tacit.curator.catalog import FILE_NAME, Catalog
 from tacit.engines.protocol import Source
 from tacit.privacy import Bounds, Categories, ForeignKey, Unit
-from tacit.privacy.errors import CatalogInvalid, InvalidInput, LedgerReadOnly, NameTaken, NotInCatalog
+from tacit.privacy.errors import CatalogInvalid, InvalidInput, NameTaken, NotInCatalog, StorageReadOnly
 from tacit.privacy.tables import Column, Kind, Limits, Table
 
 VISITS = Table(
@@ -236,7 +236,7 @@ def test_tables_can_be_had_after_those_that_they_lead_through(tmp_path: Path, ca
 def test_a_circle_of_ways_is_refused(tmp_path: Path, catalog: Catalog) -> None:
     catalog.add(LINES, rows(tmp_path, "lines"))
     circle = Unit("price", (ForeignKey("id", "lines", "visit_id"),))
-    with pytest.raises(CatalogInvalid, match="through one another"):
+    with pytest.raises(CatalogInvalid, match="cyclic foreign keys"):
         catalog.add(replace(VISITS, unit=circle), rows(tmp_path), replace=True)
 
 
@@ -317,7 +317,7 @@ def test_a_folder_without_a_catalog_has_no_tables_and_stays_as_it_is(tmp_path: P
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(LedgerReadOnly, match="permissions"):
+    with pytest.raises(StorageReadOnly, match="permissions"):
         Catalog.open(tmp_path).add(REGIONS, rows(tmp_path))
 
 

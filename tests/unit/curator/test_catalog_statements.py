@@ -7,7 +7,7 @@ import pytest
 from tacit.curator.catalog import FILE_NAME, Catalog
 from tacit.curator.catalog_reader import line_of, sections
 from tacit.curator.locked_file import FILE_BYTES_MAX
-from tacit.privacy.errors import CatalogInvalid, LedgerUnavailable
+from tacit.privacy.errors import CatalogInvalid, StorageUnavailable
 
 START = '[tables.visits]\nsource = "visits.parquet"\nunit = "id"\n'
 COLUMNS = '[tables.visits.columns]\nid = { kind = "integer" }\n'
@@ -46,7 +46,7 @@ def test_what_the_bad_ones_start_from_is_good(tmp_path: Path) -> None:
         ("[tables]\nvisits = 1\n", ", line 2: visits must be a table; write [tables.visits] above"),
         ('[tables."  "]\nx = 1\n', ", line 1: the name of a table must not begin or end with a space"),
         ('[tables.""]\nx = 1\n', ", line 1: the name of a table must not be empty"),
-        (GOOD + GOOD.replace("visits", "Visits"), ", line 6: two tables are called Visits; case does not tell"),
+        (GOOD + GOOD.replace("visits", "Visits"), ", line 6: duplicate table name Visits (case is ignored)"),
     ],
 )
 def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
@@ -149,7 +149,7 @@ def test_what_is_missing_or_of_another_form_is_refused(tmp_path: Path, old: str,
         ('kind = "time", bounds = [12:00:00, 13:00:00]', "bounds of x are two numbers, dates or times"),
         ('kind = "text", categories = "F"', 'categories must be a list: texts, such as "F" and "M", in [ ]'),
         ('kind = "text", categories = []', "categories must list at least one value"),
-        ('kind = "text", categories = ["F", "F"]', "categories must differ, and 'F' stands twice"),
+        ('kind = "text", categories = ["F", "F"]', "duplicate category 'F'"),
         ('kind = "text", categories = [1]', 'x is text: its categories are texts, such as "F" and "M", not 1; or give'),
         ('kind = "integer", categories = ["1"]', "x is integer: its categories are whole numbers"),
         ('kind = "integer", categories = [true]', "x is integer: its categories are whole numbers"),
@@ -189,7 +189,7 @@ def test_a_file_beyond_all_measure_is_refused(tmp_path: Path) -> None:
 
 def test_something_else_by_the_name_of_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
-    with pytest.raises(LedgerUnavailable, match="cannot be used"):
+    with pytest.raises(StorageUnavailable, match="cannot be used"):
         Catalog.open(tmp_path)
 
 

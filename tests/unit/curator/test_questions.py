@@ -193,7 +193,7 @@ def test_a_question_can_be_cancelled_from_another_thread(crowded: tacit.Curator)
     canceller = threading.Thread(target=cancel)
     canceller.start()
     try:
-        lost = r"epsilon 0\.1 was charged and is lost, and asking again costs it again"
+        lost = r"epsilon 0\.1 stays charged, and repeating the query is charged again"
         with pytest.raises(Cancelled, match=lost):
             crowded.sql(SLOW, epsilon=0.1, timeout_s=60)
     finally:

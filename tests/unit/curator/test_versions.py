@@ -158,7 +158,7 @@ def test_a_plan_made_before_a_table_was_registered_anew_is_refused_and_costs_not
         lambda: service.release(asked),
         lambda: tacit.stats.mean(handle["age"], rows_per_unit=1, epsilon=0.5),
     ):
-        with pytest.raises(CatalogChanged, match="ask again"):
+        with pytest.raises(CatalogChanged, match="repeat the query"):
             attempt()
     assert curator.budget("visits").spent().epsilon == 0
     assert curator.queries().release(asked).cost.epsilon == pytest.approx(0.5)

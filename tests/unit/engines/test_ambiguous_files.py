@@ -81,7 +81,7 @@ def test_zstandard_is_refused_and_no_value_becomes_a_name(tmp_path: Path) -> Non
     path = tmp_path / "t.csv.zst"
     duckdb.sql(f"COPY (SELECT 'anna' AS person, 'flu' AS diagnosis) TO '{path}' (FORMAT csv, COMPRESSION zstd)")
     with tacit.Curator(tmp_path / "clinic") as curator:
-        with pytest.raises(SourceMissing, match="is packed with Zstandard, which is not read; unpack it"):
+        with pytest.raises(SourceMissing, match="Zstandard-compressed files are not supported; decompress"):
             curator.add_table("t", path, unit="person")
         assert not curator.catalog.tables
 

@@ -327,7 +327,7 @@ def test_after_a_lost_server_the_next_question_begins_with_a_new_session(monkeyp
     waiting = iter(made)
     monkeypatch.setattr(sessions, "open_session", lambda place: next(waiting))
     engine = SparkEngine("sc://host:15002", salt=7)
-    with pytest.raises(EngineFailed, match="could not run") as caught:
+    with pytest.raises(EngineFailed, match="failed to complete") as caught:
         engine.run("SELECT 1 AS x")
     assert caught.value.__cause__ is caught.value.__context__ is None
     assert engine.run("SELECT 1 AS x")["x"][0] == 1

@@ -96,7 +96,7 @@ def test_no_one_decides_their_own_request(ledger: Ledger) -> None:
 def test_requests_that_wait_have_a_limit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.ledger.administration.WAITING_MAX", 2)
     first, _ = (ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more") for _ in range(2))
-    with pytest.raises(TooLarge, match="2 requests of ana on visits wait"):
+    with pytest.raises(TooLarge, match="ana has 2 open requests on visits, the maximum"):
         ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more")
     ledger.decide(first, granted=False, by="carl")
     ledger.file_request("ana", "visits", Cost(0.1, 0, 0), "more")

@@ -40,7 +40,7 @@ def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
     return {
         "add_epoch": {"dataset": "labs", "name": "e", "starts": date(2024, 1, 1), "ends": date(2025, 1, 1)}
         | {"epsilon": 0.5, "delta": 1e-9},
-        "account": {"dataset": "visits", "analyst": "ana"},
+        "payer": {"dataset": "visits", "analyst": "ana"},
         "annotate": {"permit": plan, "note": "n", "before": ""},
         "backup": {"path": tmp_path / "backup"},
         "budget": {"dataset": "visits", "analyst": "ana", "epoch": None},

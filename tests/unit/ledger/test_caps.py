@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from tacit.ledger import Budget
+from tacit.ledger.accounts import epsilon_admitting
 from tacit.ledger.caps import FILTERS, Cap
 from tacit.ledger.filters import filter_of
-from tacit.privacy.errors import InvalidInput, LedgerCorrupt, NotPositive, OutOfRange, WrongType
+from tacit.privacy.errors import BudgetExceeded, InvalidInput, LedgerCorrupt, NotPositive, OutOfRange, WrongType
+from tacit.privacy.events import ZeroConcentrated
 from tacit.privacy.units import Relation
 
 
@@ -61,3 +64,12 @@ def test_a_cap_is_read_back_as_it_was_written(name: str) -> None:
 def test_a_cap_that_the_ledger_did_not_write_is_damage(change: dict[str, Any]) -> None:
     with pytest.raises(LedgerCorrupt, match="not a cap"):
         Cap.from_dict(Cap.of(1, 1e-6).to_dict() | change)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3])
+@pytest.mark.parametrize("rho", [1e-4, 0.003, 0.5, 40.0])
+def test_the_cap_for_a_rho_admits_an_event_of_that_rho_and_no_second_one(rho: float, delta: float) -> None:
+    budget = Budget(epsilon_admitting(rho, delta), delta)
+    budget.charge(ZeroConcentrated(rho))
+    with pytest.raises(BudgetExceeded):
+        budget.charge(ZeroConcentrated(rho))

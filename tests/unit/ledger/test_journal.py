@@ -58,9 +58,9 @@ def test_a_missing_record_is_named() -> None:
 
 def test_a_record_in_the_place_of_another_is_named() -> None:
     other = next_record(replace(FIRST.head, hash="e" * 64), "annotated", {}, 3_000)
-    with pytest.raises(LedgerCorrupt, match="record 2 does not follow record 1"):
+    with pytest.raises(LedgerCorrupt, match="record 2 does not refer to the hash of record 1"):
         check_follows(other, FIRST.head)
-    with pytest.raises(LedgerCorrupt, match="stands in the place of another"):
+    with pytest.raises(LedgerCorrupt, match="is out of order"):
         check_follows(FIRST, FIRST.head)
 
 

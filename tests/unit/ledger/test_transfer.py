@@ -193,7 +193,7 @@ def test_another_ledger_is_not_closed_by_an_import(ledger: Ledger, lines: list[s
                 copy.import_(io.StringIO("".join(lines)), source=other)
             other.create_budget("visits", epsilon=1.0)
         assert kinds(other) == ["budget-created"]
-        with pytest.raises(InvalidInput, match="where it is"):
+        with pytest.raises(InvalidInput, match="onto itself"):
             copy.import_(io.StringIO("".join(lines)), source=copy)
 
 

@@ -86,7 +86,7 @@ def test_true_and_one_are_two_categories() -> None:
 
 
 def test_a_category_that_stands_twice_is_refused() -> None:
-    with pytest.raises(OutOfRange, match="'F' stands twice"):
+    with pytest.raises(OutOfRange, match="duplicate category 'F'"):
         Categories(["F", "M", "F"])
 
 

@@ -25,10 +25,11 @@ from sqlglot import exp
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Limits, Schema
 from tacit.privacy.units import Relation
-from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff
 from tacit.query.explain import explain
 from tacit.query.outer_select import OuterSelect
 from tacit.query.question import Question
+from tests.support.plans import plan_sql
 
 FOLDER: Final = Path(__file__).parents[2] / "fixtures" / "query"
 MARK: Final = ">> "
@@ -74,7 +75,7 @@ class Setup:
     def plan(self, sql: str, schema: Schema) -> Plan:
         """Plan a question."""
         settings = PlanSettings(self.limits, dict(self.keys) or None)
-        return compile_(sql, schema, self.target, self.tariff, settings)
+        return plan_sql(sql, schema, self.target, self.tariff, settings)
 
 
 @dataclass(frozen=True)

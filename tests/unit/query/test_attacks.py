@@ -18,9 +18,10 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, MixesUnits, NotAllowed, NotBounded, QueryRefused, ShowsUnits, WrongKind
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
-from tacit.query import Noisy, Plan, PlanSettings, Target, Tariff, compile_, run
+from tacit.query import Noisy, Plan, PlanSettings, Target, Tariff, run
 from tacit.query.estimates import answer_rows
 from tests.support.memory_engine import MemoryEngine
+from tests.support.plans import plan_sql
 
 SALT = 5
 PEOPLE = Table(
@@ -63,7 +64,7 @@ def engine(*rows: Row, table: Table = PEOPLE) -> MemoryEngine:
 
 def planned(sql: str, *, delta: float = 1e-6, epsilon: float = 1.0, **settings: Any) -> Plan:
     """Return the plan of a question."""
-    return compile_(sql, SCHEMA, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), PlanSettings(**settings))
+    return plan_sql(sql, SCHEMA, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), PlanSettings(**settings))
 
 
 def numbers(plan: Plan, held: MemoryEngine) -> dict[tuple[Any, ...], list[int]]:

@@ -7,7 +7,8 @@ from typing import Final
 import pytest
 
 from tacit.curator.catalog import Catalog
-from tacit.query import Target, Tariff, ask, compile_
+from tacit.query import Target, Tariff, ask
+from tests.support.plans import plan_sql
 from tests.unit.query.fixtures import FOLDER
 
 BANK: Final = Catalog.open(FOLDER / "bank").schema
@@ -30,13 +31,13 @@ PAID: Final = "SELECT customer_id FROM payments WHERE amount > 10"
 )
 def test_every_budget_that_a_condition_reads_pays(sql: str) -> None:
     assert ask(sql, BANK).datasets == {"accounts", "cards"}
-    plan = compile_(sql, BANK, Target(epsilon=1), Tariff())
+    plan = plan_sql(sql, BANK, Target(epsilon=1), Tariff())
     assert plan.datasets == ("accounts", "cards")
     assert plan.tables == ("customers", "payments")
 
 
 def test_a_public_table_in_a_condition_is_made_ready_and_pays_nothing() -> None:
-    plan = compile_(
+    plan = plan_sql(
         "SELECT COUNT(*) FROM payments WHERE currency IN (SELECT currency FROM rates)",
         BANK,
         Target(epsilon=1),

@@ -7,8 +7,9 @@ import pytest
 
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Target, Tariff, compile_, run
+from tacit.query import Target, Tariff, run
 from tests.support.memory_engine import MemoryEngine, quoted
+from tests.support.plans import plan_sql
 
 ODD = [
     "a b",
@@ -65,7 +66,7 @@ def answered(name: str) -> None:
         f"SELECT COUNT(*) FROM (SELECT MAX({called}) AS {called} FROM {called} GROUP BY uid) AS q WHERE {called} > 1",
         f"SELECT COUNT(*) FROM {called} AS {called} WHERE {called}.{called} IS NOT NULL AND s <> '$salt'",
     ):
-        plan = compile_(sql, Schema([table]), Target(epsilon=1.0), Tariff(delta=1e-6))
+        plan = plan_sql(sql, Schema([table]), Target(epsilon=1.0), Tariff(delta=1e-6))
         run(plan, engine, 3)
     engine.close()
 

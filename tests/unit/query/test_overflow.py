@@ -12,13 +12,14 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Noisy, Plan, PlanSettings, Release, Target, Tariff, compile_, run
+from tacit.query import Noisy, Plan, PlanSettings, Release, Target, Tariff, run
 from tacit.query.answer_intervals import without_noise
 from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure
 from tacit.query.run import add_noise
 from tacit.query.whole_numbers import HUGE_MAX, axis_sums, group_sums, require_exact
 from tests.support.memory_engine import MemoryEngine, named
+from tests.support.plans import plan_sql
 
 COLUMNS = (
     Column("uid", Kind.INTEGER, nullable=False),
@@ -33,7 +34,7 @@ SCHEMA = Schema([ROWS, FEW])
 
 
 def planned(sql: str, *, epsilon: float = 1.0, **settings: object) -> Plan:
-    return compile_(sql, SCHEMA, Target(epsilon=epsilon), Tariff(delta=1e-6), PlanSettings(**settings))  # type: ignore[arg-type]
+    return plan_sql(sql, SCHEMA, Target(epsilon=epsilon), Tariff(delta=1e-6), PlanSettings(**settings))  # type: ignore[arg-type]
 
 
 def engine(count: int, value: int, *, units: int = 1, counted: bool = True) -> MemoryEngine:
@@ -94,7 +95,7 @@ def test_totals_of_grouping_sets_and_of_the_rest_do_not_wrap() -> None:
     assert group_sums(1, np.zeros(4, dtype=np.int64), near).tolist() == [SATURATION]
     assert axis_sums(near.reshape(2, 2), (0, 1)).tolist() == SATURATION
     assert axis_sums(near.reshape(2, 2), (0,)).tolist() == [SATURATION, 0]
-    plan = compile_(
+    plan = plan_sql(
         "SELECT town, COUNT(*) FROM rows GROUP BY town", SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6),
         PlanSettings(other=True),
     )  # fmt: skip

@@ -16,11 +16,12 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff
 from tacit.query.explain import explain
 from tacit.query.release import card
 from tacit.query.row_limits import AMPLIFICATION_MAX, JOINED_ROWS_PER_UNIT
 from tests.support.memory_engine import MemoryEngine, named
+from tests.support.plans import plan_sql
 
 OWN = (Column("uid", Kind.INTEGER, nullable=False), Column("id", Kind.INTEGER, nullable=False))
 X = Column("x", Kind.INTEGER, Bounds(0, 1_000_000))
@@ -42,7 +43,7 @@ ROWS = 3_000
 
 
 def planned(sql: str) -> Plan:
-    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
+    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
 
 
 def engine(rows: int = ROWS) -> MemoryEngine:

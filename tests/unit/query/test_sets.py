@@ -15,8 +15,9 @@ from tacit.privacy.bounds import Categories
 from tacit.privacy.errors import TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Target, Tariff, answer_intervals, compile_, estimates
+from tacit.query import Plan, Target, Tariff, answer_intervals, estimates
 from tacit.query.run import add_noise
+from tests.support.plans import plan_sql
 
 SIZE = 8
 PEOPLE = Table(
@@ -32,7 +33,7 @@ PAIRS = "GROUP BY GROUPING SETS ((c0, c1), (c2, c3), (c4, c5))"
 
 
 def planned(group: str) -> Plan:
-    return compile_(
+    return plan_sql(
         f"SELECT c0, GROUPING(c0) AS g, COUNT(*) AS n FROM people {group}",
         Schema([PEOPLE]),
         Target(epsilon=0.9),
@@ -54,7 +55,7 @@ def test_each_set_has_a_part_of_the_cost_and_all_of_them_are_charged() -> None:
 def test_gaussian_noise_grows_with_the_root_of_the_number_of_sets() -> None:
     pairs = ", ".join(f"(c{i}, c{j})" for i in range(6) for j in range(i))
     alone, many = (
-        compile_(f"SELECT COUNT(*) AS n FROM people GROUP BY {group}", Schema([PEOPLE]), Target(rho=0.01), Tariff())
+        plan_sql(f"SELECT COUNT(*) AS n FROM people GROUP BY {group}", Schema([PEOPLE]), Target(rho=0.01), Tariff())
         for group in ("c0, c1", f"GROUPING SETS ({pairs})")
     )
     assert len(many.statements) == 15
@@ -101,4 +102,4 @@ def test_sets_that_are_too_wide_even_by_themselves_are_refused() -> None:
     )
     sql = "SELECT COUNT(*) AS n FROM wide GROUP BY GROUPING SETS ((c0, c1), (c2))"
     with pytest.raises(TooWide, match="groups"):
-        compile_(sql, Schema([wide]), Target(epsilon=1), Tariff())
+        plan_sql(sql, Schema([wide]), Target(epsilon=1), Tariff())

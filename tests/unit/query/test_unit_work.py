@@ -14,11 +14,12 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotAllowed, TooWide
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff, compile_
+from tacit.query import Plan, PlanSettings, Target, Tariff
 from tacit.query.row_limits import STORED_ROWS, WORK_MAX
 from tacit.query.scalars import trees
 from tacit.server.jobs import STEP_S, class_of
 from tests.support.memory_engine import MemoryEngine, named
+from tests.support.plans import plan_sql
 
 COLUMNS = (
     Column("uid", Kind.INTEGER, nullable=False),
@@ -41,7 +42,7 @@ def costly(text: str, times: int = 60) -> str:
 
 
 def planned(sql: str) -> Plan:
-    return compile_(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
+    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
 
 
 def engine(signs: str = "ü") -> MemoryEngine:

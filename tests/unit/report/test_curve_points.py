@@ -41,8 +41,8 @@ def test_the_curve_falls_and_ends_at_the_delta_that_was_asked_for(text: str, at:
 
 def test_the_sentence_never_says_less_than_the_numbers() -> None:
     worth = meaning(parse("100 x laplace(0.1)"), 0.0011713)
-    assert f"at most {np.ceil(1000 * worth.expected_posterior(0.5)) / 10:g}% likely on average" in worth.sentence
-    said = float(worth.sentence.split("with a chance of at most ")[1].split(";")[0])
+    assert f"at most {np.ceil(1000 * worth.expected_posterior(0.5)) / 10:g}% on average" in worth.sentence
+    said = float(worth.sentence.split("with a probability of at most ")[1].split(";")[0])
     assert worth.posterior_chance(0.5, 0.9) <= said <= worth.posterior_chance(0.5, 0.9) * 1.1
     assert f"at most {np.ceil(1000 * worth.true_positive_rate(0.01)) / 10:g}%" in worth.sentence
 
@@ -50,4 +50,4 @@ def test_the_sentence_never_says_less_than_the_numbers() -> None:
 def test_the_sentence_bounds_posteriors_for_certain_where_pure_epsilon_does() -> None:
     worth = meaning(parse("laplace(1)"), 0)
     low, high = worth.posterior(0.5)
-    assert f"between {np.floor(1000 * low) / 10:g}% and {np.ceil(1000 * high) / 10:g}% likely" in worth.sentence
+    assert f"between {np.floor(1000 * low) / 10:g}% and {np.ceil(1000 * high) / 10:g}%" in worth.sentence

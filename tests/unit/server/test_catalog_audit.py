@@ -106,7 +106,7 @@ def test_changes_at_the_command_line_are_on_record_where_a_server_keeps_one(plac
     actions = ["catalog.add", "catalog.replace", "catalog.move", "catalog.refresh", "catalog.remove"]
     assert [one[1] for one in found] == actions
     assert {(one[0], one[3]) for one in found} == {("", "done")}
-    assert all(one[4].startswith("local account ") for one in found)
+    assert all(one[4].startswith("local user ") for one in found)
 
 
 def test_a_folder_without_a_server_gets_none_by_a_change(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_threads_end_with_their_application(tmp_path: Path) -> None:
         assert answer.status_code == 200, answer.text
         begun = {one for one in threading.enumerate() if one.name.startswith("tacit ")} - before
         used = {one.name.rpartition("_")[0] for one in begun}
-        assert used >= {"tacit planning", "tacit login", "tacit question", "tacit hash"}
+        assert used >= {"tacit planning", "tacit login", "tacit query", "tacit hash"}
     for one in begun:
         one.join(10)
     assert not [one.name for one in begun if one.is_alive()]

@@ -57,7 +57,7 @@ def test_a_defect_is_answered_without_its_text(
     def broken(*_: object) -> None:
         raise RuntimeError(MARK)
 
-    monkeypatch.setattr(type(clinic_place.access), "tokens", broken)
+    monkeypatch.setattr(type(clinic_place.access.tokens), "all", broken)
     response = clinic_place.call("owner", "GET", "/v1/tokens")
     assert (response.status_code, response.json()["error"]["code"]) == (500, "T000")
     assert response.headers["X-Content-Type-Options"] == "nosniff"

@@ -305,5 +305,5 @@ def test_steps_are_whole_and_totals_need_one() -> None:
         with pytest.raises(InvalidInput):
             counter.add(wrong)  # type: ignore[arg-type]
     assert counter.simulated
-    assert "protects nobody" in counter.card
+    assert "gives no privacy" in counter.card
     assert "0 of 4 steps" in repr(counter)

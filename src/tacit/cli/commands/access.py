@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -9,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.backends import open_access
-from tacit.cli.groups import Group
+from tacit.cli.backends import open_access, open_curator
+from tacit.cli.groups import Group, add_format_option
 from tacit.cli.options import access_options, folder_flag, password_options, read_password
 from tacit.cli.output import Screen, show_hints, show_result
 
@@ -51,6 +53,7 @@ def token() -> None:
 
 @people.command("list")
 @access_options
+@add_format_option
 @click.pass_obj
 def list_people(screen: Screen, folder: Path, postgres: bool) -> None:
     """List all people with their roles, including removed ones."""
@@ -121,12 +124,22 @@ def grant(screen: Screen, /, folder: Path, postgres: bool, name: str, **settings
       curator   manages tables and budgets, decides requests for budget
       analyst   runs queries within a budget
       auditor   reads the ledger and the audit log, but no answers
+
+    An analyst of a data set also needs a budget on it; at a terminal the command asks for its epsilon.
     """
     given = _grant(**settings)
     with open_access(folder, postgres) as access:
         access.people.grant(name, given)
         facts = person_object(access.people.one(name))
-    show_result(screen, f"{name} is {given}", facts)
+    dataset = given.dataset
+    if dataset is None or postgres or given.role != "analyst" or not _is_uncapped(folder, name, dataset):
+        show_result(screen, f"{name} is {given}", facts)  # with --postgres the ledger may be there, too
+        return
+    command = f"tacit budget analyst {shlex.quote(name)} {shlex.quote(dataset)} --epsilon 1{folder_flag(folder)}"
+    hints = [f"{name} has no budget on {dataset} yet: {command}"]
+    show_result(screen, f"{name} is {given}", {**facts, "hints": hints})
+    if not (screen.has_reader and sys.stdin.isatty() and _ask_cap(folder, name, dataset)):
+        show_hints(screen, hints)
 
 
 @command.command()
@@ -172,6 +185,7 @@ def create(screen: Screen, /, folder: Path, postgres: bool, name: str, **setting
 @token.command("list")
 @access_options
 @click.argument("name", required=False)
+@add_format_option
 @click.pass_obj
 def list_tokens(screen: Screen, folder: Path, postgres: bool, name: str | None) -> None:
     """List tokens without their secrets, newest first."""
@@ -209,6 +223,7 @@ def revoke(screen: Screen, folder: Path, postgres: bool, id: str) -> None:
 @click.option(
     "--first", type=click.IntRange(1), help="Number of the first record; by default the newest records are shown."
 )
+@add_format_option
 @click.pass_obj
 def audit(screen: Screen, folder: Path, postgres: bool, records: int, first: int | None) -> None:
     """Show the audit log: refused requests and changes.
@@ -225,6 +240,37 @@ def _grant(role: str, dataset: str | None, table: str | None) -> Grant:
     from tacit.server.access import Grant, Role
 
     return Grant(Role(role), dataset, table)
+
+
+def _is_uncapped(folder: Path, name: str, dataset: str) -> bool:
+    """Return whether a data set has a budget and the analyst has none on it."""
+    with open_curator(folder) as curator:
+        scopes = [one.scope for one in curator.budgets(dataset)]
+    return bool(scopes) and not any((one.kind, one.name) == ("analyst", name) for one in scopes)
+
+
+def _ask_cap(folder: Path, name: str, dataset: str) -> bool:
+    """Ask for the epsilon of an analyst and set it; return False if it was skipped."""
+    from tacit.privacy.errors import TacitError
+
+    def set_cap(text: str) -> float | None:
+        if not text.strip():
+            return None
+        try:
+            epsilon = float(text)
+            with open_curator(folder) as curator:
+                curator.set_cap(name, dataset, epsilon)
+        except ValueError:
+            raise click.UsageError("write a number such as 1") from None
+        except TacitError as error:
+            raise click.UsageError(error.message) from None
+        return epsilon
+
+    question = f"epsilon that {name} may spend on {dataset} (Enter skips)"
+    epsilon = click.prompt(question, default="", show_default=False, value_proc=set_cap)
+    if epsilon is not None:
+        click.echo(f"{name} may spend ε {epsilon:g} on {dataset}")
+    return epsilon is not None
 
 
 def _hints(access: Access, name: str, folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.groups import Group
+from tacit.cli.groups import Group, add_format_option
 from tacit.cli.options import plot_option
 from tacit.cli.output import Fact, Screen
 
@@ -170,6 +170,7 @@ def meaning_command(screen: Screen, plan: Event, delta: float, priors: tuple[flo
 
 @command.command("compare")
 @_DELTA
+@add_format_option
 @_event_options
 def compare_command(screen: Screen, plan: Event, delta: float) -> None:
     """Compare the bounds of all accountants.
@@ -185,7 +186,9 @@ def compare_command(screen: Screen, plan: Event, delta: float) -> None:
     if screen.as_json:
         screen.show_object({**plan_object(plan), "delta": delta, "bounds": [bound_object(bound) for bound in bounds]})
     else:
-        screen.show_table(("accountant", "epsilon at most"), [(bound.method, at_most(bound.upper)) for bound in bounds])
+        screen.show_records(
+            ("accountant", "epsilon at most"), [(bound.method, at_most(bound.upper)) for bound in bounds]
+        )
 
 
 def _show(screen: Screen, answer: AccountAnswer, plot: Path | None = None) -> None:

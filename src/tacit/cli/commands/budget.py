@@ -139,7 +139,7 @@ def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddres
     """Show what is spent and what is left of budgets.
 
     ε left is the most that the next answer may cost, ε min the least. Under other filters than pure, ε spent and ε left
-    need not add up to ε cap, because a filter takes the better of two sums of costs: see docs/explanation/ledger.md.
+    may not add up to ε cap, because each is the better of two composition bounds: see docs/explanation/ledger.md.
     """
     from tacit.cli.backends import open_backend
     from tacit.cli.catalog_rendering import composition_note, show_budgets
@@ -148,12 +148,7 @@ def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddres
         budgets = backend.budgets(dataset)
     if not screen.has_reader and (note := composition_note(budgets)):
         click.echo(f"note: {note}", err=True)
-    if screen.as_json:
-        screen.show_object({"budgets": budgets})
-    elif budgets:
-        show_budgets(screen, budgets)
-    else:
-        screen.console.print("no budgets yet; set one with: tacit budget set DATASET --epsilon 1")
+    show_budgets(screen, budgets)
 
 
 @command.command()
@@ -171,12 +166,8 @@ def requests(screen: Screen, folder: Path, everything: bool, server: ServerAddre
     else:
         with open_client(server) as client:
             found = client.requests(only_open=not everything)
-    if screen.as_json:
-        screen.show_object({"requests": [_request_object(one) for one in found]})
-    elif found:
-        screen.show_records(REQUESTS, [_request_row(one) for one in found])
-    else:
-        screen.console.print("no requests" if everything else "no open requests")
+    empty = "no requests" if everything else "no open requests"
+    screen.show_list("requests", found, _request_object, REQUESTS, _request_row, empty)
 
 
 @command.command()

@@ -16,8 +16,6 @@ import click
 
 from tacit.cli.groups import Command
 from tacit.cli.output import Screen
-from tacit.cli.tour import display
-from tacit.cli.tour.clinic import ANALYST, TABLE
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
@@ -32,7 +30,7 @@ TOKEN_DAYS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class DemoAccount:
+class DemoPerson:
     """A person of the demo, with the password and token of this run."""
 
     name: str
@@ -43,14 +41,18 @@ class DemoAccount:
 
 def serve_clinic(screen: Screen, folder: Path, port: int) -> None:
     """Create the people, show how to connect, and serve until a signal arrives."""
+    from tacit.cli.tour import display
+    from tacit.cli.tour.clinic import ANALYST
     from tacit.server.process import serve
 
     settings = settings_with_free_port(folder, port)
-    accounts = create_accounts(settings)
-    analyst = next(one for one in accounts if one.name == ANALYST)
+    people = create_people(settings)
+    analyst = next(one for one in people if one.name == ANALYST)
     display.show_snippets(screen.console, display.python(str(folder)), display.curl(settings.url, analyst.token))
     moved = f"port {port} is taken" if settings.port != port else ""
-    display.show_people(screen.console, settings.url, [(a.name, a.role, a.password, a.token) for a in accounts], moved)
+    display.show_people(
+        screen.console, settings.url, [(one.name, one.role, one.password, one.token) for one in people], moved
+    )
     screen.console.file.flush()
     serve(settings)
 
@@ -68,21 +70,22 @@ def settings_with_free_port(folder: Path, port: int) -> Settings:
     return free_port(Settings(folder=folder, port=0))
 
 
-def create_accounts(settings: Settings) -> list[DemoAccount]:
+def create_people(settings: Settings) -> list[DemoPerson]:
     """Create an owner, an analyst and an auditor, each with a fresh password and token."""
+    from tacit.cli.tour.clinic import ANALYST, TABLE
     from tacit.server.access import Grant, Role
     from tacit.server.process import open_access
 
     wanted = {"owner": Grant(Role.OWNER), ANALYST: Grant(Role.ANALYST, TABLE), "auditor": Grant(Role.AUDITOR)}
-    accounts = []
+    people = []
     with open_access(settings) as access:
         for name, grant in wanted.items():
             password = secrets.token_urlsafe(12)
             access.people.add(name, password, is_demo=True)
             access.people.grant(name, grant)
             token = access.tokens.create(name, label="made by tacit demo", days=TOKEN_DAYS).text
-            accounts.append(DemoAccount(name, str(grant.role), password, token))
-    return accounts
+            people.append(DemoPerson(name, str(grant.role), password, token))
+    return people
 
 
 PORT: Final = 8321

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from tacit.cli.groups import Command
+from tacit.cli.groups import Command, add_format_option
 from tacit.cli.output import Screen
 
 
@@ -34,6 +34,7 @@ def error_entries() -> list[ErrorEntry]:
 
 @click.command("errors", cls=Command)
 @click.argument("code", required=False)
+@add_format_option
 @click.pass_obj
 def command(screen: Screen, code: str | None) -> None:
     """List all error codes with their meaning, or show one."""

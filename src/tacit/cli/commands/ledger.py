@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tacit.cli.groups import Group
+from tacit.cli.groups import Group, add_format_option
 from tacit.cli.output import Screen, show_result
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tacit.ledger import Ledger, PostgresStore, Scope
 
 RECORDS_SHOWN: Final = 10
+LISTS: Final = {"reservations": "open reservations", "requests": "open requests", "records": "last records"}
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
@@ -81,23 +82,26 @@ def verify(screen: Screen, folder: Path, postgres: bool, full: bool, noted: str 
 @command.command()
 @_ledger_options
 @click.option("--records", default=RECORDS_SHOWN, type=click.IntRange(0, 1000), help="Number of records to show.")
+@add_format_option
 @click.pass_obj
 def show(screen: Screen, folder: Path, postgres: bool, records: int) -> None:
-    """Show budgets, open reservations and requests, and records."""
+    """Show budgets, open reservations and requests, and records.
+
+    As CSV, an empty line separates the lists, and each has its own header.
+    """
+    from tacit.cli.catalog_rendering import show_budgets
+
     with _open_ledger(folder, postgres) as ledger:
         facts = _facts(ledger, records)
     if screen.as_json:
         screen.show_object(facts)
         return
-    _show_budgets(screen, facts["budgets"])
-    for title, rows in (("reservations", facts["reservations"]), ("requests", facts["requests"])):
+    show_budgets(screen, facts["budgets"])
+    for name, title in LISTS.items():
+        rows = [tuple(str(value) for value in row.values()) for row in facts[name]]
         if rows:
-            screen.console.print(f"open {title}")
-            screen.show_table(tuple(rows[0]), [tuple(str(value) for value in row.values()) for row in rows])
-    if facts["records"]:
-        screen.console.print("last records")
-        rows = [tuple(str(row[name]) for name in ("number", "at", "kind", "what")) for row in facts["records"]]
-        screen.show_table(("number", "time", "kind", "subject"), rows)
+            click.echo("" if screen.format == "csv" else f"\n{title}\n")
+            screen.show_records(tuple(facts[name][0]), rows)
 
 
 @command.command()
@@ -227,9 +231,12 @@ def _noted(text: str) -> tuple[int, str]:
 def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
     from datetime import UTC, datetime
 
+    from tacit.cli.catalog_rendering import ledger_budget_object
+    from tacit.ledger import LedgerBudget
+
     last = ledger.head().number
     return {
-        "budgets": [_budget_facts(ledger, scope) for scope in ledger.scopes()],
+        "budgets": [ledger_budget_object(LedgerBudget(ledger, scope)) for scope in sorted(ledger.scopes(), key=_order)],
         "reservations": [
             {
                 "permit": one.permit.id,
@@ -250,48 +257,23 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
                 "number": one.number,
                 "at": datetime.fromtimestamp(one.at_us / 1e6, UTC).isoformat(timespec="seconds"),
                 "kind": one.kind,
-                "what": _subject(one),
+                "subject": _subject(one),
             }
             for one in (ledger.history(max(1, last - records + 1)) if records else ())
         ],
     }
 
 
-def _budget_facts(ledger: Ledger, scope: Scope) -> dict[str, Any]:
-    budget = ledger.budget(
-        scope.dataset,
-        analyst=scope.name if scope.kind == "analyst" else None,
-        epoch=scope.name if scope.kind == "epoch" else None,
-    )
-    spent, remaining = budget.spent(), budget.remaining()
-    return {
-        "scope": str(scope),
-        "filter": budget.cap.filter,
-        "epsilon": budget.cap.epsilon,
-        "delta": budget.cap.delta,
-        "epsilon_spent": spent.epsilon,
-        "epsilon_left": remaining.epsilon,
-    }
-
-
-def _show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
-    if not budgets:
-        screen.console.print("no budgets yet")
-        return
-    rows = [
-        (
-            row["scope"],
-            f"ε {row['epsilon']:g}, δ {row['delta']:g}",
-            row["filter"],
-            f"{row['epsilon_spent']:.4g}",
-            f"{row['epsilon_left']:.4g}",
-        )
-        for row in budgets
-    ]
-    screen.show_table(("budget", "total", "filter", "ε spent", "ε left"), rows)
+def _order(scope: Scope) -> tuple[str, bool, str]:
+    """Return a key that sorts the scope of a data set before those of its analysts and epochs."""
+    return scope.dataset, scope.kind != "dataset", scope.name
 
 
 def _subject(record: Any) -> str:
     """Return the scope, data set, permit or request of a record."""
+    from tacit.ledger import Scope
+
     body = record.contents
-    return str(body.get("scope") or body.get("dataset") or body.get("permit") or body.get("request") or "")
+    if "scope" in body:
+        return str(Scope.from_key(body["scope"]))
+    return str(body.get("dataset") or body.get("permit") or body.get("request") or "")

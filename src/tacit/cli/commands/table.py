@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tacit.cli.backends import open_audited_curator, open_catalog, open_curator, require_folder
-from tacit.cli.groups import Group
+from tacit.cli.groups import Group, add_format_option
 from tacit.cli.options import AS_JSON, DEFAULT_DELTA, folder_flag, folder_option
 from tacit.cli.output import Screen, show_hints, show_result
 
@@ -176,7 +176,7 @@ def _budget_text(folder: Path, dataset: str, epsilon: float, delta: float | None
     text = f"; budget ε {epsilon:g}, δ {DEFAULT_DELTA if delta is None else delta:g}"
     if delta is not None:
         return text
-    command = f"tacit budget set {shlex.quote(dataset)} --epsilon {epsilon:g} --delta 0{folder_flag(folder)}"
+    command = f"tacit budget set {shlex.quote(dataset)} --epsilon {epsilon:g} --delta 1e-8{folder_flag(folder)}"
     return f"{text}; this δ is the default, and can be changed until something is charged: {command}"
 
 
@@ -242,23 +242,23 @@ def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget
 @command.command()
 @folder_option
 @click.argument("name", required=False)
+@add_format_option
 @click.pass_obj
 def show(screen: Screen, folder: Path, name: str | None) -> None:
     """Show a table with its columns, or list all tables.
 
-    In a pipe the output is the TOML of the catalog.
+    In a pipe the output is the TOML of the catalog, unless --format is given.
     """
     catalog = open_catalog(folder)
     from tacit.cli import catalog_rendering
 
     tables = list(catalog.tables.values()) if name is None else [catalog.schema.table(name)]
-    if screen.as_json:
-        objects = [catalog_rendering.table_object(catalog, table) for table in tables]
-        screen.show_object({"tables": objects} if name is None else objects[0])
-    elif not screen.console.is_terminal:
+    if not (screen.as_json or screen.chosen or screen.console.is_terminal):
         click.echo("\n".join(catalog.table_text(table.name) for table in tables), nl=False)
     elif name is None:
         catalog_rendering.show_tables(screen, catalog)
+    elif screen.as_json:
+        screen.show_object(catalog_rendering.table_object(catalog, tables[0]))
     else:
         catalog_rendering.show_table(screen, catalog, tables[0])
 

@@ -21,6 +21,7 @@ from tacit.privacy.numbers import DEFAULT_LEVEL, positive
 if TYPE_CHECKING:
     from tacit.query import Preview
     from tacit.query.explain import Line
+    from tacit.query.release import ReleasedRows
 
 
 T = TypeVar("T")
@@ -90,9 +91,9 @@ class Session:
         self.require_cost()
         return self.interruptible(lambda: self.backend.preview(sql, self.options, self.analyst))
 
-    def show(self, answer: rendering.QueryAnswer, lines: Sequence[Line]) -> None:
+    def show(self, answer: ReleasedRows, lines: Sequence[Line]) -> None:
         """Show an answer as `tacit sql` does; `lines` explain how it was computed."""
-        self.screen.show_table(answer.columns, rendering.table_rows(answer, self.level))
+        self.screen.show_records(answer.columns, rendering.table_rows(answer, self.level))
         if self.screen.console.is_terminal:
             remaining = self.backend.remaining(answer.datasets, self.analyst)
             self.screen.show_facts(rendering.answer_facts(answer, remaining, lines, self.analyst))
@@ -153,7 +154,7 @@ def _tables(session: Session, _rest: str) -> None:
         (printable(one.name), protected_text(one), one.dataset if one.is_private else "", str(len(one.columns)))
         for one in tables
     ]
-    session.screen.show_table(("table", "protected", "budget", "columns"), rows)
+    session.screen.show_records(("table", "protected", "budget", "columns"), rows)
 
 
 def _describe(session: Session, rest: str) -> None:

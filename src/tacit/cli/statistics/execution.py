@@ -387,13 +387,13 @@ def _prepare(query: StatisticQuery, opened: LocalTable | ServerTable, progress: 
 
     columns, groups = (list(map(column, names)) for names in (query.columns, query.by))
     own = {name: value for name, value in query.own.items() if value is not None}
-    arguments = {**own, **_learnt_bounds(entry, columns, learnt), **query.arguments, "progress": progress}
+    arguments = {**own, **_learned_bounds(entry, columns, learnt), **query.arguments, "progress": progress}
     if groups:
         arguments["by"] = groups[0] if len(groups) == 1 else groups
     opened.prepare(entry, columns, arguments)
 
 
-def _learnt_bounds(entry: Statistic, columns: Sequence[TableColumn], learnt: Sequence[str]) -> dict[str, str]:
+def _learned_bounds(entry: Statistic, columns: Sequence[TableColumn], learnt: Sequence[str]) -> dict[str, str]:
     """Return the keyword arguments for bounds that are to be learnt."""
     if learnt and not entry.learns:
         raise click.UsageError(f"{entry.name} cannot learn bounds; learn them first with: tacit stats bounds")

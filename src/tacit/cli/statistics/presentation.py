@@ -324,7 +324,7 @@ class Presentation:
             "value": json_array(answer.value),
             "rows": self._row_objects(),
             "level": self.level,
-            **({"bounds": learnt} if (learnt := answer.learnt_bounds) else {}),
+            **({"bounds": learnt} if (learnt := answer.learned_bounds) else {}),
             **({"hypothesis": answer.hypothesis} if answer.hypothesis is not None else {}),
             "cost": cost_object(answer.cost),
             "remaining": {name: cost_object(cost) for name, cost in self.remaining.items()},
@@ -345,7 +345,7 @@ class Presentation:
         facts = [] if claim is None else [Fact("tested", f"whether {claim}")]
         facts += [
             Fact("bounds", f"{name}: {low:g} to {high:g}, learnt")
-            for name, (low, high) in self.answer.learnt_bounds.items()
+            for name, (low, high) in self.answer.learned_bounds.items()
         ]
         facts += [Fact("warning", one) for one in self.answer.warnings]
         facts += [Fact("protected", self.protected), *self._counted()]

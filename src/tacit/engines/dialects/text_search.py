@@ -45,4 +45,6 @@ def check_pattern(pattern: str) -> None:
     """
     parts = pattern.split("%")[1:-1]
     if any(len(part) > PART_MAX for part in parts):
-        raise EngineFailed(f"at most {PART_MAX} characters may stand between two % of a pattern; use a shorter pattern")
+        raise EngineFailed(
+            f"at most {PART_MAX} characters are allowed between two % of a pattern; use a shorter pattern"
+        )

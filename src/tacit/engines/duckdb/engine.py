@@ -52,7 +52,7 @@ _NUMBERS: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
-class _DuckDBTable(common.RegisteredTable):
+class _DuckDBTable(common.ShownTable):
     """A registered table, with the fingerprint of its files."""
 
     fingerprint: str
@@ -239,7 +239,7 @@ class DuckDBEngine:
                     self._tables[table.name.lower()] = made
                     self._reader = None
                 return made
-        raise SourceMissing(f"{source.place} is being written while it is read; try again when that is over")
+        raise SourceMissing(f"{source.place} is being written while it is read; try again when writing has finished")
 
     def _version(self, table: Table, seen: str) -> str:
         """Return a digest of all that decides what a table's relation holds; `seen` is the fingerprint of its files."""
@@ -338,7 +338,7 @@ class DuckDBEngine:
             except duckdb.Error:
                 readable = False
         if not readable:
-            raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it anew")
+            raise SourceMissing(f"the rows of {table.name} cannot be read from {source.place}; register it again")
 
     def _check_decoded(self, table: Table, source: Source, found: DuckDBSource, rows: DuckDBRelation) -> None:
         """Raise if a file has a value that DuckDB cannot decode, such as a time in milliseconds beyond its own range.

@@ -34,6 +34,7 @@ from tacit.engines.protocol import Source
 from tacit.engines.quoting import digest, literal, quoted
 from tacit.privacy.errors import EngineFailed, InvalidInput
 from tacit.privacy.tables import Table
+from tacit.storage.files import sync
 
 FOLDER: Final = "prepared"
 SPILL: Final = "spill"
@@ -71,9 +72,9 @@ class PreparedStore:
         try:
             fill(aside)
             os.chmod(aside, 0o600)
-            _flush(aside)
+            sync(Path(aside))
             os.replace(aside, path)
-            _flush(str(self.folder))
+            sync(self.folder)
         except OSError:
             raise EngineFailed(
                 f"the prepared rows of {name} cannot be written in {self.folder}; is the disk full?"
@@ -182,11 +183,3 @@ def _alive(process: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def _flush(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -91,9 +91,11 @@ class DuckDBSource:
 def files_of(source: Source) -> tuple[str, ...]:
     """Return the files of a source in the order of their names; raise SourceMissing if there are none."""
     if source.form not in FORMS:
-        raise InvalidInput(f"rows come as {', '.join(FORMS)}, not {source.form!r}", name="form", value=source.form)
+        raise InvalidInput(
+            f"unsupported source format {source.form!r}; use {' or '.join(FORMS)}", name="form", value=source.form
+        )
     if "://" in source.place:
-        raise InvalidInput(f"rows are read from files, and {source.place} is an address", name="source")
+        raise InvalidInput(f"{source.place} is an address; a source in DuckDB must be a file", name="source")
     place = os.path.abspath(source.place)
     if os.path.isfile(place):
         return (place,)
@@ -104,7 +106,7 @@ def files_of(source: Source) -> tuple[str, ...]:
         )
     files = tuple(sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path)))
     if not files:
-        raise SourceMissing(f"no file matches {source.place}; put the rows there again, or register the table anew")
+        raise SourceMissing(f"no file matches {source.place}; put the rows there again, or register the table again")
     return files
 
 
@@ -175,7 +177,9 @@ def _csv_scans(
 
 def _csv_format(connection: Connection, kept: tuple[CsvFormat, ...], path: str, copies: Utf8Copies) -> CsvFormat:
     if path.lower().endswith(".zst"):
-        raise SourceMissing(f"{path} is packed with Zstandard, which is not read; unpack it, or pack it with gzip")
+        raise SourceMissing(
+            f"Zstandard-compressed files are not supported; decompress {path}, or compress it with gzip"
+        )
     return match_format(connection, kept, path, copies) if kept else sniff_format(connection, path, copies)
 
 

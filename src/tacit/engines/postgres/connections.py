@@ -41,13 +41,11 @@ UNREACHABLE: Final = (
     "the PostgreSQL database cannot be reached, or the connection was lost; check that it runs, and its address"
 )
 _REFUSED: Final = (
-    "the PostgreSQL database does not let this account in; check its name, its password and the database's name"
+    "the PostgreSQL database does not let this database role in; check its name, its password and the database's name"
 )
-_FORBIDDEN: Final = "this account may not read a table that the question is about; GRANT it SELECT there"
-_CHANGED: Final = (
-    "a table or column of the question is not in the database any more, or of another type; register the table anew"
-)
-_FAILED: Final = "PostgreSQL could not run the question, for want of memory, disk or time, or of a lock on a table"
+_FORBIDDEN: Final = "this database role may not read a table of the query; GRANT it SELECT there"
+_CHANGED: Final = "a table or column of the query was removed or has another type now; register the table again"
+_FAILED: Final = "PostgreSQL failed to run the query: out of memory, disk space or time, or a table is locked"
 
 _BY_STATE: Final[dict[str, tuple[type[EngineFailed], str]]] = {
     "08": (NoConnection, UNREACHABLE),
@@ -57,7 +55,7 @@ _BY_STATE: Final[dict[str, tuple[type[EngineFailed], str]]] = {
     "57P": (NoConnection, UNREACHABLE),
     "25P03": (NoConnection, UNREACHABLE),
     "25P04": (NoConnection, UNREACHABLE),
-    "53300": (NoConnection, "the PostgreSQL database has no connection left for this account; ask again later"),
+    "53300": (NoConnection, "the PostgreSQL database has no connection left for this database role; retry later"),
     "42501": (NoAccess, _FORBIDDEN),
     "42P01": (SourceMissing, _CHANGED),
     "42703": (SourceMissing, _CHANGED),
@@ -113,7 +111,7 @@ STATEMENT_TIMEOUT: Final = "3600s"
 """How long a statement runs for which no other limit is given, such as the checks at registration."""
 
 TEMP_FILE_LIMIT: Final = "20GB"
-"""How much a session writes to temporary files at most, where the account may set that."""
+"""How much a session writes to temporary files at most, where the database role may set that."""
 
 ENCODING: Final = "UTF8"
 IDLE_MAX: Final = 4
@@ -216,12 +214,10 @@ def connect(place: str) -> Any:
             keepalives_count=3,
         )
         connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in SETTINGS.items()))
-        with suppress(psycopg.Error):  # most accounts may not set it; their administrator can
+        with suppress(psycopg.Error):  # most database roles may not set it; their administrator can
             connection.execute(f"SET temp_file_limit = '{TEMP_FILE_LIMIT}'")
         if connection.info.parameter_status("server_encoding") != ENCODING:
-            error = EngineFailed(
-                f"texts of this database are not in {ENCODING}, and may not be texts at all; convert it"
-            )
+            error = EngineFailed(f"the encoding of the database must be {ENCODING}; convert it")
     except (psycopg.Error, OSError, UnicodeError) as caught:
         error = (
             connection_error(caught)
@@ -321,7 +317,7 @@ class Transactions(RunningStatements):
         except TacitError as known:
             error = known
         except Exception:  # of the driver's or of ours, over a value that came
-            error = EngineFailed("the answer of PostgreSQL cannot be held here; ask for fewer groups")
+            error = EngineFailed("the result of PostgreSQL cannot be read; ask for fewer groups")
         finally:
             statement.end()
         if isinstance(error, Cancelled | NoConnection):

@@ -29,7 +29,7 @@ UNICODE_CASE_SINCE: Final = 170_000
 
 
 @dataclass(frozen=True, slots=True)
-class _PostgresTable(common.RegisteredTable):
+class _PostgresTable(common.ShownTable):
     """A registered table, as it is in the database and as it is shown."""
 
     found: PostgresSource

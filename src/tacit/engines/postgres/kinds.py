@@ -19,16 +19,16 @@ from typing import Final
 
 from tacit.engines.dialects.postgres.casts import cast as written_cast
 from tacit.engines.dialects.postgres.casts import try_cast
-from tacit.engines.dialects.postgres.typed_sql import Type, Value, let
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, let
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 TYPES: Final = {
-    Kind.BOOLEAN: Type.BOOLEAN,
-    Kind.INTEGER: Type.INTEGER,
-    Kind.REAL: Type.REAL,
-    Kind.TEXT: Type.TEXT,
-    Kind.DATE: Type.DATE,
-    Kind.TIME: Type.TIME,
+    Kind.BOOLEAN: PostgresType.BOOLEAN,
+    Kind.INTEGER: PostgresType.INTEGER,
+    Kind.REAL: PostgresType.REAL,
+    Kind.TEXT: PostgresType.TEXT,
+    Kind.DATE: PostgresType.DATE,
+    Kind.TIME: PostgresType.TIME,
 }
 """The type in which each kind is shown."""
 
@@ -116,7 +116,7 @@ def cast(column: str, type_name: str, kind: Kind, shown: str = "") -> str:
     read = bounded(column, type_name)
     if kind is Kind.TEXT:
         return f'(({read})::text COLLATE "C")'
-    return let(lambda value: _text(value.sql, kind), Value(f"({read})::text", Type.TEXT))
+    return let(lambda value: _text(value.sql, kind), Value(f"({read})::text", PostgresType.TEXT))
 
 
 def bounded(column: str, type_name: str) -> str:
@@ -155,54 +155,54 @@ _SMALL: Final = frozenset(
 
 
 def _null(kind: Kind) -> str:
-    return written_cast(Value("NULL", Type.UNKNOWN), TYPES[kind]).sql
+    return written_cast(Value("NULL", PostgresType.UNKNOWN), TYPES[kind]).sql
 
 
-def _plain(type_: Type, sql: str, kind: Kind) -> str:
+def _plain(type_: PostgresType, sql: str, kind: Kind) -> str:
     """Return SQL for a value of one of the types of `TYPES` as a kind."""
     value = Value(sql, type_, is_cheap=True)
     if kind is Kind.TEXT:
-        return f'({written_cast(value, Type.TEXT).sql} COLLATE "C")'
+        return f'({written_cast(value, PostgresType.TEXT).sql} COLLATE "C")'
     possible = {type_, *_POSSIBLE.get(type_, ())}
     return try_cast(value, TYPES[kind]).sql if TYPES[kind] in possible else _null(kind)
 
 
 _POSSIBLE: Final = {
-    Type.INTEGER: (Type.REAL, Type.BOOLEAN),
-    Type.REAL: (Type.INTEGER,),
-    Type.BOOLEAN: (Type.INTEGER,),
-    Type.DATE: (Type.TIME,),
-    Type.TIME: (Type.DATE,),
-    Type.TEXT: tuple(Type),
+    PostgresType.INTEGER: (PostgresType.REAL, PostgresType.BOOLEAN),
+    PostgresType.REAL: (PostgresType.INTEGER,),
+    PostgresType.BOOLEAN: (PostgresType.INTEGER,),
+    PostgresType.DATE: (PostgresType.TIME,),
+    PostgresType.TIME: (PostgresType.DATE,),
+    PostgresType.TEXT: tuple(PostgresType),
 }
 
 
 def _text(column: str, kind: Kind) -> str:
     shown = f'({column}::text COLLATE "C")'
     if kind is Kind.INTEGER:  # texts of numbers that are not whole are NULL
-        read = _plain(Type.TEXT, shown, kind)
+        read = _plain(PostgresType.TEXT, shown, kind)
         return f"CASE WHEN {shown} !~ '[.eE]' OR {shown} ~ '^\\s*[+-]?[0-9]+[.]0*\\s*$' THEN {read} END"
-    return _text_moment(shown) if kind is Kind.TIME else _plain(Type.TEXT, shown, kind)
+    return _text_moment(shown) if kind is Kind.TIME else _plain(PostgresType.TEXT, shown, kind)
 
 
 def _integer(column: str, kind: Kind) -> str:
-    return _plain(Type.INTEGER, f"{column}::bigint", kind)
+    return _plain(PostgresType.INTEGER, f"{column}::bigint", kind)
 
 
 def _real(column: str, kind: Kind) -> str:
     if kind is Kind.BOOLEAN:
         return f"({column} <> 0)"
-    shown = _plain(Type.REAL, f"{column}::float8", kind)
+    shown = _plain(PostgresType.REAL, f"{column}::float8", kind)
     if kind is Kind.INTEGER:
         return f"CASE WHEN {column} = trunc({column}::float8) THEN {shown} END"
     if kind is Kind.TEXT:  # -0.0 is 0.0, NaN is NULL
-        one = _plain(Type.REAL, f"({column}::float8 + 0)", kind)
+        one = _plain(PostgresType.REAL, f"({column}::float8 + 0)", kind)
         return f"CASE WHEN {column} <> 'NaN' THEN {one} END"
     return shown
 
 
 def _boolean(column: str, kind: Kind) -> str:
-    return f"{column}::int::float8" if kind is Kind.REAL else _plain(Type.BOOLEAN, column, kind)
+    return f"{column}::int::float8" if kind is Kind.REAL else _plain(PostgresType.BOOLEAN, column, kind)
 
 
 def _numeric(column: str, kind: Kind) -> str:
@@ -229,11 +229,11 @@ def _date(column: str, kind: Kind) -> str:
             f"CASE WHEN {column} < '0001-01-01'::date THEN '-infinity'::timestamp "
             f"WHEN {column} > '9999-12-31'::date THEN 'infinity'::timestamp ELSE {column}::timestamp END"
         )
-    return column if kind is Kind.DATE else _plain(Type.DATE, column, kind)
+    return column if kind is Kind.DATE else _plain(PostgresType.DATE, column, kind)
 
 
 def _time(column: str, kind: Kind) -> str:
-    return column if kind is Kind.TIME else _plain(Type.TIME, column, kind)
+    return column if kind is Kind.TIME else _plain(PostgresType.TIME, column, kind)
 
 
 def _zoned(column: str, kind: Kind) -> str:
@@ -242,8 +242,8 @@ def _zoned(column: str, kind: Kind) -> str:
 
 def _text_moment(column: str) -> str:
     """Return SQL for a text as a time in UTC; a written offset is applied."""
-    read = try_cast(Value(column, Type.TEXT, is_cheap=True), Type.TIME)
-    offset = Value(f"regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$')", Type.UNKNOWN)
+    read = try_cast(Value(column, PostgresType.TEXT, is_cheap=True), PostgresType.TIME)
+    offset = Value(f"regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$')", PostgresType.UNKNOWN)
     shift = let(
         lambda part: (
             f"CASE WHEN {part.sql} IS NULL THEN interval '0' ELSE make_interval(hours => ({part.sql})[2]::int, "

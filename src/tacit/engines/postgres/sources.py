@@ -203,7 +203,7 @@ class PostgresSource:
 def inspect_source(connection: Any, source: Source) -> PostgresSource:
     """Return a table from the database's catalog; raise if it is missing, may not be read or could fail for a row."""
     if source.form != FORM:
-        raise InvalidInput(f"rows of PostgreSQL come as {FORM}, not {source.form!r}", name="form", value=source.form)
+        raise InvalidInput(f"source form must be {FORM!r}, not {source.form!r}", name="form", value=source.form)
     row = None
     for schema, name in _candidates(source.table):
         row = connection.execute(_FIND, {"schema": schema, "name": name}).fetchone()
@@ -213,11 +213,11 @@ def inspect_source(connection: Any, source: Source) -> PostgresSource:
         raise SourceMissing(f"the database has no table {source.table}; check its name and its schema")
     oid, schema, name, relkind, readable, has_policies = row
     if not readable:
-        raise NoAccess(f"this account may not read {source.table}; GRANT it SELECT on that table")
+        raise NoAccess(f"this database role may not read {source.table}; GRANT it SELECT on that table")
     if has_policies:
         raise NoAccess(
-            f"policies of row-level security choose which rows of {source.table} this account sees, and may look at "
-            "the rows of others to do so; use an account that sees all rows (BYPASSRLS), or a materialized view"
+            f"policies of row-level security choose which rows of {source.table} this database role sees, and may look "
+            "at the rows of others to do so; use a role that sees all rows (BYPASSRLS), or a materialized view"
         )
     is_row_by_row = check_readable(connection, oid, source.table)
     columns: dict[str, tuple[SourceColumn, str]] = {}
@@ -238,7 +238,7 @@ def _candidates(written: str) -> list[tuple[str, str]]:
     parts = _PART.findall(written)
     if not 1 <= len(parts) <= 2 or ".".join(parts) != written:
         raise InvalidInput(
-            f"{written!r} is no name of a table; write schema.table, with quotes where PostgreSQL wants them",
+            f"{written!r} is not the name of a table; write schema.table, with quotes where PostgreSQL wants them",
             name="table",
             value=written,
         )

@@ -37,7 +37,7 @@ _INT64: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class _SparkTable(relations.RegisteredTable):
+class _SparkTable(relations.ShownTable):
     """A registered table, with the fingerprint of its source."""
 
     fingerprint: str
@@ -219,7 +219,7 @@ class SparkEngine:
             )
             if local is None or sources.local_fingerprint(source, self.place) == local:
                 return made
-        raise SourceMissing(f"{source.table} is being written while it is read; try again when that is over")
+        raise SourceMissing(f"{source.table} is being written while it is read; try again when writing has finished")
 
     def _show_relation(
         self, table: Table, source: Source, others: Mapping[str, Table], fingerprint: str, *, is_checked: bool = False

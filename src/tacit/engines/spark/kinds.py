@@ -17,7 +17,7 @@ from datetime import date, datetime
 from typing import Final
 
 from tacit.engines.dialects.spark.casts import cast as cast_as_duckdb
-from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Type
+from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, SparkType
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -28,22 +28,22 @@ _CUT_BYTES: Final = 4 * (TEXT_LENGTH_MAX + 1)
 """A text of more bytes has more characters than are shown."""
 
 _TYPES: Final = {
-    **dict.fromkeys(("tinyint", "smallint", "int"), Type.INT),
-    "bigint": Type.BIGINT,
-    **dict.fromkeys(("float", "double"), Type.DOUBLE),
-    "string": Type.TEXT,
-    "boolean": Type.BOOLEAN,
-    "date": Type.DATE,
-    "timestamp_ntz": Type.TIME,
+    **dict.fromkeys(("tinyint", "smallint", "int"), SparkType.INT),
+    "bigint": SparkType.BIGINT,
+    **dict.fromkeys(("float", "double"), SparkType.DOUBLE),
+    "string": SparkType.TEXT,
+    "boolean": SparkType.BOOLEAN,
+    "date": SparkType.DATE,
+    "timestamp_ntz": SparkType.TIME,
 }
 _KINDS: Final = {
-    Type.INT: Kind.INTEGER,
-    Type.BIGINT: Kind.INTEGER,
-    Type.DOUBLE: Kind.REAL,
-    Type.TEXT: Kind.TEXT,
-    Type.BOOLEAN: Kind.BOOLEAN,
-    Type.DATE: Kind.DATE,
-    Type.TIME: Kind.TIME,
+    SparkType.INT: Kind.INTEGER,
+    SparkType.BIGINT: Kind.INTEGER,
+    SparkType.DOUBLE: Kind.REAL,
+    SparkType.TEXT: Kind.TEXT,
+    SparkType.BOOLEAN: Kind.BOOLEAN,
+    SparkType.DATE: Kind.DATE,
+    SparkType.TIME: Kind.TIME,
 }
 
 
@@ -97,17 +97,17 @@ def cast(value: str, type_name: str, kind: Kind) -> str:
         return whole if kind is Kind.INTEGER else f"CAST({value} AS {target})"
     if plain == "timestamp":
         moment = f"CAST({value} AS TIMESTAMP_NTZ)"
-        return cast_as_duckdb(Piece(moment, Type.TIME), target).text
+        return cast_as_duckdb(Piece(moment, SparkType.TIME), target).text
     type_ = _TYPES[plain]
-    if type_ is Type.TEXT:
+    if type_ is SparkType.TEXT:
         value = _cut(f"rtrim({value})" if type_name.lower().startswith("char(") else value, kind)
-    if type_ is Type.TEXT and kind is Kind.TIME:  # an offset in the text is applied
+    if type_ is SparkType.TEXT and kind is Kind.TIME:  # an offset in the text is applied
         return f"CAST(try_cast({value} AS TIMESTAMP_LTZ) AS TIMESTAMP_NTZ)"
-    if type_ is Type.DATE and kind is Kind.TIME:
+    if type_ is SparkType.DATE and kind is Kind.TIME:
         return _date_to_time(value)
-    if type_ in (Type.DATE, Type.TIME) and kind not in (Kind.DATE, Kind.TIME, Kind.TEXT):
+    if type_ in (SparkType.DATE, SparkType.TIME) and kind not in (Kind.DATE, Kind.TIME, Kind.TEXT):
         return f"CAST(NULL AS {target})"
-    if type_ is Type.TEXT:
+    if type_ is SparkType.TEXT:
         read = f"try_validate_utf8(CAST({value} AS STRING))"
         shown = cast_as_duckdb(Piece(read, type_), target).text
         if kind is not Kind.INTEGER:
@@ -115,9 +115,9 @@ def cast(value: str, type_name: str, kind: Kind) -> str:
         return f"CASE WHEN NOT {read} RLIKE '[.eE]' OR {read} RLIKE '{_WHOLE_TEXT}' THEN {shown} END"
     held = f"CAST({value} AS {type_})"
     shown = cast_as_duckdb(Piece(held, type_), target).text
-    if type_ is Type.DOUBLE and kind is Kind.INTEGER:
+    if type_ is SparkType.DOUBLE and kind is Kind.INTEGER:
         return f"CASE WHEN {held} = rint({held}) THEN {shown} END"
-    if type_ is Type.DOUBLE and kind is Kind.TEXT:
+    if type_ is SparkType.DOUBLE and kind is Kind.TEXT:
         one = cast_as_duckdb(Piece(f"({held} + 0D)", type_), target).text
         return f"CASE WHEN NOT isnan({held}) THEN {one} END"
     return shown

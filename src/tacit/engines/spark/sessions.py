@@ -112,7 +112,7 @@ _MISSING_SOURCE: Final = (
 
 
 _LOST_SENTENCE: Final = "Spark cannot be reached, or the connection to it was lost; check that it runs"
-_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table anew"
+_MISSING_SENTENCE: Final = "the rows of a table cannot be found or read by Spark any more; register the table again"
 
 
 class LocalSpark:
@@ -174,11 +174,12 @@ class LocalSpark:
         for name, value in (CONTEXT_SETTINGS | (LOCAL_SETTINGS if place.startswith("local") else {})).items():
             conf.setIfMissing(name, value)
         conf.setMaster("local[*]" if place == "local" else place)
-        if place.startswith("local"):
-            conf.setIfMissing("spark.sql.shuffle.partitions", str(_cores(place)))
         if self._folder is not None:
             self._folder.cleanup()
         self._folder = TemporaryDirectory(prefix="tacit-spark-")
+        if place.startswith("local"):
+            conf.setIfMissing("spark.sql.shuffle.partitions", str(_cores(place)))
+            conf.setIfMissing("spark.sql.warehouse.dir", f"{self._folder.name}/warehouse")  # not the current folder
         launch: Any = java_gateway.launch_gateway
         gateway = None
         if SparkContext._gateway is None:

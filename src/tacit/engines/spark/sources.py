@@ -86,9 +86,7 @@ class SparkSource:
 def check_source(source: Source) -> None:
     """Raise InvalidInput unless a source is a table or Parquet files."""
     if source.form != "spark":
-        raise InvalidInput(
-            f"a source of Spark has the form 'spark', not {source.form!r}", name="form", value=source.form
-        )
+        raise InvalidInput(f"source form must be 'spark', not {source.form!r}", name="form", value=source.form)
     if _OTHER_FILES.match(source.table):
         raise InvalidInput(
             "Spark reads files as parquet:PATH; convert other files to Parquet, or make a table of them",
@@ -151,7 +149,7 @@ def local_fingerprint(source: Source, place: str) -> str | None:
             raise SourceMissing(f"{one} cannot be read; check that it is there and its permissions") from None
         states += [one, status.st_size, status.st_mtime_ns, status.st_ino]
     if not states:
-        raise SourceMissing(f"no file matches {path}; put the rows there again, or register the table anew")
+        raise SourceMissing(f"no file matches {path}; put the rows there again, or register the table again")
     return digest(source.table, *states)
 
 

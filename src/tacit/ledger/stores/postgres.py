@@ -4,8 +4,7 @@ Promise: as for SQLite. The one row of the table `head` is locked when a transac
 chain whichever server writes; a client that stalls inside a transaction is disconnected by the server after
 `idle_timeout_s`. Needs the extra `postgres` (psycopg 3), which is imported when a store is opened.
 
-The connection string is read from the environment or from a file that only its owner can read, and appears in no error
-and in no record.
+The connection string is read from the environment, and appears in no error and in no record.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any, Final
 from tacit.ledger.permits import Scope
 from tacit.ledger.stores.protocol import Store
 from tacit.ledger.stores.sql import HEAD, LAST, MIGRATIONS, PROFILE, Columns, Fetch, SqlTransaction, select_scopes
-from tacit.privacy.errors import NotPermitted, Unavailable, UnknownName
+from tacit.privacy.errors import Unavailable, UnknownName
 from tacit.storage.connections import run_in
 from tacit.storage.postgres import BEGIN, PostgresSchema, placeholders
 
@@ -53,23 +52,13 @@ class PostgresStore(PostgresSchema, Store):
         )
 
     @classmethod
-    def from_environment(cls, name: str = ENVIRONMENT_NAME, **settings: Any) -> PostgresStore:
-        """Read the connection string from an environment variable."""
-        text = os.environ.get(name, "")
+    def from_environment(cls, **settings: Any) -> PostgresStore:
+        """Read the connection string from the environment variable TACIT_LEDGER_POSTGRES."""
+        text = os.environ.get(ENVIRONMENT_NAME, "")
         if not text:
-            raise UnknownName(f"set {name} to the connection string of the ledger's database", name=name)
-        return cls(text, **settings)
-
-    @classmethod
-    def from_file(cls, path: Path | str, **settings: Any) -> PostgresStore:
-        """Read the connection string from a file that only its owner can read."""
-        file = Path(path)
-        try:
-            mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise UnknownName(f"{file} cannot be read; it holds the connection string", name="path") from None
-        if mode & 0o077:
-            raise NotPermitted(f"{file} holds a password and is readable by other accounts; run chmod 600 on it")
+            raise UnknownName(
+                f"set {ENVIRONMENT_NAME} to the connection string of the ledger's database", name=ENVIRONMENT_NAME
+            )
         return cls(text, **settings)
 
     @property

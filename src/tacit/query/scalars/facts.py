@@ -320,7 +320,7 @@ def grid_steps(expression: Expression, step: Fraction, centre: Fraction) -> Tree
     """
     ends = expression.range
     if ends is None or not expression.kind.is_number:
-        raise wrong_kind("counting in steps", "numbers that have bounds", expression)
+        raise WrongKind(f"quantising needs numbers that have bounds, not {with_article(expression.kind)}")
     least, most = round((ends.lower - centre) / step), round((ends.upper - centre) / step)
     if max(abs(least), abs(most)) > STEPS_MAX:
         raise OutOfRange("the steps are too small to count in 64 bits", name="step", value=step)

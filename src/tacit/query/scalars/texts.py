@@ -75,7 +75,7 @@ def trim(node: Tree, bind: Bind) -> Expression:
     if node.args.get("expression") is not None:
         spaces = bind(node.expression)
         if not is_known(spaces) or value_of(spaces) != " ":
-            raise NotAllowed("TRIM takes spaces off, and nothing else", accepted="leave the characters out")
+            raise NotAllowed("TRIM removes spaces only", accepted="leave the characters out")
     a = require_kind(bind(node.this), Kind.TEXT, "TRIM")
     side = str(node.args.get("position") or "").upper()
     strip: dict[str, Callable[[str], str]] = {"LEADING": lambda t: t.lstrip(" "), "TRAILING": lambda t: t.rstrip(" ")}
@@ -204,7 +204,7 @@ def like(node: Tree, bind: Bind) -> Expression:
         raise NotAllowed(f"{name} takes at most {WILDCARDS_MAX} % in a pattern", accepted="use fewer")
     searched = pattern.split("%")[1:-1]
     if any(len(part) > PART_MAX for part in searched):
-        raise NotAllowed(f"between two % stand at most {PART_MAX} characters", accepted="use a shorter pattern")
+        raise NotAllowed(f"at most {PART_MAX} characters are allowed between two %", accepted="use a shorter pattern")
     if is_null(a):
         return null(Kind.BOOLEAN)
     if kind is exp.Like and "%" not in pattern and "_" not in pattern:

@@ -77,7 +77,7 @@ class Access:
             self.people.add(name, address=address)
         if not self.people.is_active(name):
             self._record_login(name, NotKnown.code, address)
-            raise NotKnown("there is no account of that name; ask an owner to add you")
+            raise NotKnown("there is no person of that name; ask an owner to add you")
         with self._database.transaction() as execute:
             require_active(execute, name)
             session = self._sessions.begin(execute, name)

@@ -162,7 +162,7 @@ class LoginThrottle:
     def clear(self, key: str) -> None:
         """Delete the failures of a key after a successful login.
 
-        Those of an address stay; otherwise the owner of one account could use it to go on guessing at others.
+        Those of an address stay; otherwise a person with one login could use it to go on guessing at others.
         """
         if self._database.read("SELECT 1 FROM failures WHERE key = ?", (key,)):
             self._database.write(("DELETE FROM failures WHERE key = ?", (key,)))

@@ -2,7 +2,7 @@
 
 Promise: a person who was removed has no rights from that moment on, and the name is never given to another, because
 past answers and charges refer to it. The last owner cannot be removed. Passwords have at least 12 characters and are
-stored as argon2id hashes. What a role permits is in `roles`; authentication is in `tokens`, `sessions` and `oidc`.
+stored as argon2id hashes. What a role permits is in `roles`; authentication is in `credentials` and `oidc`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class People:
     def add(
         self, name: str, password: str | None = None, *, is_demo: bool = False, by: str = "", address: str = ""
     ) -> None:
-        """Add a person without grants; `is_demo` marks an account whose password is printed."""
+        """Add a person without grants; `is_demo` marks a person whose password is printed."""
         check_name(name)
         hashed = None if password is None else self._hasher.hash_password(checked_password(name, password))
         with self._database.transaction() as execute:
@@ -72,7 +72,7 @@ class People:
             require_active(execute, name)
             if execute(
                 "SELECT 1 FROM people WHERE name = ? AND is_demo = 1", (name,)
-            ):  # the token of a demo account is printed, too
+            ):  # the token of a demo person is printed, too
                 execute("UPDATE tokens SET is_revoked = 1 WHERE person = ?", (name,))
             execute("UPDATE people SET password_hash = ?, is_demo = 0 WHERE name = ?", (hashed, name))
             execute("DELETE FROM browsers WHERE person = ?", (name,))
@@ -153,7 +153,7 @@ class People:
         self._database.write((changed, (hashed, name, old)))
 
     def has_demo(self) -> bool:
-        """Return whether an account whose password was printed is active."""
+        """Return whether a person of the demo, whose password was printed, is active."""
         return bool(self._database.read("SELECT 1 FROM people WHERE is_demo = 1 AND is_active = 1 LIMIT 1"))
 
     def is_empty(self) -> bool:

@@ -62,7 +62,7 @@ class Resource:
         place = ".".join(part for part in (self.dataset, self.table) if part) or "everything"
         if self.person is None:
             return place
-        return f"what is {self.person}'s" + ("" if self.dataset is None else f" on {place}")
+        return f"person {self.person}" + ("" if self.dataset is None else f" on {place}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from tacit.server.routes import accounts, budgets, operations, queries, statistics, tables
+from tacit.server.routes import budgets, operations, people, queries, statistics, tables
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     operations.router,
-    accounts.router,
+    people.router,
     tables.router,
     budgets.router,
     queries.router,

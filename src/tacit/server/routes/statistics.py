@@ -184,7 +184,7 @@ def _response(answer: stats.Answer, level: float, left: Mapping[str, Cost]) -> S
         facts = {"pvalue": answer.pvalue, "statistic": answer.statistic, "estimate": answer.estimate}
     if (hypothesis := answer.hypothesis) is not None:
         facts["hypothesis"] = hypothesis
-    if bounds := answer.learnt_bounds:
+    if bounds := answer.learned_bounds:
         facts["bounds"] = bounds
     return StatisticResponse(
         label=answer.label,

@@ -5,9 +5,9 @@
     tacit.stats.ranges(ages, edges=range(0, 121), epsilon=1.0, budget=budget).range(20, 40)
 
 The measured sums are not the queries themselves but a strategy with the least expected error, chosen without data
-(`strategies`, `interactions`). Least squares makes the estimates consistent (`estimation`), and `rounding` makes them
-counts. Workloads are objects, joined with `+` and multiplied with `*`: `Ranges`, `Prefixes`, `Cells`, `Hierarchy`,
-`Marginals`.
+(`strategies`, `interactions`). Least squares makes the estimates consistent, and rounding makes them counts
+(`estimation`). Workloads are objects, joined with `+` and multiplied with `*`: `Ranges`, `Prefixes`, `Cells`,
+`Hierarchy`, `Marginals`.
 """
 
 from tacit.stats.workloads.counts import CountTable, NoisyCount

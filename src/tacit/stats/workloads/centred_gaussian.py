@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from tacit.mechanisms.additive import Noise
 from tacit.mechanisms.gaussian import SMOOTHING_VARIANCE
 from tacit.mechanisms.laws import GaussianLaw
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.errors import TooLarge
 from tacit.privacy.numbers import positive, rounded_down
@@ -77,7 +77,7 @@ class CentredGaussian:
         """The greatest count, so that no sum passes 62 bits; clamping moves no neighbours apart."""
         return int(_RELEASED_MAX // (2**self.bits * math.prod(2 * size for size in self.shape)) // 2)
 
-    def release(self, table: NDArray[np.int64], source: Source = SYSTEM) -> NDArray[np.int64]:
+    def release(self, table: NDArray[np.int64], source: RandomSource = SYSTEM) -> NDArray[np.int64]:
         """Return the centred table with noise, in steps of 1 / (2^bits * cells)."""
         law = GaussianLaw(Fraction(self.deviation) ** 2 * 4**self.bits + self._smoothing)
         exact = np.clip(np.asarray(table, dtype=np.int64), -self.clamp, self.clamp).reshape(self.shape) << self.bits

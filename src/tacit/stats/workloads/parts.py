@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.mechanisms import Laplace
-from tacit.mechanisms.randomness import Source
+from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.events import Event, Gaussian
 from tacit.privacy.units import Relation
 from tacit.stats.rows import Cut, Rows, Term
@@ -51,7 +51,7 @@ class Part(ABC):
         """The number of released arrays."""
 
     @abstractmethod
-    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+    def measure(self, rows: Rows, needs: Sequence[str], source: RandomSource) -> list[Any]:
         """Return noisy sums of the rows with a value in the columns `needs`."""
 
 
@@ -93,7 +93,7 @@ class ColumnPart(Part):
     def arrays(self) -> int:
         return len(self.noises)
 
-    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+    def measure(self, rows: Rows, needs: Sequence[str], source: RandomSource) -> list[Any]:
         exact = rows.sums([Term()], (self.cut,), needs)[0]
         sums = [self.strategy.sums(exact)] if isinstance(self.strategy, Matrix) else self.strategy.sums(exact)
         return [noise.release(one, source=source) for noise, one in zip(self.noises, sums, strict=True)]
@@ -143,7 +143,7 @@ class Crossed(Part):
     def arrays(self) -> int:
         return len(self.events)
 
-    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+    def measure(self, rows: Rows, needs: Sequence[str], source: RandomSource) -> list[Any]:
         exact = rows.sums([Term()], self.cuts, needs)[0]
         found = []
         for first, noises in zip(self.strategies[0].tree.sums(exact), self.noises, strict=True):
@@ -219,7 +219,7 @@ class Tables(Part):
     def arrays(self) -> int:
         return len(self.measured)
 
-    def measure(self, rows: Rows, needs: Sequence[str], source: Source) -> list[Any]:
+    def measure(self, rows: Rows, needs: Sequence[str], source: RandomSource) -> list[Any]:
         found = []
         for columns, noise in self.measured:
             exact = rows.sums([Term()], tuple(self.cuts[one] for one in columns), needs)[0]

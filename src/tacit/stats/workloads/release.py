@@ -46,7 +46,7 @@ class WorkloadAnswer(Answer):
     """The released counts of a workload, and what they cost.
 
     Counts are integers of at least 0. Those over one column, or over the product of two columns, are sums of the same
-    cells, and agree exactly; tables agree as `rounding.round_tables` says: all have one total, and two-way tables have
+    cells, and agree exactly; tables agree as `round_tables` says: all have one total, and two-way tables have
     the one-way tables as margins. The parts of a union are measured separately and agree up to noise. Intervals are
     around the unbiased estimates of least squares.
     """

@@ -17,7 +17,7 @@ import numpy as np
 from tacit.ledger.answer_storage import json_bytes
 from tacit.measuring.allocation import Allocation, Law
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import SYSTEM, Source
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import InvalidInput, TooLarge
 from tacit.privacy.events import Event
 from tacit.stats.rows import Cut, Rows
@@ -103,7 +103,7 @@ class WorkloadPlan(StatisticPlan):
                     title = ", ".join(part.names[one] for one in chosen) or "total"
                     yield title, tuple(labels_of(part.cuts[one]) for one in chosen)
 
-    def measure(self, rows: Rows, source: Source = SYSTEM) -> Noisy:
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return tuple(one for part in self.parts for one in part.measure(rows, self.columns, source))
 
     def value(self, noisy: Noisy) -> Any:

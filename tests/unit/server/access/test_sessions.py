@@ -74,7 +74,7 @@ def test_a_token_of_a_program_needs_no_csrf_token(access: Access) -> None:
 def test_one_person_has_a_limited_number_of_sessions_and_the_oldest_makes_room(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.server.access.tokens.SESSIONS_MAX", 2)
+    monkeypatch.setattr("tacit.server.access.credentials.SESSIONS_MAX", 2)
     texts = []
     for _ in range(3):
         texts.append(access.login("bob", PASSWORD).text)

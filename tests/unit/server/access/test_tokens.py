@@ -180,7 +180,7 @@ def test_other_settings_that_mean_nothing_are_refused(access: Access) -> None:
 
 
 def test_one_person_has_a_limited_number_of_tokens(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.server.access.tokens.TOKENS_MAX", 2)
+    monkeypatch.setattr("tacit.server.access.credentials.TOKENS_MAX", 2)
     first = access.tokens.create("bob")
     access.tokens.create("bob")
     with pytest.raises(TooLarge, match="revoke one that is not needed"):
@@ -192,7 +192,7 @@ def test_one_person_has_a_limited_number_of_tokens(access: Access, monkeypatch: 
 def test_tokens_that_have_ended_are_kept_for_a_month_and_not_without_end(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.server.access.tokens.ENDED_MAX", 2)
+    monkeypatch.setattr("tacit.server.access.credentials.ENDED_MAX", 2)
     for _ in range(2):
         access.tokens.revoke(access.tokens.create("bob", days=1).id)
     with pytest.raises(TooLarge, match="created 2 tokens within a year"):

@@ -19,13 +19,13 @@ from sqlglot import exp
 
 from tacit.engines.dialects.postgres import functions
 from tacit.engines.dialects.postgres.queries import Relations, TypedColumns, TypedRelation, Writer
-from tacit.engines.dialects.postgres.typed_sql import Type, Value, finish_statement, identifier
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, finish_statement, identifier
 from tacit.engines.dialects.text_search import limit_searches
 from tacit.privacy.errors import EngineFailed
 
 __all__ = [
+    "PostgresType",
     "Relations",
-    "Type",
     "TypedColumns",
     "TypedRelation",
     "Value",
@@ -47,7 +47,7 @@ def write_query(
     try:
         sql, columns = writer.query(limit_searches(tree))
     except RecursionError:
-        raise EngineFailed("the question is nested too deeply for PostgreSQL; ask for less at once") from None
+        raise EngineFailed("the query is nested too deeply for PostgreSQL; simplify it") from None
     finally:
         functions.UNICODE_CASE.reset(token)
     return sql, columns, list(writer.named)

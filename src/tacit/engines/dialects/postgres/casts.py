@@ -12,7 +12,7 @@ from typing import Final
 
 from tacit.engines.dialects.postgres import functions
 from tacit.engines.dialects.postgres.reals import INFINITY
-from tacit.engines.dialects.postgres.typed_sql import NAMES, Type, Value, as_real, integer, let, real, text
+from tacit.engines.dialects.postgres.typed_sql import NAMES, PostgresType, Value, as_real, integer, let, real, text
 from tacit.privacy.errors import EngineFailed
 
 LENGTH_MAX: Final = 1_000
@@ -34,36 +34,36 @@ _LEAST: Final = "2.4703282292062327209e-324"
 """Half of the least double, 2^-1075, rounded up: PostgreSQL fails for a text that would be rounded to 0."""
 
 
-def cast(a: Value, to: Type) -> Value:
+def cast(a: Value, to: PostgresType) -> Value:
     """Return a cast whose value is known to be convertible by the builder of the tree."""
     if a.type is to:
         return a
-    if a.type is Type.UNKNOWN:
+    if a.type is PostgresType.UNKNOWN:
         return Value(f"CAST({a.sql} AS {NAMES[to]})", to, is_movable=a.is_movable)
-    if a.type is Type.TEXT:
+    if a.type is PostgresType.TEXT:
         return constant(str(a.known), to) if isinstance(a.known, str) else try_cast(a, to)
     made = _CASTS.get((a.type, to))
     return a.derived(f"{a.sql}::{NAMES[to]}", to) if made is None else made(a)
 
 
-def constant(known: str, to: Type) -> Value:
+def constant(known: str, to: PostgresType) -> Value:
     """Return a constant that the statement writes as a text."""
-    if to is Type.REAL:
+    if to is PostgresType.REAL:
         return real(float(known))
-    if to is Type.INTEGER:
+    if to is PostgresType.INTEGER:
         return integer(int(known))
-    if to is Type.DATE:
+    if to is PostgresType.DATE:
         return functions.date(known)
-    return functions.time(known) if to is Type.TIME else text(known)
+    return functions.time(known) if to is PostgresType.TIME else text(known)
 
 
-def try_cast(a: Value, to: Type) -> Value:
+def try_cast(a: Value, to: PostgresType) -> Value:
     """Return a cast that gives NULL where it fails."""
-    if a.type in (Type.TEXT, Type.DATE, Type.TIME) and to is Type.WHOLE:
+    if a.type in (PostgresType.TEXT, PostgresType.DATE, PostgresType.TIME) and to is PostgresType.WHOLE:
         raise EngineFailed("only numbers can be cast to HUGEINT on PostgreSQL")
-    if a.type is Type.TEXT:
+    if a.type is PostgresType.TEXT:
         return a.derived(let(_FROM_TEXT[to], a), to)
-    if a.type is Type.REAL and to is Type.INTEGER:
+    if a.type is PostgresType.REAL and to is PostgresType.INTEGER:
         if a.most < 2.0**63:
             return a.derived(f"{a.sql}::bigint", to)
         low, high = real(-(2.0**63)).sql, real(2.0**63).sql
@@ -75,7 +75,7 @@ def try_cast(a: Value, to: Type) -> Value:
 
 def _integer(x: Value) -> str:
     low, high, bare = "-9223372036854775808.5", "9223372036854775807.5", f"btrim({x.sql}, {_BLANKS})"
-    number = Value(f"replace({bare}, '_', '')::numeric", Type.WHOLE)
+    number = Value(f"replace({bare}, '_', '')::numeric", PostgresType.WHOLE)
     inner = let(lambda n: f"CASE WHEN {n.sql} > {low} AND {n.sql} < {high} THEN round({n.sql})::bigint END", number)
     return (
         f"CASE WHEN {_fits(x, _SHORT)} THEN {inner} "
@@ -86,13 +86,13 @@ def _integer(x: Value) -> str:
 
 def _real(x: Value) -> str:
     bare = f"replace(btrim({x.sql}, {_BLANKS}), '_', '')"
-    parts = Value(f"regexp_split_to_array({bare}, '[eE]')", Type.UNKNOWN)
+    parts = Value(f"regexp_split_to_array({bare}, '[eE]')", PostgresType.UNKNOWN)
 
     def body(part: Value) -> str:
         mantissa, power = f"({part.sql})[1]", f"coalesce(({part.sql})[2], '0')::bigint"
         zero = f"{mantissa} !~ '[1-9]'"
         sign = f"CASE WHEN {mantissa} LIKE '-%' THEN -1::float8 ELSE 1::float8 END"
-        written = Value(f"({mantissa} || 'e' || {power})", Type.TEXT)
+        written = Value(f"({mantissa} || 'e' || {power})", PostgresType.TEXT)
         number = let(
             lambda t: (
                 f"CASE WHEN abs({t.sql}::numeric) >= {_GREATEST} THEN ({sign}) * {INFINITY} "
@@ -121,13 +121,13 @@ def _boolean(x: Value) -> str:
     )
 
 
-def _moment(to: Type) -> Callable[[Value], str]:
+def _moment(to: PostgresType) -> Callable[[Value], str]:
     """Return the cast of a text to DATE or TIME; for a date, a time of day has to be valid and is dropped."""
     beyond = functions.INFINITE[to]
 
     def read(x: Value) -> str:
-        trimmed = f"btrim({x.sql}, {_BLANKS})" if to is Type.DATE else f"ltrim({x.sql}, {_BLANKS})"
-        parts = Value(f"regexp_match({trimmed}, {text(_MOMENT).sql})", Type.UNKNOWN)
+        trimmed = f"btrim({x.sql}, {_BLANKS})" if to is PostgresType.DATE else f"ltrim({x.sql}, {_BLANKS})"
+        parts = Value(f"regexp_match({trimmed}, {text(_MOMENT).sql})", PostgresType.UNKNOWN)
         return f"CASE WHEN length({x.sql}) <= {LENGTH_MAX} THEN {let(of_parts, parts)} END"
 
     def of_parts(p: Value) -> str:
@@ -144,10 +144,10 @@ def _moment(to: Type) -> Callable[[Value], str]:
             f"AND {minute} < 60 AND {second} < 60"
         )
         near = f"CASE WHEN {year} BETWEEN 1 AND 9999 THEN {year} ELSE 2000 + {year} % 400 END"
-        first = Value(f"make_date({near}, {month}, 1)", Type.DATE)
+        first = Value(f"make_date({near}, {month}, 1)", PostgresType.DATE)
         valid = let(lambda d: f"extract(month FROM {d.sql} + ({day} - 1)) = {month}", first)
         moment = f"(make_date({year}, {month}, 1) + ({day} - 1))"
-        if to is Type.TIME:
+        if to is PostgresType.TIME:
             clock = f"make_interval(hours => {hour}, mins => {minute}, secs => {second})"
             moment = f"({moment}::timestamp + {clock} + {fraction} * interval '1 microsecond')"
         return (
@@ -166,20 +166,20 @@ def _fits(x: Value, pattern: str) -> str:
 
 
 _FROM_TEXT: Final = {
-    Type.INTEGER: _integer,
-    Type.REAL: _real,
-    Type.BOOLEAN: _boolean,
-    Type.DATE: _moment(Type.DATE),
-    Type.TIME: _moment(Type.TIME),
+    PostgresType.INTEGER: _integer,
+    PostgresType.REAL: _real,
+    PostgresType.BOOLEAN: _boolean,
+    PostgresType.DATE: _moment(PostgresType.DATE),
+    PostgresType.TIME: _moment(PostgresType.TIME),
 }
-_CASTS: Final[dict[tuple[Type, Type], Callable[[Value], Value]]] = {
-    (Type.BOOLEAN, Type.WHOLE): lambda a: a.derived(f"{a.sql}::int::numeric", Type.WHOLE),
-    (Type.REAL, Type.WHOLE): lambda a: cast(try_cast(a, Type.INTEGER), Type.WHOLE),
-    (Type.BOOLEAN, Type.INTEGER): lambda a: a.derived(f"{a.sql}::int::bigint", Type.INTEGER),
-    (Type.INTEGER, Type.REAL): as_real,
-    (Type.WHOLE, Type.REAL): as_real,
-    (Type.REAL, Type.TEXT): functions.real_to_text,
-    (Type.DATE, Type.TIME): functions.as_time,
-    (Type.TIME, Type.DATE): functions.as_date,
-    (Type.INTEGER, Type.BOOLEAN): lambda a: a.derived(f"({a.sql} <> 0)", Type.BOOLEAN),
+_CASTS: Final[dict[tuple[PostgresType, PostgresType], Callable[[Value], Value]]] = {
+    (PostgresType.BOOLEAN, PostgresType.WHOLE): lambda a: a.derived(f"{a.sql}::int::numeric", PostgresType.WHOLE),
+    (PostgresType.REAL, PostgresType.WHOLE): lambda a: cast(try_cast(a, PostgresType.INTEGER), PostgresType.WHOLE),
+    (PostgresType.BOOLEAN, PostgresType.INTEGER): lambda a: a.derived(f"{a.sql}::int::bigint", PostgresType.INTEGER),
+    (PostgresType.INTEGER, PostgresType.REAL): as_real,
+    (PostgresType.WHOLE, PostgresType.REAL): as_real,
+    (PostgresType.REAL, PostgresType.TEXT): functions.real_to_text,
+    (PostgresType.DATE, PostgresType.TIME): functions.as_time,
+    (PostgresType.TIME, PostgresType.DATE): functions.as_date,
+    (PostgresType.INTEGER, PostgresType.BOOLEAN): lambda a: a.derived(f"({a.sql} <> 0)", PostgresType.BOOLEAN),
 }

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from tacit.engines.dialects.postgres.reals import divide
-from tacit.engines.dialects.postgres.typed_sql import Type, Value, as_real, computed, let, real, text
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, as_real, computed, let, real, text
 from tacit.engines.dialects.text_search import check_pattern
 
 _SECONDS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3_600}
@@ -22,21 +22,21 @@ _YEARS: Final = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}
 
 def date(text: str) -> Value:
     """Return a constant date."""
-    return Value(f"'{text}'::date", Type.DATE, known=text, is_cheap=True)
+    return Value(f"'{text}'::date", PostgresType.DATE, known=text, is_cheap=True)
 
 
 def time(text: str) -> Value:
     """Return a constant time."""
-    return Value(f"'{text}'::timestamp", Type.TIME, known=text, is_cheap=True)
+    return Value(f"'{text}'::timestamp", PostgresType.TIME, known=text, is_cheap=True)
 
 
 def extract(part: str, a: Value) -> Value:
     """Return a part of a date or time as an integer, seconds without fractions; EPOCH is a double."""
     if part == "EPOCH":
-        micros = Value(f"({_part('epoch', a)} * 1000000)::bigint", Type.INTEGER, is_movable=a.is_movable)
+        micros = Value(f"({_part('epoch', a)} * 1000000)::bigint", PostgresType.INTEGER, is_movable=a.is_movable)
         return divide(as_real(micros), real(1e6))
     found = _part(part.lower(), a)
-    return computed(f"floor({found})::bigint" if part == "SECOND" else f"{found}::bigint", Type.INTEGER, a)
+    return computed(f"floor({found})::bigint" if part == "SECOND" else f"{found}::bigint", PostgresType.INTEGER, a)
 
 
 def _part(name: str, a: Value) -> str:
@@ -45,38 +45,38 @@ def _part(name: str, a: Value) -> str:
 
 def truncate_time(unit: str, a: Value) -> Value:
     """Return a date or time truncated to a unit, as a time."""
-    return computed(f"date_trunc('{unit.lower()}', {as_time(a).sql})", Type.TIME, a)
+    return computed(f"date_trunc('{unit.lower()}', {as_time(a).sql})", PostgresType.TIME, a)
 
 
 def last_day(a: Value) -> Value:
     """Return the last day of a month."""
-    return computed(f"(date_trunc('month', {as_time(a).sql}) + interval '1 month -1 day')::date", Type.DATE, a)
+    return computed(f"(date_trunc('month', {as_time(a).sql}) + interval '1 month -1 day')::date", PostgresType.DATE, a)
 
 
 def as_time(a: Value) -> Value:
     """Return a date within the years 1 to 9999 as a time."""
-    return a if a.type is Type.TIME else computed(f"{a.sql}::timestamp", Type.TIME, a)
+    return a if a.type is PostgresType.TIME else computed(f"{a.sql}::timestamp", PostgresType.TIME, a)
 
 
 def as_date(a: Value) -> Value:
     """Return the date of a time."""
-    return a if a.type is Type.DATE else computed(f"{a.sql}::date", Type.DATE, a)
+    return a if a.type is PostgresType.DATE else computed(f"{a.sql}::date", PostgresType.DATE, a)
 
 
 def date_diff(unit: str, start: Value, end: Value) -> Value:
     """Return the number of unit boundaries between two dates or times."""
     if unit == "DAY":
-        return computed(f"({as_date(end).sql} - {as_date(start).sql})::bigint", Type.INTEGER, start, end)
+        return computed(f"({as_date(end).sql} - {as_date(start).sql})::bigint", PostgresType.INTEGER, start, end)
     if unit in _YEARS:
         parts = [f"({_part('year', end)} - {_part('year', start)}) * {_YEARS[unit]}"]
         if unit != "YEAR":
             parts += [f"{_part(unit.lower(), end)} - {_part(unit.lower(), start)}"]
-        return computed(f"({' + '.join(parts)})::bigint", Type.INTEGER, start, end)
+        return computed(f"({' + '.join(parts)})::bigint", PostgresType.INTEGER, start, end)
     if unit == "MICROSECOND":
         passed = f"{as_time(end).sql} - {as_time(start).sql}"
-        return computed(f"(extract(epoch FROM {passed}) * 1000000)::bigint", Type.INTEGER, start, end)
+        return computed(f"(extract(epoch FROM {passed}) * 1000000)::bigint", PostgresType.INTEGER, start, end)
     passed = f"{truncate_time(unit, end).sql} - {truncate_time(unit, start).sql}"
-    return computed(f"(extract(epoch FROM {passed}) / {_SECONDS[unit]})::bigint", Type.INTEGER, start, end)
+    return computed(f"(extract(epoch FROM {passed}) / {_SECONDS[unit]})::bigint", PostgresType.INTEGER, start, end)
 
 
 def add_interval(a: Value, amount: int, unit: str, sign: str) -> Value:
@@ -86,15 +86,15 @@ def add_interval(a: Value, amount: int, unit: str, sign: str) -> Value:
         duration = f"{days} days {seconds} seconds"
     else:
         duration = f"{amount} {unit.lower()}s"
-    return computed(f"({as_time(a).sql} {sign} interval '{duration}')", Type.TIME, a)
+    return computed(f"({as_time(a).sql} {sign} interval '{duration}')", PostgresType.TIME, a)
 
 
 def add_days(a: Value, days: Value, sign: str) -> Value:
     """Return a date plus or minus a number of days."""
-    return computed(f"({a.sql} {sign} {days.sql})", Type.DATE, a)
+    return computed(f"({a.sql} {sign} {days.sql})", PostgresType.DATE, a)
 
 
-INFINITE: Final = {Type.DATE: "'{}infinity'::date", Type.TIME: "'{}infinity'::timestamp"}
+INFINITE: Final = {PostgresType.DATE: "'{}infinity'::date", PostgresType.TIME: "'{}infinity'::timestamp"}
 
 
 SPACES: Final = "\u0020\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
@@ -110,7 +110,7 @@ LETTERS_END: Final = 0x20000
 
 def collated(value: Value) -> str:
     """Return the SQL of a value; a text is collated by its bytes."""
-    return f'({value.sql} COLLATE "C")' if value.type is Type.TEXT else value.sql
+    return f'({value.sql} COLLATE "C")' if value.type is PostgresType.TEXT else value.sql
 
 
 def change_case(function: str, a: Value) -> Value:
@@ -126,7 +126,7 @@ def change_case(function: str, a: Value) -> Value:
                 other = f"replace({other}, 'ß', 'ẞ')"
         return f'CASE WHEN {is_ascii} THEN {plain} ELSE {other} COLLATE "C" END'
 
-    return computed(let(body, a), Type.TEXT, a)
+    return computed(let(body, a), PostgresType.TEXT, a)
 
 
 @cache
@@ -161,55 +161,55 @@ def _lower(one: str) -> str:
 def trim(a: Value, side: str) -> Value:
     """Return a text without the spaces at its LEADING or TRAILING side, or at both."""
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
-    return computed(f"{function}({a.sql}, {text(SPACES).sql})", Type.TEXT, a)
+    return computed(f"{function}({a.sql}, {text(SPACES).sql})", PostgresType.TEXT, a)
 
 
 def substring(a: Value, start: int, length: int | None) -> Value:
     """Return a substring; positions start at 1."""
     rest = "" if length is None else f", {length}"
-    return computed(f"substr({a.sql}, {start}{rest})", Type.TEXT, a)
+    return computed(f"substr({a.sql}, {start}{rest})", PostgresType.TEXT, a)
 
 
 def right(a: Value, count: int) -> Value:
     """Return the last characters of a text."""
-    return computed(f"right({a.sql}, {count})", Type.TEXT, a)
+    return computed(f"right({a.sql}, {count})", PostgresType.TEXT, a)
 
 
 def length(a: Value) -> Value:
     """Return the number of characters of a text."""
-    return computed(f"length({a.sql})::bigint", Type.INTEGER, a)
+    return computed(f"length({a.sql})::bigint", PostgresType.INTEGER, a)
 
 
 def position(a: Value, b: Value) -> Value:
     """Return the position of b in a, starting at 1; 0 if there is none."""
-    return computed(f"strpos({a.sql}, {b.sql})::bigint", Type.INTEGER, a, b)
+    return computed(f"strpos({a.sql}, {b.sql})::bigint", PostgresType.INTEGER, a, b)
 
 
 def concat(a: Value, b: Value) -> Value:
     """Return the concatenation of two texts."""
-    return computed(f"({a.sql} || {b.sql})", Type.TEXT, a, b)
+    return computed(f"({a.sql} || {b.sql})", PostgresType.TEXT, a, b)
 
 
 def like(a: Value, pattern: Value) -> Value:
     """Return whether a text matches a pattern; \\ is an ordinary character."""
     check_pattern(str(pattern.known))
-    return computed(f"({a.sql} LIKE {pattern.sql} ESCAPE '')", Type.BOOLEAN, a, pattern)
+    return computed(f"({a.sql} LIKE {pattern.sql} ESCAPE '')", PostgresType.BOOLEAN, a, pattern)
 
 
 def starts_with(a: Value, b: Value) -> Value:
     """Return whether a starts with b."""
-    return computed(f"starts_with({a.sql}, {b.sql})", Type.BOOLEAN, a, b)
+    return computed(f"starts_with({a.sql}, {b.sql})", PostgresType.BOOLEAN, a, b)
 
 
 def ends_with(a: Value, b: Value) -> Value:
     """Return whether a ends with b."""
     sql = let(lambda x, y: f"(right({x.sql}, length({y.sql})) = {y.sql})", a, b)
-    return computed(sql, Type.BOOLEAN, a, b)
+    return computed(sql, PostgresType.BOOLEAN, a, b)
 
 
 def contains(a: Value, b: Value) -> Value:
     """Return whether a contains b."""
-    return computed(f"(strpos({a.sql}, {b.sql}) > 0)", Type.BOOLEAN, a, b)
+    return computed(f"(strpos({a.sql}, {b.sql}) > 0)", PostgresType.BOOLEAN, a, b)
 
 
 def real_to_text(a: Value) -> Value:
@@ -224,7 +224,7 @@ def real_to_text(a: Value) -> Value:
             f"WHEN strpos({written}, '.') = 0 AND strpos({written}, 'e') = 0 THEN {written} || '.0' ELSE {written} END"
         )
 
-    return computed(let(body, a), Type.TEXT, a)
+    return computed(let(body, a), PostgresType.TEXT, a)
 
 
 def _sixteen(x: Value) -> str:

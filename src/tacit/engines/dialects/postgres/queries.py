@@ -25,7 +25,7 @@ from sqlglot import exp
 from tacit.engines.dialects.postgres import functions, reals
 from tacit.engines.dialects.postgres.scalars import scalar
 from tacit.engines.dialects.postgres.typed_sql import (
-    Type,
+    PostgresType,
     Value,
     as_bigint,
     as_real,
@@ -147,13 +147,13 @@ Relations: TypeAlias = Mapping[tuple[str, str], TypedRelation]
 """Relations by schema and name, both in lower case."""
 
 _HASHES: Final = {
-    Type.INTEGER: "{}",
-    Type.REAL: "hashfloat8extended({}, 1)",
-    Type.TEXT: 'hashtextextended({} COLLATE "C", 1)',
-    Type.TIME: "timestamp_hash_extended({}, 1)",
-    Type.DATE: "({} - '2000-01-01'::date)",
-    Type.BOOLEAN: "{}::int",
-    Type.WHOLE: "hash_numeric_extended({}, 1)",
+    PostgresType.INTEGER: "{}",
+    PostgresType.REAL: "hashfloat8extended({}, 1)",
+    PostgresType.TEXT: 'hashtextextended({} COLLATE "C", 1)',
+    PostgresType.TIME: "timestamp_hash_extended({}, 1)",
+    PostgresType.DATE: "({} - '2000-01-01'::date)",
+    PostgresType.BOOLEAN: "{}::int",
+    PostgresType.WHOLE: "hash_numeric_extended({}, 1)",
 }
 """An expression for each type that maps equal values to equal numbers."""
 
@@ -248,7 +248,7 @@ class Writer:
 
 def _union_column(one: Value, other: Value) -> Value:
     """Return the common type and range of the two columns that a UNION puts together."""
-    type_ = one.type if other.type in (one.type, Type.UNKNOWN, Type.INTEGER) else other.type
+    type_ = one.type if other.type in (one.type, PostgresType.UNKNOWN, PostgresType.INTEGER) else other.type
     low, high, least = min(one.low, other.low), max(one.high, other.high), min(one.least, other.least)
     return replace(one, type=type_, low=low, high=high, least=least)
 
@@ -265,10 +265,10 @@ class _Scope:
             return self._column(node)
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             a, (inner, _) = self.value(node.this), self._writer.query(node.args["query"], self._sources)
-            return Value(f"({a.sql} IN ({inner}))", Type.BOOLEAN, is_movable=a.is_movable)
+            return Value(f"({a.sql} IN ({inner}))", PostgresType.BOOLEAN, is_movable=a.is_movable)
         if isinstance(node, exp.Exists):
             inner, _ = self._writer.query(node.this, self._sources)
-            return Value(f"EXISTS ({inner})", Type.BOOLEAN, is_movable=False)
+            return Value(f"EXISTS ({inner})", PostgresType.BOOLEAN, is_movable=False)
         if isinstance(node, exp.Window):
             return self._window(node)
         if isinstance(node, exp.Filter):
@@ -276,7 +276,7 @@ class _Scope:
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node, None)
         if isinstance(node, exp.Parameter | exp.Placeholder):
-            return Value(parameter(node.name), Type.UNKNOWN, is_cheap=True)
+            return Value(parameter(node.name), PostgresType.UNKNOWN, is_cheap=True)
         if isinstance(node, exp.Anonymous) and node.name.upper() == "HASH":
             return self._hash(node)
         if isinstance(node, exp.Anonymous) and node.name == MIDDLE:
@@ -300,7 +300,7 @@ class _Scope:
                     found = fields[name]
                     return found.renamed(f"{shown}.{found.sql}" if len(sources) > 1 or node.table else found.sql)
         unknown = ".".join(identifier(one) for one in (node.table, node.name) if one)
-        return Value(unknown, Type.UNKNOWN, is_cheap=True)
+        return Value(unknown, PostgresType.UNKNOWN, is_cheap=True)
 
     def _hash(self, node: exp.Expression) -> Value:
         """Return a hash of values, keyed with the last one; equal values have equal hashes."""
@@ -309,12 +309,12 @@ class _Scope:
         for one in hashed:  # NULL is hashed as a constant, with the key
             number = _HASHES.get(one.type, 'hashtextextended({}::text COLLATE "C", 1)').format(one.sql)
             key = f"hashint8extended(coalesce({number}, 97), {key})"
-        return computed(key, Type.INTEGER, *hashed)
+        return computed(key, PostgresType.INTEGER, *hashed)
 
     def _aggregate(self, node: exp.Expression, condition: Value | None) -> Value:
         kept = "" if condition is None else f" FILTER (WHERE {condition.sql})"
         if isinstance(node, exp.Count):
-            return Value(f"count({self._count_argument(node.this)}){kept}", Type.INTEGER, is_movable=False)
+            return Value(f"count({self._count_argument(node.this)}){kept}", PostgresType.INTEGER, is_movable=False)
         a = self.value(node.this)
         if isinstance(node, exp.Median):
             return _median(
@@ -324,15 +324,15 @@ class _Scope:
                 )
             )
         if isinstance(node, exp.Min | exp.Max):
-            function = ("min" if isinstance(node, exp.Min) else "max") if a.type is not Type.BOOLEAN else ""
+            function = ("min" if isinstance(node, exp.Min) else "max") if a.type is not PostgresType.BOOLEAN else ""
             function = function or ("bool_and" if isinstance(node, exp.Min) else "bool_or")
             sql = f"{function}({functions.collated(as_bigint(a))}){kept}"
             return replace(a, sql=sql, known=None, is_cheap=False, is_movable=False)
         if isinstance(node, exp.LogicalAnd | exp.LogicalOr):
             function = "bool_and" if isinstance(node, exp.LogicalAnd) else "bool_or"
-            return Value(f"{function}({a.sql}){kept}", Type.BOOLEAN, is_movable=False)
+            return Value(f"{function}({a.sql}){kept}", PostgresType.BOOLEAN, is_movable=False)
         if isinstance(node, exp.Sum):
-            type_ = Type.WHOLE if a.type.is_whole else a.type
+            type_ = PostgresType.WHOLE if a.type.is_whole else a.type
             return Value(f"sum({as_bigint(a).sql}){kept}", type_, is_movable=False)
         raise EngineFailed(f"the aggregate {node.key} is not supported on PostgreSQL; leave it out")
 
@@ -351,11 +351,11 @@ class _Scope:
         over = f"OVER ({' '.join(part for part in (partition, f'ORDER BY {by}' if by else '') if part)})"
         function = node.this
         if isinstance(function, exp.RowNumber | exp.Rank | exp.DenseRank):
-            return Value(f"{_RANKS[type(function)]}() {over}", Type.INTEGER, is_movable=False)
+            return Value(f"{_RANKS[type(function)]}() {over}", PostgresType.INTEGER, is_movable=False)
         if isinstance(function, exp.Lag | exp.Lead):
             a, offset = self.value(function.this), function.args.get("offset")
             distance = "" if offset is None else f", {int(offset.this)}"
-            typed = f"{a.sql}::text" if isinstance(a.known, str) and a.type is Type.TEXT else as_bigint(a).sql
+            typed = f"{a.sql}::text" if isinstance(a.known, str) and a.type is PostgresType.TEXT else as_bigint(a).sql
             sql = f"{function.key}({typed}{distance}) {over}"
             return replace(a, sql=sql, known=None, is_cheap=False, is_movable=False)
         inner, condition = function, None
@@ -373,10 +373,10 @@ class _Scope:
         a = self.value(node.this.expressions[0])
         kept = a.sql if condition is None else f"CASE WHEN {condition.sql} THEN {a.sql} END"
         count = f"count({kept}) OVER ({partition})"
-        collated = f'{kept} COLLATE "C"' if a.type is Type.TEXT else kept
+        collated = f'{kept} COLLATE "C"' if a.type is PostgresType.TEXT else kept
         up, down = (f"dense_rank() OVER ({partition} ORDER BY {collated}{way})" for way in ("", " DESC"))
         missing = f"CASE WHEN count(*) OVER ({partition}) > {count} THEN 1 ELSE 0 END"
-        return Value(f"({up} + {down} - 1 - {missing})", Type.INTEGER, is_movable=False)
+        return Value(f"({up} + {down} - 1 - {missing})", PostgresType.INTEGER, is_movable=False)
 
 
 _RANKS: Final = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank"}
@@ -384,6 +384,6 @@ _RANKS: Final = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "
 
 def _median(lower: str, upper: str) -> Value:
     """Return the midpoint of the two middle values, computed as in DuckDB."""
-    low, high = (Value(one, Type.REAL, is_movable=False) for one in (lower, upper))
+    low, high = (Value(one, PostgresType.REAL, is_movable=False) for one in (lower, upper))
     half = reals.add(reals.multiply(low, real(0.5)), reals.multiply(high, real(0.5)))
-    return Value(f"CASE WHEN {lower} = {upper} THEN {lower} ELSE {half.sql} END", Type.REAL, is_movable=False)
+    return Value(f"CASE WHEN {lower} = {upper} THEN {lower} ELSE {half.sql} END", PostgresType.REAL, is_movable=False)

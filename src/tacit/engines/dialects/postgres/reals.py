@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from tacit.engines.dialects.postgres.typed_sql import Type, Value, let, real
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, let, real
 
 GREATEST: Final = 1.7976931348623157e308
 INFINITY: Final = "'Infinity'::float8"
@@ -30,7 +30,7 @@ def _two(power: int) -> str:
 
 
 def _result(sql: str, a: Value, b: Value, low: float = -math.inf, high: float = math.inf, least: float = 0.0) -> Value:
-    return Value(sql, Type.REAL, low, high, least, is_movable=a.is_movable and b.is_movable)
+    return Value(sql, PostgresType.REAL, low, high, least, is_movable=a.is_movable and b.is_movable)
 
 
 def add(a: Value, b: Value, sign: str = "+") -> Value:
@@ -207,24 +207,24 @@ def negate(a: Value) -> Value:
     """Return -a."""
     if isinstance(a.known, int | float):
         return real(-float(a.known))
-    return Value(f"(- {a.sql})", Type.REAL, -a.high, -a.low, a.least, is_movable=a.is_movable)
+    return Value(f"(- {a.sql})", PostgresType.REAL, -a.high, -a.low, a.least, is_movable=a.is_movable)
 
 
 def absolute(a: Value) -> Value:
     """Return the absolute value of a."""
-    return Value(f"abs({a.sql})", Type.REAL, 0.0, a.most, a.least, is_movable=a.is_movable)
+    return Value(f"abs({a.sql})", PostgresType.REAL, 0.0, a.most, a.least, is_movable=a.is_movable)
 
 
 def round_to_whole(function: str, a: Value) -> Value:
     """Return FLOOR, CEIL or TRUNC of a."""
     low, high = (-math.inf, math.inf) if a.most > 2.0**60 else (math.floor(a.low), math.ceil(a.high))
-    return Value(f"{function}({a.sql})", Type.REAL, low, high, 1.0, is_movable=a.is_movable)
+    return Value(f"{function}({a.sql})", PostgresType.REAL, low, high, 1.0, is_movable=a.is_movable)
 
 
 def round_half_away(a: Value) -> Value:
     """Return the nearest whole number, halves away from zero; PostgreSQL's own takes the even one."""
     low, high = (-math.inf, math.inf) if a.most > 2.0**60 else (math.floor(a.low), math.ceil(a.high))
-    return Value(let(_half_away, a), Type.REAL, low, high, 1.0, is_movable=a.is_movable)
+    return Value(let(_half_away, a), PostgresType.REAL, low, high, 1.0, is_movable=a.is_movable)
 
 
 def _half_away(x: Value) -> str:
@@ -238,9 +238,9 @@ def round_to_integer(a: Value) -> Value | None:
         return None
     doubled = f"trunc({multiply(a, real(2.0)).sql})::bigint"
     if a.low >= 0:
-        return a.derived(f"(({doubled} + 1) / 2)", Type.INTEGER)
+        return a.derived(f"(({doubled} + 1) / 2)", PostgresType.INTEGER)
     more = let(lambda x: f"((trunc({x.sql} * 2)::bigint + CASE WHEN {x.sql} < 0 THEN -1 ELSE 1 END) / 2)", a)
-    return a.derived(more, Type.INTEGER)
+    return a.derived(more, PostgresType.INTEGER)
 
 
 def round_to_digits(a: Value, digits: int) -> Value:
@@ -249,12 +249,12 @@ def round_to_digits(a: Value, digits: int) -> Value:
 
     def after(x: Value) -> str:
         limit = real(_border(_TOO_MUCH / Fraction(power), reached=False)).sql
-        scaled = Value(f"({x.sql} * {real(power).sql})", Type.REAL)
+        scaled = Value(f"({x.sql} * {real(power).sql})", PostgresType.REAL)
         return f"CASE WHEN abs({x.sql}) <= {limit} THEN {let(_half_away, scaled)} / {real(power).sql} ELSE {x.sql} END"
 
     def before(x: Value) -> str:
-        nearest = let(_half_away, Value(f"({x.sql} / {real(power).sql})", Type.REAL))
-        whole_ = Value(nearest, Type.REAL)
+        nearest = let(_half_away, Value(f"({x.sql} / {real(power).sql})", PostgresType.REAL))
+        whole_ = Value(nearest, PostgresType.REAL)
         scaled = let(
             lambda y: (
                 f"CASE WHEN abs({y.sql}) * {_two(-60)} * {real(power).sql} < {_two(964)} "
@@ -267,7 +267,7 @@ def round_to_digits(a: Value, digits: int) -> Value:
         )
 
     sql = let(after if digits > 0 else before, a)
-    return Value(sql, Type.REAL, is_movable=a.is_movable)
+    return Value(sql, PostgresType.REAL, is_movable=a.is_movable)
 
 
 def exponential(a: Value) -> Value:
@@ -281,14 +281,14 @@ def exponential(a: Value) -> Value:
         ),
         a,
     )
-    return Value(sql, Type.REAL, 0.0, is_movable=a.is_movable)
+    return Value(sql, PostgresType.REAL, 0.0, is_movable=a.is_movable)
 
 
 def log2(a: Value) -> Value:
     """Return the logarithm to the base 2 of a > 0, exact for powers of two."""
 
     def body(x: Value) -> str:
-        place = Value(f"round(ln({x.sql}) / ln(2::float8))", Type.REAL)
+        place = Value(f"round(ln({x.sql}) / ln(2::float8))", PostgresType.REAL)
         return let(
             lambda e: (
                 f"{e.sql} + ln({x.sql} / power(2::float8, {e.sql} / 2) / power(2::float8, {e.sql} - {e.sql} / 2))"
@@ -297,12 +297,12 @@ def log2(a: Value) -> Value:
             place,
         )
 
-    return Value(let(body, a), Type.REAL, -1100.0, 1100.0, is_movable=a.is_movable)
+    return Value(let(body, a), PostgresType.REAL, -1100.0, 1100.0, is_movable=a.is_movable)
 
 
 def log10(a: Value) -> Value:
     """Return the logarithm to the base 10 of a > 0."""
-    return Value(f"log({a.sql})", Type.REAL, -400.0, math.inf, 1e-20, is_movable=a.is_movable)
+    return Value(f"log({a.sql})", PostgresType.REAL, -400.0, math.inf, 1e-20, is_movable=a.is_movable)
 
 
 def power(a: Value, b: Value) -> Value:
@@ -334,4 +334,4 @@ def power(a: Value, b: Value) -> Value:
 
 def nan_to_null(a: Value) -> Value:
     """Return a with NULL in the place of NaN."""
-    return Value(f"NULLIF({a.sql}, {NAN})", Type.REAL, a.low, a.high, a.least, is_movable=a.is_movable)
+    return Value(f"NULLIF({a.sql}, {NAN})", PostgresType.REAL, a.low, a.high, a.least, is_movable=a.is_movable)

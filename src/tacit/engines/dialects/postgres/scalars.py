@@ -15,7 +15,7 @@ from sqlglot import exp
 from tacit.engines.dialects.postgres import casts, functions, reals
 from tacit.engines.dialects.postgres.typed_sql import (
     NAMES,
-    Type,
+    PostgresType,
     Value,
     as_bigint,
     as_real,
@@ -33,19 +33,24 @@ Rule: TypeAlias = Callable[[exp.Expression, Bind], Value]
 
 _Name = exp.DataType.Type
 _TYPES: Final = {
-    _Name.BOOLEAN: Type.BOOLEAN,
-    _Name.BIGINT: Type.INTEGER,
-    _Name.INT: Type.INTEGER,
-    _Name.INT128: Type.WHOLE,
-    _Name.DOUBLE: Type.REAL,
-    _Name.TEXT: Type.TEXT,
-    _Name.VARCHAR: Type.TEXT,
-    _Name.DATE: Type.DATE,
-    _Name.TIMESTAMP: Type.TIME,
-    _Name.TIMESTAMPNTZ: Type.TIME,
+    _Name.BOOLEAN: PostgresType.BOOLEAN,
+    _Name.BIGINT: PostgresType.INTEGER,
+    _Name.INT: PostgresType.INTEGER,
+    _Name.INT128: PostgresType.WHOLE,
+    _Name.DOUBLE: PostgresType.REAL,
+    _Name.TEXT: PostgresType.TEXT,
+    _Name.VARCHAR: PostgresType.TEXT,
+    _Name.DATE: PostgresType.DATE,
+    _Name.TIMESTAMP: PostgresType.TIME,
+    _Name.TIMESTAMPNTZ: PostgresType.TIME,
 }
 _CHAINS: Final = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
-_LARGER: Final = {Type.INTEGER: "int8", Type.REAL: "float8", Type.DATE: "date_", Type.TIME: "timestamp_"}
+_LARGER: Final = {
+    PostgresType.INTEGER: "int8",
+    PostgresType.REAL: "float8",
+    PostgresType.DATE: "date_",
+    PostgresType.TIME: "timestamp_",
+}
 """Prefixes of PostgreSQL's strict functions for the larger and smaller of two values."""
 
 
@@ -83,7 +88,7 @@ def _literal(node: exp.Expression, bind: Bind) -> Value:
 
 def _cast(node: exp.Expression, bind: Bind) -> Value:
     to = _TYPES[node.args["to"].this]
-    if to is Type.INTEGER and isinstance(node.this, exp.Round) and node.this.args.get("decimals") is None:
+    if to is PostgresType.INTEGER and isinstance(node.this, exp.Round) and node.this.args.get("decimals") is None:
         rounded = reals.round_to_integer(as_real(bind(node.this.this)))
         if rounded is not None:
             return rounded
@@ -138,7 +143,7 @@ def _clamp(node: exp.Expression, bind: Bind) -> Value | None:
         return None
     if value is None or value.type not in _LARGER:
         return None
-    ends = [as_real(one) if value.type is Type.REAL else one for one in (bind(lower), bind(upper))]
+    ends = [as_real(one) if value.type is PostgresType.REAL else one for one in (bind(lower), bind(upper))]
     return clamp(value, *ends)
 
 
@@ -147,7 +152,7 @@ def clamp(value: Value, lower: Value, upper: Value) -> Value:
     name = _LARGER[value.type]
     sql = f"{name}smaller({upper.sql}, {name}larger({lower.sql}, {value.sql}))"
     low, high, least = -math.inf, math.inf, 0.0
-    if value.type is Type.REAL and isinstance(lower.known, float) and isinstance(upper.known, float):
+    if value.type is PostgresType.REAL and isinstance(lower.known, float) and isinstance(upper.known, float):
         low, high = lower.known, upper.known
         least = min((value.least, *(abs(end) for end in (low, high) if end)))
     return Value(sql, value.type, low, high, least, is_movable=value.is_movable)
@@ -165,20 +170,25 @@ def _is_nan(node: exp.Expression) -> bool:
 
 def _common(values: list[Value]) -> list[Value]:
     """Return values in their common type."""
-    types = {value.type for value in values} - {Type.UNKNOWN}
-    if Type.REAL in types:
-        return [value if value.type is Type.UNKNOWN else as_real(value) for value in values]
-    if types == {Type.DATE, Type.TIME}:
-        return [value if value.type is Type.UNKNOWN else functions.as_time(value) for value in values]
-    if types == {Type.INTEGER} and all(value.known is not None or value.type is Type.UNKNOWN for value in values):
+    types = {value.type for value in values} - {PostgresType.UNKNOWN}
+    if PostgresType.REAL in types:
+        return [value if value.type is PostgresType.UNKNOWN else as_real(value) for value in values]
+    if types == {PostgresType.DATE, PostgresType.TIME}:
+        return [value if value.type is PostgresType.UNKNOWN else functions.as_time(value) for value in values]
+    if types == {PostgresType.INTEGER} and all(
+        value.known is not None or value.type is PostgresType.UNKNOWN for value in values
+    ):
         return [as_bigint(value) for value in values]
     return values
 
 
 def _either(sql: str, results: list[Value], others: Iterable[Value] = ()) -> Value:
     """Return `sql` as a value that equals one of `results`; it also depends on `others`."""
-    some = [one for one in results if one.type is not Type.UNKNOWN]
-    type_ = next((one.type for one in some if one.type is not Type.INTEGER), some[0].type if some else Type.UNKNOWN)
+    some = [one for one in results if one.type is not PostgresType.UNKNOWN]
+    type_ = next(
+        (one.type for one in some if one.type is not PostgresType.INTEGER),
+        some[0].type if some else PostgresType.UNKNOWN,
+    )
     low, high = min((one.low for one in some), default=-math.inf), max((one.high for one in some), default=math.inf)
     least = min((one.least for one in some if one.least or one.known is None), default=0.0)
     return replace(computed(sql, type_, *results, *others), low=low, high=high, least=least)
@@ -191,10 +201,10 @@ def _operands(node: exp.Expression, bind: Bind) -> tuple[Value, Value]:
 def _comparison(sign: str, *, ordered: bool) -> Rule:
     def build(node: exp.Expression, bind: Bind) -> Value:
         a, b = _operands(node, bind)
-        if Type.TIME in (a.type, b.type) and Type.DATE in (a.type, b.type):
+        if PostgresType.TIME in (a.type, b.type) and PostgresType.DATE in (a.type, b.type):
             a, b = functions.as_time(a), functions.as_time(b)
-        left = functions.collated(a) if ordered and Type.TEXT in (a.type, b.type) else a.sql
-        return computed(f"({left} {sign} {b.sql})", Type.BOOLEAN, a, b)
+        left = functions.collated(a) if ordered and PostgresType.TEXT in (a.type, b.type) else a.sql
+        return computed(f"({left} {sign} {b.sql})", PostgresType.BOOLEAN, a, b)
 
     return build
 
@@ -208,7 +218,7 @@ def _connective(word: str) -> Rule:
                 waiting += [one.expression, one.this]
             else:
                 terms.append(bind(one))
-        return computed(f"({f' {word} '.join(one.sql for one in terms)})", Type.BOOLEAN, *terms)
+        return computed(f"({f' {word} '.join(one.sql for one in terms)})", PostgresType.BOOLEAN, *terms)
 
     return build
 
@@ -216,18 +226,18 @@ def _connective(word: str) -> Rule:
 def _in(node: exp.Expression, bind: Bind) -> Value:
     a, values = bind(node.this), [bind(one) for one in node.expressions]
     sql = f"({a.sql} IN ({', '.join(one.sql for one in values)}))"
-    return computed(sql, Type.BOOLEAN, a)
+    return computed(sql, PostgresType.BOOLEAN, a)
 
 
 def _is(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
     word = "NULL" if isinstance(node.expression, exp.Null) else str(bool(node.expression.this)).upper()
-    return computed(f"({a.sql} IS {word})", Type.BOOLEAN, a)
+    return computed(f"({a.sql} IS {word})", PostgresType.BOOLEAN, a)
 
 
 def _not(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
-    return computed(f"(NOT {a.sql})", Type.BOOLEAN, a)
+    return computed(f"(NOT {a.sql})", PostgresType.BOOLEAN, a)
 
 
 def _variadic(function: str) -> Rule:
@@ -253,9 +263,9 @@ def _add_or_subtract(sign: str) -> Rule:
             interval = node.expression
             return functions.add_interval(a, int(interval.this.name), interval.args["unit"].name.upper(), sign)
         b = bind(node.expression)
-        if a.type is Type.DATE:
+        if a.type is PostgresType.DATE:
             return functions.add_days(a, b, sign)
-        if Type.REAL in (a.type, b.type):
+        if PostgresType.REAL in (a.type, b.type):
             return reals.add(as_real(a), as_real(b), sign)
         return _whole_result(f"({a.sql} {sign} {b.sql})", a, b)
 
@@ -264,16 +274,22 @@ def _add_or_subtract(sign: str) -> Rule:
 
 def _whole_result(sql: str, a: Value, b: Value) -> Value:
     types = {a.type, b.type}
-    type_ = Type.WHOLE if Type.WHOLE in types else Type.UNKNOWN if types == {Type.UNKNOWN} else Type.INTEGER
+    type_ = (
+        PostgresType.WHOLE
+        if PostgresType.WHOLE in types
+        else PostgresType.UNKNOWN
+        if types == {PostgresType.UNKNOWN}
+        else PostgresType.INTEGER
+    )
     return computed(sql, type_, a, b)
 
 
 def _multiply(node: exp.Expression, bind: Bind) -> Value:
     a, b = _operands(node, bind)
-    if Type.REAL in (a.type, b.type):
+    if PostgresType.REAL in (a.type, b.type):
         return reals.multiply(as_real(a), as_real(b))
-    if a.type is Type.INTEGER and not (a.is_movable and b.is_movable):  # counts and sums are as large as tables
-        a = casts.cast(a, Type.WHOLE)
+    if a.type is PostgresType.INTEGER and not (a.is_movable and b.is_movable):  # counts and sums are as large as tables
+        a = casts.cast(a, PostgresType.WHOLE)
     if a.known is not None and b.known is not None:
         a = as_bigint(a)
     return _whole_result(f"({a.sql} * {b.sql})", a, b)
@@ -286,14 +302,14 @@ def _divide(node: exp.Expression, bind: Bind) -> Value:
 
 def _integer_divide(node: exp.Expression, bind: Bind) -> Value:
     a, b = _operands(node, bind)
-    if Type.WHOLE in (a.type, b.type):
+    if PostgresType.WHOLE in (a.type, b.type):
         return _whole_result(f"div({a.sql}, {b.sql})", a, b)
     return _whole_result(f"({a.sql} / {b.sql})", a, b)
 
 
 def _remainder(node: exp.Expression, bind: Bind) -> Value:
     a, b = _operands(node, bind)
-    if Type.REAL in (a.type, b.type):
+    if PostgresType.REAL in (a.type, b.type):
         return reals.remainder(as_real(a), as_real(b))
     return _whole_result(f"({a.sql} % {b.sql})", a, b)
 
@@ -302,17 +318,17 @@ def _negative(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
     if isinstance(a.known, int):
         return integer(-a.known)
-    return reals.negate(a) if a.type is Type.REAL else a.derived(f"(- {a.sql})")
+    return reals.negate(a) if a.type is PostgresType.REAL else a.derived(f"(- {a.sql})")
 
 
 def _absolute(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this)
-    return reals.absolute(a) if a.type is Type.REAL else a.derived(f"abs({a.sql})")
+    return reals.absolute(a) if a.type is PostgresType.REAL else a.derived(f"abs({a.sql})")
 
 
 def _sign(node: exp.Expression, bind: Bind) -> Value:
     a = as_real(bind(node.this))
-    return Value(f"sign({a.sql})", Type.REAL, -1.0, 1.0, 1.0, is_movable=a.is_movable)
+    return Value(f"sign({a.sql})", PostgresType.REAL, -1.0, 1.0, 1.0, is_movable=a.is_movable)
 
 
 def _of_real(build: Callable[[Value], Value]) -> Rule:
@@ -385,13 +401,13 @@ def _date_diff(node: exp.Expression, bind: Bind) -> Value:
 
 def _is_nan_of(node: exp.Expression, bind: Bind) -> Value:
     a = bind(node.this if node.this is not None else node.expressions[0])
-    return computed(f"({a.sql} = {reals.NAN})", Type.BOOLEAN, a)
+    return computed(f"({a.sql} = {reals.NAN})", PostgresType.BOOLEAN, a)
 
 
 _RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.Literal: _literal,
-    exp.Boolean: lambda node, bind: Value(str(bool(node.this)).upper(), Type.BOOLEAN, is_cheap=True),
-    exp.Null: lambda node, bind: Value("NULL", Type.UNKNOWN, is_cheap=True),
+    exp.Boolean: lambda node, bind: Value(str(bool(node.this)).upper(), PostgresType.BOOLEAN, is_cheap=True),
+    exp.Null: lambda node, bind: Value("NULL", PostgresType.UNKNOWN, is_cheap=True),
     exp.Paren: lambda node, bind: bind(node.this),
     exp.Cast: _cast,
     exp.TryCast: _cast,
@@ -426,9 +442,9 @@ _RULES: Final[dict[type[exp.Expression], Rule]] = {
     exp.Ceil: _round_to_whole("ceil"),
     exp.Trunc: _round_to_whole("trunc"),
     exp.Round: _round,
-    exp.Sqrt: _of_real(lambda a: Value(f"sqrt({a.sql})", Type.REAL, 0.0, is_movable=a.is_movable)),
+    exp.Sqrt: _of_real(lambda a: Value(f"sqrt({a.sql})", PostgresType.REAL, 0.0, is_movable=a.is_movable)),
     exp.Exp: _of_real(reals.exponential),
-    exp.Ln: _of_real(lambda a: Value(f"ln({a.sql})", Type.REAL, -800.0, is_movable=a.is_movable, least=1e-20)),
+    exp.Ln: _of_real(lambda a: Value(f"ln({a.sql})", PostgresType.REAL, -800.0, is_movable=a.is_movable, least=1e-20)),
     exp.Log: _log,
     exp.Pow: _power,
     exp.IsNan: _is_nan_of,

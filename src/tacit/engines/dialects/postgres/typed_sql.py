@@ -22,7 +22,7 @@ _MARK: Final = "\0"
 """A character that no statement holds."""
 
 
-class Type(Enum):
+class PostgresType(Enum):
     """The type of a value."""
 
     BOOLEAN = auto()
@@ -40,17 +40,17 @@ class Type(Enum):
     @property
     def is_whole(self) -> bool:
         """Whether values of the type are whole numbers."""
-        return self in (Type.INTEGER, Type.WHOLE)
+        return self in (PostgresType.INTEGER, PostgresType.WHOLE)
 
 
 NAMES: Final = {
-    Type.BOOLEAN: "boolean",
-    Type.INTEGER: "bigint",
-    Type.WHOLE: "numeric",
-    Type.REAL: "float8",
-    Type.TEXT: "text",
-    Type.DATE: "date",
-    Type.TIME: "timestamp",
+    PostgresType.BOOLEAN: "boolean",
+    PostgresType.INTEGER: "bigint",
+    PostgresType.WHOLE: "numeric",
+    PostgresType.REAL: "float8",
+    PostgresType.TEXT: "text",
+    PostgresType.DATE: "date",
+    PostgresType.TIME: "timestamp",
 }
 """The name of each type in PostgreSQL."""
 
@@ -60,7 +60,7 @@ class Value:
     """SQL with its type; for reals also their interval, and the least magnitude of those that are not zero."""
 
     sql: str
-    type: Type
+    type: PostgresType
     low: float = -math.inf
     high: float = math.inf
     least: float = 0.0
@@ -80,17 +80,17 @@ class Value:
         """Return the same value under a name."""
         return replace(self, sql=sql, is_cheap=True)
 
-    def derived(self, sql: str, type_: Type | None = None) -> Value:
+    def derived(self, sql: str, type_: PostgresType | None = None) -> Value:
         """Return a value that is computed from this one alone, with unknown range."""
         return Value(sql, type_ or self.type, is_movable=self.is_movable)
 
 
 def integer(number: int) -> Value:
     """Return an integer constant."""
-    type_ = Type.INTEGER if -INT8_MAX <= number <= INT8_MAX else Type.WHOLE
+    type_ = PostgresType.INTEGER if -INT8_MAX <= number <= INT8_MAX else PostgresType.WHOLE
     sql = str(number) if number >= 0 else f"({number})"
     if number == -INT8_MAX - 1:
-        type_, sql = Type.INTEGER, f"CAST('{number}' AS bigint)"
+        type_, sql = PostgresType.INTEGER, f"CAST('{number}' AS bigint)"
     return Value(sql, type_, known=number, is_cheap=True)
 
 
@@ -101,33 +101,33 @@ def real(number: float) -> Value:
         text = repr(number).removesuffix(".0")
     low = -math.inf if math.isnan(number) else number
     high = math.inf if math.isnan(number) else number
-    return Value(f"'{text}'::float8", Type.REAL, low, high, abs(number), number, is_cheap=True)
+    return Value(f"'{text}'::float8", PostgresType.REAL, low, high, abs(number), number, is_cheap=True)
 
 
 def text(value: str) -> Value:
     """Return a constant text."""
     if _MARK in value:
-        raise EngineFailed("PostgreSQL holds no text with the character NUL; leave it out of the question")
-    return Value("'" + value.replace("'", "''") + "'", Type.TEXT, known=value, is_cheap=True)
+        raise EngineFailed("PostgreSQL texts cannot contain NUL; remove it from the query")
+    return Value("'" + value.replace("'", "''") + "'", PostgresType.TEXT, known=value, is_cheap=True)
 
 
 def as_bigint(value: Value) -> Value:
     """Return a whole number as bigint; PostgreSQL reads small constants as int, -2^31 among them."""
-    if value.type is Type.INTEGER and isinstance(value.known, int):
+    if value.type is PostgresType.INTEGER and isinstance(value.known, int):
         return replace(value, sql=f"{value.sql}::bigint")
     return value
 
 
 def as_real(value: Value) -> Value:
     """Return a number as a double."""
-    if value.type is Type.REAL:
+    if value.type is PostgresType.REAL:
         return value
     if isinstance(value.known, int):
         return real(float(value.known))
-    if value.type is Type.WHOLE:
+    if value.type is PostgresType.WHOLE:
         return _huge(value)
-    size = 2.0**63 if value.type is Type.INTEGER else math.inf
-    return Value(f"{value.sql}::float8", Type.REAL, -size, size, 1.0, None, value.is_cheap, value.is_movable)
+    size = 2.0**63 if value.type is PostgresType.INTEGER else math.inf
+    return Value(f"{value.sql}::float8", PostgresType.REAL, -size, size, 1.0, None, value.is_cheap, value.is_movable)
 
 
 def _huge(value: Value) -> Value:
@@ -141,7 +141,7 @@ def _huge(value: Value) -> Value:
             f"ELSE ({n} - floor({n} / {part}) * {part})::float8 + floor({n} / {part})::float8 * {part}::float8 END"
         )
 
-    return Value(let(body, value), Type.REAL, -1e60, 1e60, 1.0, is_movable=value.is_movable)
+    return Value(let(body, value), PostgresType.REAL, -1e60, 1e60, 1.0, is_movable=value.is_movable)
 
 
 def let(body: Callable[..., str], *values: Value) -> str:
@@ -167,7 +167,7 @@ _DEPTH: Final[ContextVar[int]] = ContextVar("depth", default=0)
 """The nesting depth of `let`: each level has names of its own, and equal values give equal SQL."""
 
 
-def computed(sql: str, type_: Type, *values: Value) -> Value:
+def computed(sql: str, type_: PostgresType, *values: Value) -> Value:
     """Return a value of unknown range that is computed from others."""
     return Value(sql, type_, is_movable=all(value.is_movable for value in values))
 

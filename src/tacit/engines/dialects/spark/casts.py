@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tacit.engines.dialects.spark.typed_sql import Piece, Type, literal, once
+from tacit.engines.dialects.spark.typed_sql import Piece, SparkType, literal, once
 from tacit.privacy.errors import EngineFailed
 
 _NUMBER: Final = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
@@ -40,11 +40,11 @@ _ZEROS: Final = r"(\.[0-9]+?)0+$"
 _DAY_MICROS: Final = 86_400_000_000
 
 
-def cast(value: Piece, target: Type) -> Piece:
+def cast(value: Piece, target: SparkType) -> Piece:
     """Return a value as another type, NULL where DuckDB gives NULL or an error."""
     if value.type is target:
         return value
-    if target is Type.HUGE and value.type in (Type.TEXT, Type.DATE, Type.TIME):
+    if target is SparkType.HUGE and value.type in (SparkType.TEXT, SparkType.DATE, SparkType.TIME):
         raise EngineFailed("only numbers can be cast to HUGEINT on Spark")
     make = _CASTS.get((value.type, target), lambda shown: f"CAST({shown} AS {target})")
     return Piece(once(value.closed, make), target)
@@ -134,16 +134,16 @@ def _real_to_text(value: str) -> str:
     )
 
 
-_CASTS: Final[Mapping[tuple[Type | None, Type], Callable[[str], str]]] = {
-    (Type.TEXT, Type.BIGINT): _text_to_integer,
-    (Type.TEXT, Type.DOUBLE): _text_to_real,
-    (Type.TEXT, Type.BOOLEAN): _text_to_boolean,
-    (Type.TEXT, Type.TIME): _text_to_time,
-    (Type.TEXT, Type.DATE): _text_to_date,
-    (Type.DOUBLE, Type.BIGINT): lambda value: if_fits_bigint(value, f"CAST(rint({value}) AS BIGINT)"),
-    (Type.DOUBLE, Type.TEXT): _real_to_text,
-    (Type.DOUBLE, Type.HUGE): lambda value: if_fits_bigint(
-        value, f"CAST(CAST(rint({value}) AS BIGINT) AS {Type.HUGE})"
+_CASTS: Final[Mapping[tuple[SparkType | None, SparkType], Callable[[str], str]]] = {
+    (SparkType.TEXT, SparkType.BIGINT): _text_to_integer,
+    (SparkType.TEXT, SparkType.DOUBLE): _text_to_real,
+    (SparkType.TEXT, SparkType.BOOLEAN): _text_to_boolean,
+    (SparkType.TEXT, SparkType.TIME): _text_to_time,
+    (SparkType.TEXT, SparkType.DATE): _text_to_date,
+    (SparkType.DOUBLE, SparkType.BIGINT): lambda value: if_fits_bigint(value, f"CAST(rint({value}) AS BIGINT)"),
+    (SparkType.DOUBLE, SparkType.TEXT): _real_to_text,
+    (SparkType.DOUBLE, SparkType.HUGE): lambda value: if_fits_bigint(
+        value, f"CAST(CAST(rint({value}) AS BIGINT) AS {SparkType.HUGE})"
     ),
-    (Type.HUGE, Type.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",
+    (SparkType.HUGE, SparkType.BIGINT): lambda value: f"try_cast({value} AS BIGINT)",
 }

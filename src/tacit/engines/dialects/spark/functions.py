@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tacit.engines.dialects.spark.casts import cast, to_micros
 from tacit.engines.dialects.spark.numbers import Handler, Write
-from tacit.engines.dialects.spark.typed_sql import Piece, Precedence, Type, literal, once
+from tacit.engines.dialects.spark.typed_sql import Piece, Precedence, SparkType, literal, once
 from tacit.engines.dialects.text_search import check_pattern
 from tacit.privacy.errors import EngineFailed
 
@@ -38,7 +38,9 @@ def extract(node: exp.Expr, write: Write) -> Piece:
     name, value = node.this.name.upper(), write(node.expression)
     if name == "EPOCH":
         return Piece(
-            f"CAST({to_micros(cast(value, Type.TIME).text)} AS DOUBLE) / 1000000D", Type.DOUBLE, Precedence.MULTIPLIED
+            f"CAST({to_micros(cast(value, SparkType.TIME).text)} AS DOUBLE) / 1000000D",
+            SparkType.DOUBLE,
+            Precedence.MULTIPLIED,
         )
     return _bigint(_PARTS[name].format(value.text))
 
@@ -46,9 +48,9 @@ def extract(node: exp.Expr, write: Write) -> Piece:
 def date_trunc(node: exp.Expr, write: Write) -> Piece:
     """DATE_TRUNC('unit', x): a date for a date, a time for a time."""
     unit, value = node.args["unit"].name.upper(), write(node.this)
-    if value.type is Type.DATE:
-        return value if unit == "DAY" else Piece(f"trunc({value.text}, '{unit}')", Type.DATE)
-    return Piece(f"CAST(date_trunc('{unit}', {value.text}) AS TIMESTAMP_NTZ)", Type.TIME)
+    if value.type is SparkType.DATE:
+        return value if unit == "DAY" else Piece(f"trunc({value.text}, '{unit}')", SparkType.DATE)
+    return Piece(f"CAST(date_trunc('{unit}', {value.text}) AS TIMESTAMP_NTZ)", SparkType.TIME)
 
 
 def date_diff(node: exp.Expr, write: Write) -> Piece:
@@ -56,15 +58,15 @@ def date_diff(node: exp.Expr, write: Write) -> Piece:
     unit = node.args["unit"].name.upper()
     end, start = write(node.this), write(node.expression)
     if unit == "DAY":
-        return _bigint(f"datediff({cast(end, Type.DATE).text}, {cast(start, Type.DATE).text})")
-    counted = [_unit_number(unit, cast(one, Type.TIME) if unit in _MICROS else one) for one in (end, start)]
+        return _bigint(f"datediff({cast(end, SparkType.DATE).text}, {cast(start, SparkType.DATE).text})")
+    counted = [_unit_number(unit, cast(one, SparkType.TIME) if unit in _MICROS else one) for one in (end, start)]
     difference = f"{counted[0]} - {counted[1]}"
-    return Piece(difference, Type.BIGINT, Precedence.ADDED) if unit in _MICROS else _bigint(difference)
+    return Piece(difference, SparkType.BIGINT, Precedence.ADDED) if unit in _MICROS else _bigint(difference)
 
 
 def _bigint(value: str) -> Piece:
     """Return an INT of Spark as BIGINT."""
-    return Piece(f"CAST({value} AS BIGINT)", Type.BIGINT)
+    return Piece(f"CAST({value} AS BIGINT)", SparkType.BIGINT)
 
 
 def _unit_number(unit: str, value: Piece) -> str:
@@ -99,12 +101,12 @@ def upper(value: str) -> str:
 
 def _trim(node: exp.Expr, write: Write) -> Piece:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-    return Piece(f"{name}({write(node.this).text})", Type.TEXT)
+    return Piece(f"{name}({write(node.this).text})", SparkType.TEXT)
 
 
 def _substring(node: exp.Expr, write: Write) -> Piece:
     parts = [node.this, node.args["start"], *([node.args["length"]] if node.args.get("length") is not None else [])]
-    return Piece(f"substring({', '.join(write(one).text for one in parts)})", Type.TEXT)
+    return Piece(f"substring({', '.join(write(one).text for one in parts)})", SparkType.TEXT)
 
 
 def _like_sql(value: str, pattern: str) -> str:
@@ -137,12 +139,14 @@ def _part_regex(part: str) -> str:
 
 
 def _like(node: exp.Expr, write: Write) -> Piece:
-    return Piece(_like_sql(write(node.this).at(Precedence.ADDED), _pattern(node)), Type.BOOLEAN, Precedence.COMPARED)
+    return Piece(
+        _like_sql(write(node.this).at(Precedence.ADDED), _pattern(node)), SparkType.BOOLEAN, Precedence.COMPARED
+    )
 
 
 def _ilike(node: exp.Expr, write: Write) -> Piece:
     pattern = "".join(map(_lower, _pattern(node)))
-    return Piece(_like_sql(lower(write(node.this).text), pattern), Type.BOOLEAN, Precedence.COMPARED)
+    return Piece(_like_sql(lower(write(node.this).text), pattern), SparkType.BOOLEAN, Precedence.COMPARED)
 
 
 def _pattern(node: exp.Expr) -> str:
@@ -158,19 +162,23 @@ def _lower(one: str) -> str:
 
 
 def _text_predicate(name: str) -> Handler:
-    return lambda node, write: Piece(f"{name}({write(node.this).text}, {write(node.expression).text})", Type.BOOLEAN)
+    return lambda node, write: Piece(
+        f"{name}({write(node.this).text}, {write(node.expression).text})", SparkType.BOOLEAN
+    )
 
 
 HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Extract: extract,
     exp.TimestampTrunc: date_trunc,
     exp.DateDiff: date_diff,
-    exp.LastDay: lambda node, write: Piece(f"last_day({cast(write(node.this), Type.DATE).text})", Type.DATE),
-    exp.Upper: lambda node, write: Piece(upper(write(node.this).text), Type.TEXT),
-    exp.Lower: lambda node, write: Piece(lower(write(node.this).text), Type.TEXT),
+    exp.LastDay: lambda node, write: Piece(f"last_day({cast(write(node.this), SparkType.DATE).text})", SparkType.DATE),
+    exp.Upper: lambda node, write: Piece(upper(write(node.this).text), SparkType.TEXT),
+    exp.Lower: lambda node, write: Piece(lower(write(node.this).text), SparkType.TEXT),
     exp.Trim: _trim,
     exp.Substring: _substring,
-    exp.Right: lambda node, write: Piece(f"right({write(node.this).text}, {write(node.expression).text})", Type.TEXT),
+    exp.Right: lambda node, write: Piece(
+        f"right({write(node.this).text}, {write(node.expression).text})", SparkType.TEXT
+    ),
     exp.Length: lambda node, write: _bigint(f"char_length({write(node.this).text})"),
     exp.StrPosition: lambda node, write: _bigint(f"instr({write(node.this).text}, {write(node.args['substr']).text})"),
     exp.Like: _like,

@@ -20,7 +20,7 @@ from sqlglot import exp
 from tacit.engines.dialects.spark import functions, numbers
 from tacit.engines.dialects.spark.casts import cast
 from tacit.engines.dialects.spark.numbers import Handler, Write, literal_number
-from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Precedence, Type, backquoted, literal, wider
+from tacit.engines.dialects.spark.typed_sql import TYPES, Piece, Precedence, SparkType, backquoted, literal, wider
 from tacit.engines.dialects.text_search import limit_searches
 from tacit.engines.protocol import SCHEMA
 from tacit.privacy.errors import EngineFailed
@@ -29,7 +29,7 @@ from tacit.privacy.tables import Kind
 Kinds = Mapping[str, Mapping[str, Kind]]
 """The kinds of the columns of each view, both by name in lower case."""
 
-Fields = Mapping[str, Type | None]
+Fields = Mapping[str, SparkType | None]
 
 ROWS_SCHEMA: Final = "tacit_rows"
 SOURCE_SCHEMA: Final = "tacit_source"
@@ -44,18 +44,18 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
     exp.NullSafeEQ: "<=>",
 }
 _TARGETS: Final = {
-    "BOOLEAN": Type.BOOLEAN,
-    "TINYINT": Type.BIGINT,
-    "SMALLINT": Type.BIGINT,
-    "INT": Type.BIGINT,
-    "BIGINT": Type.BIGINT,
-    "INT128": Type.HUGE,
-    "DOUBLE": Type.DOUBLE,
-    "TEXT": Type.TEXT,
-    "VARCHAR": Type.TEXT,
-    "DATE": Type.DATE,
-    "TIMESTAMP": Type.TIME,
-    "TIMESTAMPNTZ": Type.TIME,
+    "BOOLEAN": SparkType.BOOLEAN,
+    "TINYINT": SparkType.BIGINT,
+    "SMALLINT": SparkType.BIGINT,
+    "INT": SparkType.BIGINT,
+    "BIGINT": SparkType.BIGINT,
+    "INT128": SparkType.HUGE,
+    "DOUBLE": SparkType.DOUBLE,
+    "TEXT": SparkType.TEXT,
+    "VARCHAR": SparkType.TEXT,
+    "DATE": SparkType.DATE,
+    "TIMESTAMP": SparkType.TIME,
+    "TIMESTAMPNTZ": SparkType.TIME,
 }
 _WHOLE_MAX: Final = 2**63 - 1
 _REAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
@@ -78,7 +78,9 @@ class _Query:
         self.kinds, self.outer = kinds, outer or {}
         self.sources: dict[str, Fields] = {}
 
-    def query(self, tree: exp.Expr, outer: Mapping[str, Fields] | None = None) -> tuple[str, dict[str, Type | None]]:
+    def query(
+        self, tree: exp.Expr, outer: Mapping[str, Fields] | None = None
+    ) -> tuple[str, dict[str, SparkType | None]]:
         """Return a query and the types of its columns; `outer` are the sources of the queries around it."""
         if isinstance(tree, exp.Subquery):
             return self.query(tree.this, outer)
@@ -88,14 +90,14 @@ class _Query:
             raise _refused(tree)
         return _Query(self.kinds, outer)._select(tree)
 
-    def _union(self, tree: exp.Union) -> tuple[str, dict[str, Type | None]]:
+    def _union(self, tree: exp.Union) -> tuple[str, dict[str, SparkType | None]]:
         if tree.args.get("distinct"):
             raise _refused(tree)
         (left, ours), (right, theirs) = self.query(tree.this), self.query(tree.expression)
         types = {name: wider(one, other) for (name, one), other in zip(ours.items(), theirs.values(), strict=True)}
         return f"{left} UNION ALL {right}", types
 
-    def _select(self, tree: exp.Select) -> tuple[str, dict[str, Type | None]]:
+    def _select(self, tree: exp.Select) -> tuple[str, dict[str, SparkType | None]]:
         self._only(tree, "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit")
         source = tree.args.get("from_")
         clauses = [] if source is None else [f"FROM {self._source(source.this)}"]
@@ -111,12 +113,12 @@ class _Query:
             clauses.append(f"ORDER BY {self._order(order)}")
         if (limit := tree.args.get("limit")) is not None:
             clauses.append(f"LIMIT {int(limit.expression.name)}")
-        types: dict[str, Type | None] = {}
+        types: dict[str, SparkType | None] = {}
         items = [text for one in tree.expressions for text in self._item(one, types)]
         word = "SELECT DISTINCT" if tree.args.get("distinct") else "SELECT"
         return " ".join([f"{word} {', '.join(items)}", *clauses]), types
 
-    def _item(self, item: exp.Expr, types: dict[str, Type | None]) -> Iterator[str]:
+    def _item(self, item: exp.Expr, types: dict[str, SparkType | None]) -> Iterator[str]:
         if isinstance(item, exp.Star):
             for fields in self.sources.values():
                 types.update(fields)
@@ -172,10 +174,10 @@ class _Query:
         inside = (
             self._inner(query) if query is not None else ", ".join(self.value(one).text for one in node.expressions)
         )
-        return Piece(f"{value} IN ({inside})", Type.BOOLEAN, Precedence.COMPARED)
+        return Piece(f"{value} IN ({inside})", SparkType.BOOLEAN, Precedence.COMPARED)
 
     def _exists(self, node: exp.Expr) -> Piece:
-        return Piece(f"EXISTS ({self._inner(node.this)})", Type.BOOLEAN)
+        return Piece(f"EXISTS ({self._inner(node.this)})", SparkType.BOOLEAN)
 
     def _inner(self, query: exp.Expr) -> str:
         """Return a query in a condition, which may name the sources around it."""
@@ -197,12 +199,12 @@ class _Query:
             raise EngineFailed(f"Spark has no running {function.key} over rows in order; leave ORDER BY out of OVER")
         if is_distinct:
             (counted,) = function.this.expressions  # Spark has no COUNT(DISTINCT) over a window
-            return Piece(_distinct(_with_one_zero(self.value(counted)), parts), Type.BIGINT)
-        if isinstance(function, exp.Sum) and (summed := self.value(function.this)).type is Type.HUGE:
-            return Piece(numbers.huge_sum(summed.closed, f" {over}"), Type.HUGE)
+            return Piece(_distinct(_with_one_zero(self.value(counted)), parts), SparkType.BIGINT)
+        if isinstance(function, exp.Sum) and (summed := self.value(function.this)).type is SparkType.HUGE:
+            return Piece(numbers.huge_sum(summed.closed, f" {over}"), SparkType.HUGE)
         value = self.value(function)
-        if value.type is Type.INT:  # ranks
-            return Piece(f"CAST({value.text} {over} AS BIGINT)", Type.BIGINT)
+        if value.type is SparkType.INT:  # ranks
+            return Piece(f"CAST({value.text} {over} AS BIGINT)", SparkType.BIGINT)
         return Piece(f"{value.text} {over}", value.type)
 
     def _order(self, order: exp.Expr) -> str:
@@ -217,16 +219,16 @@ class _Query:
         if isinstance(node, exp.Filter):
             node = _filter_to_case(node)
         if isinstance(node, exp.Count):
-            return Piece(f"count({self._counted(node.this)})", Type.BIGINT)
+            return Piece(f"count({self._counted(node.this)})", SparkType.BIGINT)
         value = self.value(node.this)
         if isinstance(node, exp.Sum):
-            if value.type is Type.DOUBLE:
-                return Piece(f"sum({value.text})", Type.DOUBLE)
-            if value.type is Type.HUGE:
-                return Piece(numbers.huge_sum(value.closed), Type.HUGE)
-            return Piece(f"sum(CAST({value.text} AS {Type.HUGE}))", Type.HUGE)
+            if value.type is SparkType.DOUBLE:
+                return Piece(f"sum({value.text})", SparkType.DOUBLE)
+            if value.type is SparkType.HUGE:
+                return Piece(numbers.huge_sum(value.closed), SparkType.HUGE)
+            return Piece(f"sum(CAST({value.text} AS {SparkType.HUGE}))", SparkType.HUGE)
         if isinstance(node, exp.Median):
-            return Piece(f"median({value.text})", Type.DOUBLE)
+            return Piece(f"median({value.text})", SparkType.DOUBLE)
         return Piece(f"{_AGGREGATES[type(node)]}({value.text})", value.type)
 
     def _counted(self, node: exp.Expr) -> str:
@@ -246,13 +248,13 @@ class _Query:
         name = str(node.this).upper()
         values = [self.value(one) for one in node.expressions]
         if name == "HASH":  # the salt first, so that all that follows is keyed by it
-            return Piece(f"xxhash64({', '.join(one.text for one in (values[-1], *values[:-1]))})", Type.BIGINT)
+            return Piece(f"xxhash64({', '.join(one.text for one in (values[-1], *values[:-1]))})", SparkType.BIGINT)
         if name in ("LEAST", "GREATEST"):
             return _extreme(name.lower(), values, node)
         if name == "LOG2":
-            return Piece(numbers.log2(values[0].closed), Type.DOUBLE)
+            return Piece(numbers.log2(values[0].closed), SparkType.DOUBLE)
         if name == "ISNAN":
-            return Piece(f"isnan({values[0].text})", Type.BOOLEAN)
+            return Piece(f"isnan({values[0].text})", SparkType.BOOLEAN)
         raise _refused(node)
 
     def _only(self, node: exp.Expr, *names: str) -> None:
@@ -280,8 +282,8 @@ def _filter_to_case(node: exp.Expr) -> exp.Expr:
 def _extreme(name: str, values: Sequence[Piece], node: exp.Expr) -> Piece:
     type_ = wider(*(one.type for one in values))
     text = f"{name}({', '.join(one.text for one in values)})"
-    if type_ is Type.HUGE and _is_clamped(node):
-        return Piece(f"CAST({text} AS BIGINT)", Type.BIGINT)
+    if type_ is SparkType.HUGE and _is_clamped(node):
+        return Piece(f"CAST({text} AS BIGINT)", SparkType.BIGINT)
     return Piece(text, type_)
 
 
@@ -297,7 +299,7 @@ def _is_clamped(node: exp.Expr) -> bool:
 
 
 def _with_one_zero(value: Piece) -> str:
-    return f"{value.closed} + 0D" if value.type is Type.DOUBLE else value.text
+    return f"{value.closed} + 0D" if value.type is SparkType.DOUBLE else value.text
 
 
 def _distinct(value: str, within: Sequence[str]) -> str:
@@ -310,7 +312,7 @@ def _distinct(value: str, within: Sequence[str]) -> str:
 
 def _literal(node: exp.Expr, write: Write) -> Piece:
     if node.is_string:
-        return Piece(literal(node.name), Type.TEXT)
+        return Piece(literal(node.name), SparkType.TEXT)
     return literal_number(node.name)
 
 
@@ -323,19 +325,19 @@ def _cast(node: exp.Expr, write: Write) -> Piece:
         return Piece(f"CAST(NULL AS {target})", target)
     if isinstance(inner, exp.Literal) and inner.is_string:
         return _constant(inner.name, target) or cast(write(inner), target)
-    if target is Type.HUGE and isinstance(inner, exp.Literal):
+    if target is SparkType.HUGE and isinstance(inner, exp.Literal):
         return literal_number(inner.name, huge=True)
-    if target is Type.BIGINT and (whole := numbers.cast_rounded(node, write)) is not None:
+    if target is SparkType.BIGINT and (whole := numbers.cast_rounded(node, write)) is not None:
         return whole
     return cast(write(inner), target)
 
 
-def _constant(text: str, target: Type) -> Piece | None:
-    if target in (Type.DATE, Type.TIME):
+def _constant(text: str, target: SparkType) -> Piece | None:
+    if target in (SparkType.DATE, SparkType.TIME):
         return Piece(f"{target} {literal(text)}", target)
-    if target is Type.BIGINT and text.removeprefix("-").isdecimal() and -(2**63) < int(text) < 2**63:
+    if target is SparkType.BIGINT and text.removeprefix("-").isdecimal() and -(2**63) < int(text) < 2**63:
         return Piece(f"{text}L", target, Precedence.CLOSED if int(text) >= 0 else Precedence.NEGATED)
-    if target is not Type.DOUBLE:
+    if target is not SparkType.DOUBLE:
         return None
     shown = repr(float(text)) if _REAL.fullmatch(text) else ""
     if not shown or not math.isfinite(float(text)):
@@ -352,7 +354,7 @@ def _case(node: exp.Expr, write: Write) -> Piece:
     return Piece(f"CASE{shown}{'' if last is None else f' ELSE {last.text}'} END", type_)
 
 
-def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Precedence) -> Handler:
+def _chain(word: str, kind: type[exp.Expr], type_: SparkType, level: Precedence) -> Handler:
     """Return the rule for chains of one operator, which can be long, and are written without recursion."""
 
     def handler(node: exp.Expr, write: Write) -> Piece:
@@ -368,18 +370,18 @@ def _chain(word: str, kind: type[exp.Expr], type_: Type, level: Precedence) -> H
 
 def _comparison(node: exp.Expr, write: Write) -> Piece:
     left, right = (write(one).at(Precedence.ADDED) for one in (node.this, node.expression))
-    return Piece(f"{left} {_COMPARISONS[type(node)]} {right}", Type.BOOLEAN, Precedence.COMPARED)
+    return Piece(f"{left} {_COMPARISONS[type(node)]} {right}", SparkType.BOOLEAN, Precedence.COMPARED)
 
 
 def _is_distinct(node: exp.Expr, write: Write) -> Piece:
     left, right = (write(one).at(Precedence.ADDED) for one in (node.this, node.expression))
-    return Piece(f"NOT {left} <=> {right}", Type.BOOLEAN, Precedence.NOT)
+    return Piece(f"NOT {left} <=> {right}", SparkType.BOOLEAN, Precedence.NOT)
 
 
 def _is(node: exp.Expr, write: Write) -> Piece:
     other = node.expression
     word = "NULL" if isinstance(other, exp.Null) else str(bool(other.this)).upper()
-    return Piece(f"{write(node.this).at(Precedence.ADDED)} IS {word}", Type.BOOLEAN, Precedence.COMPARED)
+    return Piece(f"{write(node.this).at(Precedence.ADDED)} IS {word}", SparkType.BOOLEAN, Precedence.COMPARED)
 
 
 def _variadic(name: str) -> Handler:
@@ -423,15 +425,17 @@ _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     **dict.fromkeys(_COMPARISONS, _comparison),
     exp.Literal: _literal,
     exp.Null: lambda node, write: Piece("NULL"),
-    exp.Boolean: lambda node, write: Piece(str(bool(node.this)).upper(), Type.BOOLEAN),
+    exp.Boolean: lambda node, write: Piece(str(bool(node.this)).upper(), SparkType.BOOLEAN),
     exp.Paren: _inner,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,
-    exp.And: _chain("AND", exp.And, Type.BOOLEAN, Precedence.AND),
-    exp.Or: _chain("OR", exp.Or, Type.BOOLEAN, Precedence.OR),
-    exp.DPipe: _chain("||", exp.DPipe, Type.TEXT, Precedence.ADDED),
-    exp.Not: lambda node, write: Piece(f"NOT {write(node.this).at(Precedence.COMPARED)}", Type.BOOLEAN, Precedence.NOT),
+    exp.And: _chain("AND", exp.And, SparkType.BOOLEAN, Precedence.AND),
+    exp.Or: _chain("OR", exp.Or, SparkType.BOOLEAN, Precedence.OR),
+    exp.DPipe: _chain("||", exp.DPipe, SparkType.TEXT, Precedence.ADDED),
+    exp.Not: lambda node, write: Piece(
+        f"NOT {write(node.this).at(Precedence.COMPARED)}", SparkType.BOOLEAN, Precedence.NOT
+    ),
     exp.NullSafeNEQ: _is_distinct,
     exp.Is: _is,
     exp.Coalesce: _variadic("coalesce"),
@@ -440,7 +444,7 @@ _HANDLERS: Final[Mapping[type[exp.Expr], Handler]] = {
     exp.Nullif: _nullif,
     exp.Parameter: lambda node, write: Piece(f":{node.name}"),
     exp.Placeholder: lambda node, write: Piece(f":{node.name}"),
-    exp.RowNumber: lambda node, write: Piece("row_number()", Type.INT),
-    exp.Rank: lambda node, write: Piece("rank()", Type.INT),
-    exp.DenseRank: lambda node, write: Piece("dense_rank()", Type.INT),
+    exp.RowNumber: lambda node, write: Piece("row_number()", SparkType.INT),
+    exp.Rank: lambda node, write: Piece("rank()", SparkType.INT),
+    exp.DenseRank: lambda node, write: Piece("dense_rank()", SparkType.INT),
 }

@@ -11,7 +11,7 @@ from tacit.engines.quoting import digest
 from tacit.privacy.tables import Kind
 
 
-class Type(StrEnum):
+class SparkType(StrEnum):
     """The type of a value; HUGE holds whole numbers of up to 38 digits, such as sums of BIGINTs."""
 
     BOOLEAN = "BOOLEAN"
@@ -25,17 +25,17 @@ class Type(StrEnum):
 
 
 TYPES: Final = {
-    Kind.BOOLEAN: Type.BOOLEAN,
-    Kind.INTEGER: Type.BIGINT,
-    Kind.REAL: Type.DOUBLE,
-    Kind.TEXT: Type.TEXT,
-    Kind.DATE: Type.DATE,
-    Kind.TIME: Type.TIME,
+    Kind.BOOLEAN: SparkType.BOOLEAN,
+    Kind.INTEGER: SparkType.BIGINT,
+    Kind.REAL: SparkType.DOUBLE,
+    Kind.TEXT: SparkType.TEXT,
+    Kind.DATE: SparkType.DATE,
+    Kind.TIME: SparkType.TIME,
 }
 """The type in which each kind is shown."""
 
-WHOLE: Final = (Type.INT, Type.BIGINT, Type.HUGE)
-NUMBERS: Final = (*WHOLE, Type.DOUBLE)
+WHOLE: Final = (SparkType.INT, SparkType.BIGINT, SparkType.HUGE)
+NUMBERS: Final = (*WHOLE, SparkType.DOUBLE)
 
 REPEATED_MAX: Final = 120
 """Longer SQL is bound to a name and not repeated: nested repetitions grow exponentially."""
@@ -69,7 +69,7 @@ class Piece:
     """A value in Spark's SQL; its type is None where it is not known."""
 
     text: str
-    type: Type | None = None
+    type: SparkType | None = None
     level: Precedence = Precedence.CLOSED
 
     def at(self, level: Precedence) -> str:
@@ -92,7 +92,7 @@ def literal(value: str) -> str:
     return "'" + "".join(_ESCAPES.get(one, one) for one in value) + "'"
 
 
-def wider(*types: Type | None) -> Type | None:
+def wider(*types: SparkType | None) -> SparkType | None:
     """Return the common type of values; NULL has none."""
     known = [one for one in types if one is not None]
     if any(one not in NUMBERS for one in known):

@@ -1,4 +1,4 @@
-"""Routes of accounts: logins by password and OpenID Connect, people with their grants, tokens."""
+"""Routes of people: logins by password and OpenID Connect, people with their grants, tokens."""
 
 from __future__ import annotations
 
