@@ -17,7 +17,7 @@ from typing import Any
 
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, Power, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.linkage import fits
 from tacit.attack.records import Records
 from tacit.attack.targets import Table
@@ -33,8 +33,7 @@ from tacit.privacy.errors import InvalidInput
 )
 def infer(target: Table, setting: Setting) -> Outcome:
     """Return how many people have one possible sensitive value, and how much the others' became likelier."""
-    assert target.sensitive is not None
-    everybody = Counter(target.records[target.sensitive].tolist())
+    everybody = Counter(target.records[stated(target.sensitive, "sensitive")].tolist())
     people = _possible_values(target, target.register)
     if target.other is not None:
         others = _possible_values(target.other, target.register if target.register is not None else target.records)
@@ -77,12 +76,9 @@ def infer(target: Table, setting: Setting) -> Outcome:
 
 def _possible_values(table: Table, people: Records | None) -> list[Counter[Any]]:
     """Return the sensitive values of the records that fit each person: of the table itself if there is no register."""
-    assert table.quasi_identifiers is not None
-    if table.sensitive is None:
-        raise InvalidInput("both tables need a sensitive column", name="sensitive")
-    columns = table.quasi_identifiers
+    columns, sensitive = stated(table.quasi_identifiers, "quasi_identifiers"), stated(table.sensitive, "sensitive")
     alike: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
-    for row, value in zip(table.records.rows(columns), table.records[table.sensitive].tolist(), strict=True):
+    for row, value in zip(table.records.rows(columns), table.records[sensitive].tolist(), strict=True):
         alike[row][value] += 1
     if people is None:
         return [alike[row] for row in table.records.rows(columns)]

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
-from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.mechanism_audit import find_event
 from tacit.attack.targets import Interface, QueryInterface, Question
 from tacit.privacy.errors import InvalidInput, TacitError
@@ -44,8 +44,7 @@ def _people(interface: Interface, setting: Setting) -> tuple[list[int], list[int
 
 
 def _only(target: QueryInterface, person: int) -> str:
-    assert target.ids is not None
-    return f"{target.unit} = {target.literal(target.ids[person])}"
+    return f"{target.unit} = {target.literal(stated(target.ids, 'ids')[person])}"
 
 
 def _one(target: QueryInterface, person: int, condition: str) -> Question:

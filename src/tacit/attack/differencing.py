@@ -16,7 +16,7 @@ import numpy as np
 from tacit.attack.decoding import decode
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.guesses import score, twins, worst
-from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.targets import Interface, Mask, Numbers, QueryInterface, Question
 from tacit.privacy.errors import InvalidInput
 
@@ -37,8 +37,7 @@ def _all_but(target: QueryInterface, person: int, spelling: int = 0) -> Question
     mask[person] = False
     if not target.is_sql:
         return Question(mask)
-    assert target.ids is not None
-    name, unit = target.literal(target.ids[person]), target.unit
+    name, unit = target.literal(stated(target.ids, "ids")[person]), target.unit
     spellings = (
         f"{unit} <> {name}",
         f"NOT ({unit} = {name})",
@@ -141,9 +140,8 @@ def _spread_numbers(interface: Interface, people: np.ndarray[Any, Any], numbers:
 )
 def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask counts of pseudorandom subsets by arithmetic on ids, and decode them."""
-    assert target.ids is not None
     try:
-        ids = np.array([int(one) for one in target.ids], dtype=object)
+        ids = [int(one) for one in stated(target.ids, "ids")]
     except (TypeError, ValueError):
         raise InvalidInput("linear_sql needs ids that are whole numbers", name="ids") from None
     wanted = 4 * target.people + 1
@@ -151,7 +149,7 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     questions = [_everybody(target)]
     for _ in range(wanted - 1):
         factor, shift = (int(one) for one in setting.random.integers(1, 2**15, 2))
-        mask = np.array([(int(one) * factor + shift * shift) % PRIME % 1009 < 505 for one in ids])
+        mask = np.array([(one * factor + shift * shift) % PRIME % 1009 < 505 for one in ids])
         questions.append(Question(mask, f"({target.unit} * {factor} + {shift * shift}) % {PRIME} % 1009 < 505"))
     answers = interface.counts(questions)
     if len(answers) <= target.people // 2:

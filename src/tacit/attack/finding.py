@@ -260,25 +260,20 @@ def judge(
 ) -> tuple[Verdict, str]:
     """Return the verdict about a claim, and its reason; `what` says what the lower bound bounds."""
     limit = None if claimed is None else claimed.epsilon if what == EPSILON else claimed.risk
-    if limit is None or lower_bound is None:
+    if claimed is None or limit is None or lower_bound is None:
         return Verdict.NOT_APPLICABLE, "No claim was given that this attack could refute."
-    assert claimed is not None
+    found = f"The attack shows {what} of at least {lower_bound:.3g}"
     if lower_bound > limit:
-        return (
-            Verdict.VIOLATES,
-            f"The attack shows {what} of at least {lower_bound:.3g}, and {claimed.words} was claimed.",
-        )
+        return Verdict.VIOLATES, f"{found}, and {claimed.words} was claimed."
     if power is None or not power.is_noticed:
         leak = "" if power is None else f" ({power.planted})"
         return (
             Verdict.UNDERPOWERED,
-            f"The attack shows {what} of at least {lower_bound:.3g}; it would not have refuted {claimed.words} even on "
-            f"a planted leak{leak}, so this says nothing about the claim.",
+            f"{found}; it would not have refuted {claimed.words} even on a planted leak{leak}: this says nothing.",
         )
     return (
         Verdict.CONSISTENT,
-        f"The attack shows {what} of at least {lower_bound:.3g}, which {claimed.words} allows; on a planted leak "
-        f"({power.planted}) it refutes the claim.",
+        f"{found}, which {claimed.words} allows; on a planted leak ({power.planted}) it refutes the claim.",
     )
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class Outcome:
     """What `lower_bound` bounds, in words: epsilon, or a share of people."""
 
 
+T = TypeVar("T")
 Run: TypeAlias = Callable[[Any, Setting], Outcome]
 
 
@@ -106,6 +107,13 @@ class Attack:
 
 
 _ATTACKS: Final[list[Attack]] = []
+
+
+def stated(value: T | None, name: str) -> T:
+    """Return an attribute of a target that an attack needs, or raise InvalidInput."""
+    if value is None:
+        raise InvalidInput(f"the attack needs {name} of its target; state it", name=name)
+    return value
 
 
 def attack(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, Power, Series, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.records import Records
 from tacit.attack.targets import Table
 from tacit.privacy.errors import InvalidInput
@@ -135,9 +135,7 @@ def predicted_uniqueness(records: Records, columns: Sequence[str], random: np.ra
 )
 def link(target: Table, setting: Setting) -> Outcome:
     """Match records with the register, and measure how unique records are."""
-    columns = target.quasi_identifiers
-    assert columns is not None
-    records = target.records
+    columns, records = stated(target.quasi_identifiers, "quasi_identifiers"), target.records
     published = records.rows(columns)
     sizes = Counter(published)
     linked, right, candidates = _linked(target, published, sizes)
@@ -184,9 +182,7 @@ def _linked(
         return alone, None, {}
     if target.identity is None:
         raise InvalidInput("a register needs identity, the column that names its people", name="identity")
-    columns = target.quasi_identifiers
-    assert columns is not None
-    matcher = Matcher(target.register, columns)
+    matcher = Matcher(target.register, stated(target.quasi_identifiers, "quasi_identifiers"))
     fitting = {row: matcher.people(row) for row in sizes}
     linked = {
         index: fitting[row][0] for index, row in enumerate(published) if sizes[row] == 1 and len(fitting[row]) == 1

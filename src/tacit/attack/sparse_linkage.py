@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, Power, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.targets import Table
 from tacit.privacy.errors import InvalidInput
 
@@ -68,13 +68,11 @@ def _near(one: float | None, other: float | None, scale: float) -> float:
 )
 def deanonymize(target: Table, setting: Setting) -> Outcome:
     """Name the entity of each person of the register, or abstain."""
-    assert target.register is not None
-    assert target.identity is not None
-    assert target.entity is not None
+    register, entity = stated(target.register, "register"), stated(target.entity, "entity")
     if not isinstance(target.truth, Mapping):
         raise InvalidInput("truth must be a mapping from identities to entities", name="truth")
-    board = Scoreboard(_facts(target, target.records.columns, target.entity))
-    people = _facts(target, target.register.columns, target.identity)
+    board = Scoreboard(_facts(target, target.records.columns, entity))
+    people = _facts(target, register.columns, stated(target.identity, "identity"))
     named, right, first, worst = 0, 0, 0, []
     for person, known in people.items():
         found, lead = board.best(known)
@@ -86,7 +84,7 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
             right += 1
             worst.append({"person": person, "entity": found, "lead": lead})
     low, high = clopper_pearson(right, len(people), (1 - setting.confidence) / 2)
-    entities = len(set(target.records[target.entity].tolist()))
+    entities = len(set(target.records[entity].tolist()))
     return Outcome(
         ThreatModel(
             "the published rows",
@@ -110,12 +108,13 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
 
 def _facts(target: Table, columns: Mapping[str, Any], whose: str) -> dict[Any, dict[Any, Facts]]:
     """Return the items of each person with their values and days."""
-    assert target.item is not None
     size = len(columns[whose])
     values = columns[target.value] if target.value else [None] * size
     days = columns[target.when] if target.when else [None] * size
     found: dict[Any, dict[Any, Facts]] = defaultdict(dict)
-    for person, item, value, day in zip(columns[whose], columns[target.item], values, days, strict=True):
+    for person, item, value, day in zip(
+        columns[whose], columns[stated(target.item, "item")], values, days, strict=True
+    ):
         found[person][item] = (None if value is None else float(value), _day(day))
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.attack.confidence import best_guesses, clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
-from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.targets import Numbers, Statistics
 from tacit.privacy.errors import InvalidInput
 
@@ -32,12 +32,10 @@ PEOPLE_MIN: Final = 20
 )
 def trace(target: Statistics, setting: Setting) -> Outcome:
     """Score members and outsiders, and guess who is in the group."""
-    assert target.means is not None
-    assert target.reference is not None
-    assert target.members is not None
-    assert target.outsiders is not None
-    people = np.concatenate([target.members, target.outsiders])
-    present = np.arange(len(people)) < len(target.members)
+    means, reference = stated(target.means, "means"), stated(target.reference, "reference")
+    members = stated(target.members, "members")
+    people = np.concatenate([members, stated(target.outsiders, "outsiders")])
+    present = np.arange(len(people)) < len(members)
     if len(people) < PEOPLE_MIN or not present.any() or present.all():
         raise InvalidInput(f"tracing needs members and outsiders, at least {PEOPLE_MIN} in all", name="members")
     order = setting.random.permutation(len(people))
@@ -45,22 +43,21 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     prior = max(float(present.mean()), 1 - float(present.mean()))
     guesses = max(10, round(GUESSED_SHARE * len(people)))
 
-    def attacked(means: Numbers) -> tuple[Numbers, int]:
-        assert target.reference is not None
-        scores = (people - target.reference) @ (means - target.reference)
+    def attacked(shown: Numbers) -> tuple[Numbers, int]:
+        scores = (people - reference) @ (shown - reference)
         chosen, guessed = best_guesses(scores, guesses)
         return scores, int((present[chosen] == guessed).sum())
 
     def bound(right: int) -> float:
         return one_run_epsilon(len(people), guesses, right, setting.delta, setting.confidence, prior=prior)
 
-    scores, right = attacked(target.means)
-    _, leaked = attacked(target.members.mean(axis=0))
-    _, nothing = attacked(target.reference + setting.random.normal(0, 0.01, len(target.reference)))
+    scores, right = attacked(means)
+    _, leaked = attacked(members.mean(axis=0))
+    _, nothing = attacked(reference + setting.random.normal(0, 0.01, len(reference)))
     low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
     ceiling = None if setting.claim is None or setting.claim.epsilon is None else setting.claim.accuracy
     return Outcome(
-        ThreatModel("published means", "the attributes of people and the means of the population", len(target.means)),
+        ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
             Measurement("memberships guessed right", right / guesses, (low, high), baseline=prior, ceiling=ceiling),
             Measurement("area under the curve", _area(scores[present], scores[~present]), baseline=0.5),
@@ -70,7 +67,7 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         Power("exact means of the members", bound(leaked), bound(nothing), setting.refutes(bound(leaked))),
         roc=roc(scores[present], scores[~present], setting),
         assumptions=("members and outsiders were drawn from one population, independently",),
-        details={"attributes": len(target.means), "members": len(target.members), "guesses": guesses},
+        details={"attributes": len(means), "members": len(members), "guesses": guesses},
     )
 
 
