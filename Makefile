@@ -20,6 +20,9 @@ help: ## show this list
 demo: $(VENV)/.demo ## a tour of an invented clinic, then a server for it; DEMO=--no-serve ends after the tour
 	@$(BIN)/tacit demo $(DEMO)
 
+# Each worker, and each process that a test starts, reads compiled modules instead of compiling them anew.
+test soak: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/unit runs a part of them
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet

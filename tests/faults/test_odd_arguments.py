@@ -167,11 +167,14 @@ def test_an_odd_argument_of_a_curator_changes_nothing(curator: tacit.Curator, na
 
 
 def test_an_odd_name_of_a_frame_leaves_no_file(curator: tacit.Curator) -> None:
-    frame = pd.DataFrame({"patient": [1, 2], "age": [3, 4]})
+    frame, accepted = pd.DataFrame({"patient": [1, 2], "age": [3, 4]}), []
     for odd in ODD:
         before = state(curator)
-        if failure(lambda odd=odd: curator.add_table(odd, frame, unit="patient")) is not None:
+        if failure(lambda odd=odd: curator.add_table(odd, frame, unit="patient")) is None:
+            accepted.append(odd)
+        else:
             assert state(curator) == before, odd
+    assert accepted == ["x", "²"]
 
 
 @pytest.mark.parametrize("name", ["folder", "store"])
@@ -193,13 +196,32 @@ def test_an_odd_argument_of_a_release_is_an_error_of_the_tree(curator: tacit.Cur
     assert not bare, "\n".join(bare)
 
 
+TAKEN: Final[dict[str, list[str]]] = {
+    "epsilon": ["3", "0.5", "Fraction(1, 3)", "array(5)"],
+    "rho": ["None"],
+    "budget": [],
+    "unit": [],
+    "rows_per_unit": ["None", "3", "array(5)"],
+    "kind": [],
+    "analyst": ["None"],
+    "key": ["None", "'x'", "' x '", "'²'"],
+    "purpose": ["None", "''", "'x'", "' x '", "'²'"],
+    "timeout_s": ["None", "3", "0.5", "Fraction(1, 3)", "array(5)"],
+    "progress": ["None", "<class 'object'>", "<built-in function len>"],
+}
+"""The odd arguments that a statistic may take, keys while they are new; it refuses all others."""
+
+
 @pytest.mark.parametrize("name", CommonOptions.__annotations__)
 def test_an_odd_argument_of_a_statistic_of_a_table_changes_nothing(curator: tacit.Curator, name: str) -> None:
-    age = curator.table("visits")["age"]
+    age, taken = curator.table("visits")["age"], []
     for odd in ODD:
         before, given = state(curator), {"epsilon": 1.0, name: odd}
-        if failure(lambda given=given: tacit.stats.mean(age, bounds=(0, next(FRESH)), **given)) is not None:
+        if failure(lambda given=given: tacit.stats.mean(age, bounds=(0, next(FRESH)), **given)) is None:
+            taken.append(repr(odd))
+        else:
             assert state(curator) == before, odd
+    assert set(taken) <= set(TAKEN[name])
 
 
 TIMES: Final = [0, -1, -0.0, float("nan"), float("inf"), "5", True, b"5", [5], 10**400, 1e300, object()]
@@ -256,7 +278,6 @@ REMOTE: Final[dict[str, dict[str, Any]]] = {
     "releases": {},
     "remove_table": {"name": "visits"},
     "requests": {},
-    "reservations": {},
     "set_budget": {"dataset": "visits", "epsilon": 1.0},
     "sql": {"sql": COUNT.format(7), "epsilon": 1.0},
     "table": {"name": "visits"},

@@ -30,6 +30,10 @@ TEXT_LENGTH_MAX: Final = 4_096
 """The greatest length of a stored text; engines cut longer ones, so that no value takes much more time or memory than
 another."""
 
+MOMENT_LENGTH_MAX: Final = 64
+"""How many characters a text has at most, with the spaces around it, that is read as a date or time; longer ones are
+NULL."""
+
 CONTRIBUTION_MAX: Final = 1_000_000
 
 

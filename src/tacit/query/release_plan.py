@@ -10,7 +10,7 @@ from tacit.pipeline import Data, ReleaseOptions, Work
 from tacit.privacy.events import Event
 from tacit.privacy.tables import Table
 from tacit.query.plan import Plan
-from tacit.query.row_limits import limiting_steps
+from tacit.query.row_limits import limiting_steps, reading_steps
 from tacit.query.run import Noisy, run
 
 LABEL_MAX: Final = 500
@@ -51,8 +51,9 @@ class QueryRelease:
     @property
     def work(self) -> Work:
         """Statements count once for each table that they may read."""
-        statements = len((*self.plan.learning, *self.plan.statements)) * max(1, len(self.plan.tables))
-        return Work(statements, self.plan.work + sum(map(limiting_steps, self.tables)))
+        trees = [one.tree for one in (*self.plan.learning, *self.plan.statements)]
+        read = sum(limiting_steps(table) + reading_steps(table, trees) for table in self.tables)
+        return Work(len(trees) * max(1, len(self.plan.tables)), self.plan.work + read)
 
     def check(self) -> None:
         """Raise for statements that the engine cannot express."""

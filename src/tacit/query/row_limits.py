@@ -66,6 +66,17 @@ WORK_MAX: Final = 2**30
 HELD_CHARACTERS_MAX: Final = 2**26
 """How many characters of one unit are grouped, sorted or told apart at most: 64 to 256 megabytes."""
 
+STORED_STEPS: Final = {
+    Kind.BOOLEAN: 128,
+    Kind.INTEGER: 768,
+    Kind.REAL: 1_024,
+    Kind.TEXT: 0,
+    Kind.DATE: 512,
+    Kind.TIME: 640,
+}
+"""How many steps it takes to read a stored text as each kind. Engines take texts of more than 1,000 characters for no
+number, and those of more than 64 for no date; a text that stays one is counted where it is named."""
+
 PUBLIC_CHARACTERS: Final = 64
 """How long the texts of a public table are taken to be on average."""
 
@@ -116,6 +127,18 @@ def limiting_steps(table: Table) -> int:
         return 0
     texts = sum(1 for column in table.columns if column.kind is Kind.TEXT)
     return STORED_ROWS * (len(table.columns) + texts * TEXT_LENGTH_MAX // CHARACTERS_READ)
+
+
+def reading_steps(table: Table, statements: Iterable[exp.Expr]) -> int:
+    """Return the steps that one unit takes where statements read a table whose source holds its columns as texts.
+
+    They are cast once for each stored row. All columns are read where rows are chosen by a hash of them
+    (`rows_per_unit`), and otherwise those that a statement names.
+    """
+    named = {column.name.lower() for tree in statements for column in tree.find_all(exp.Column)}
+    is_limited = table.limits.rows_per_unit is not None
+    read = [one for one in table.columns if is_limited or one.name.lower() in named]
+    return STORED_ROWS * sum(STORED_STEPS[one.kind] for one in read)
 
 
 def require_bounded_work(work: int, steps: int, rows: int) -> None:

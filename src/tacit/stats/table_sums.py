@@ -25,7 +25,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import Work
 from tacit.privacy.errors import WrongKind
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind, Table
-from tacit.query.row_limits import STORED_ROWS, limiting_steps
+from tacit.query.row_limits import STORED_ROWS, limiting_steps, reading_steps
 from tacit.query.scalars import trees
 from tacit.stats.rows import EDGES_MAX, ColumnSteps, Cut, Term, saturate
 from tacit.stats.statistic import StatisticPlan
@@ -234,7 +234,7 @@ def work_of(plan: StatisticPlan, table: Table, per_unit: int) -> Work:
     rows = STORED_ROWS if declared is None else min(STORED_ROWS, declared)
     columns = sum(1 for tree in statements for _ in tree.find_all(exp.Column))
     steps = sum(map(trees.work, statements)) + TEXT_LENGTH_MAX // trees.CHARACTERS_READ * columns
-    return Work(len(statements), rows * steps + limiting_steps(table))
+    return Work(len(statements), rows * steps + limiting_steps(table) + reading_steps(table, statements))
 
 
 def statements_of(plan: StatisticPlan, table: Table, per_unit: int) -> list[Query]:

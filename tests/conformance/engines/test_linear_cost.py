@@ -184,7 +184,9 @@ def test_functions_of_texts_take_time_in_proportion(place: tuple[str, Place], na
     check(*place, *over_texts(name, SHORT_CONTENTS.get(name, "letters")))
 
 
-@pytest.mark.parametrize("name", SHORT_WINDOWS)
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT_WINDOWS else pytest.param(name, marks=pytest.mark.soak) for name in WINDOWS]
+)
 def test_windows_take_time_in_proportion_to_the_rows_of_a_unit(place: tuple[str, Place], name: str) -> None:
     check(*place, *over_rows(WINDOWS[name]))
 
@@ -201,12 +203,6 @@ def test_letters_beyond_ascii_change_their_case_in_little_time(place: tuple[str,
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_function_takes_time_in_proportion(place: tuple[str, Place], name: str, content: str) -> None:
     check(*place, *over_texts(name, content))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", WINDOWS)
-def test_every_window_takes_time_in_proportion(place: tuple[str, Place], name: str) -> None:
-    check(*place, *over_rows(WINDOWS[name]))
 
 
 @pytest.mark.soak

@@ -24,7 +24,7 @@ from tacit.privacy.errors import (
     UnknownName,
 )
 from tacit.storage import migrations
-from tests.faults.ledger.test_batches import together
+from tests.faults.ledger.waiting_changes import together
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]' talks to PostgreSQL")
 

@@ -12,7 +12,7 @@ import pytest
 from tacit.mechanisms.smooth_sensitivity import median_smooth_bound
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.units import Relation
-from tests.conformance.mechanisms.test_every_mechanism import EXAMPLES
+from tests.conformance.mechanisms.examples import EXAMPLES
 from tests.style.rules import ROOT
 
 PAGE = (ROOT / "docs/explanation/mechanisms.md").read_text(encoding="utf-8")

@@ -22,8 +22,7 @@ from tacit.query.scalars.facts import is_null
 from tacit.query.scalars.trees import standing_alone
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import OTHERS, TYPES, place
-from tests.property.query.scalar_sql import COLUMNS, built, database, scalars
-from tests.property.query.test_scalars import STEPS, TRAPS
+from tests.property.query.scalar_sql import COLUMNS, STEPS, TRAPS, built, database, scalars
 
 TABLE = Table("data", (Column("row_number", Kind.INTEGER), *(Column(one.name, one.kind) for one in COLUMNS)))
 MORE = """

@@ -23,8 +23,7 @@ from tests.conformance.query import test_same_scalars as scalars
 from tests.conformance.query import test_same_worlds as worlds
 from tests.conformance.query.engines import filled, schema
 from tests.property.query.parts import CASES
-from tests.property.query.scalar_sql import SHAPES, Writer
-from tests.property.query.test_scalars import TRAPS
+from tests.property.query.scalar_sql import SHAPES, TRAPS, Writer
 from tests.unit.query.fixtures import Case
 
 ALL = CASES > 10_000

@@ -18,6 +18,9 @@ SCHEMA = f"large_{os.getpid()}"
 LETTERS = 270_000_000
 """A pattern is looked for in four bytes a letter, and PostgreSQL has no value of more than 1 GB."""
 
+CUT = (2, TEXT_LENGTH_MAX, TEXT_LENGTH_MAX + 1, 4 * TEXT_LENGTH_MAX, 4 * TEXT_LENGTH_MAX + 9)
+"""Lengths of texts below, at and above those at which a text is cut."""
+
 FAST_S = 3.0
 """What it may take to register, refresh and count a thousand small rows and a large one; it was ten, or an error."""
 
@@ -37,7 +40,7 @@ def engine() -> Iterator[PostgresEngine]:
         *(
             f"INSERT INTO {SCHEMA}.cut SELECT {size}, t, t, convert_to(t, 'UTF8') "
             f"FROM (SELECT 'a' || repeat('é', {size - 2}) || 'b' AS t) AS q"
-            for size in (2, TEXT_LENGTH_MAX, TEXT_LENGTH_MAX + 1, 4 * TEXT_LENGTH_MAX, 4 * TEXT_LENGTH_MAX + 9)
+            for size in CUT
         ),
     )
     made = PostgresEngine(postgres_server.place(), salt=1)
@@ -68,7 +71,9 @@ def test_a_large_text_is_read_as_fast_as_any_other(engine: PostgresEngine, kind:
 def test_a_text_that_is_cut_early_is_shown_as_any_other(engine: PostgresEngine) -> None:
     columns = tuple(Column(name, Kind.TEXT) for name in "scb")
     engine.register(Table("cut", (Column("id", Kind.INTEGER), *columns), Unit("id")), source("cut"), {})
-    for size, text, filled, hexadecimal in asked(engine, "SELECT id, s, c, b FROM tacit_data.cut"):
+    rows = asked(engine, "SELECT id, s, c, b FROM tacit_data.cut")
+    assert sorted(int(str(row[0])) for row in rows) == sorted(CUT)
+    for size, text, filled, hexadecimal in rows:
         whole = "a" + "é" * (int(str(size)) - 2) + "b"
         assert (text, filled) == (whole[:TEXT_LENGTH_MAX],) * 2
         assert hexadecimal == ("\\x" + whole.encode().hex())[:TEXT_LENGTH_MAX]

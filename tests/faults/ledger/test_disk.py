@@ -157,9 +157,9 @@ def test_another_account_is_told_what_it_may_not_use() -> None:
     found = json.loads(done.stdout)
     assert len(found) == 4
     for named, folder, (code, sentence), (salt_code, salt_sentence) in found:
-        assert (code, salt_code) == ("T512", "T512")
+        assert (code, salt_code) == ("T512", "T524")
         assert f"{named} cannot be" in sentence
-        assert salt_sentence.endswith(f"run as the account that owns {folder}")
+        assert salt_sentence.endswith(f"run as the user that owns {folder}")
 
 
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:

@@ -90,23 +90,43 @@ def test_the_greatest_epsilon_that_is_said_to_remain_is_admitted_and_a_hair_more
         budget.charge(events.Pure(left))
 
 
-@given(budgets, st.lists(charges, max_size=12))
-def test_the_rho_that_is_said_to_remain_is_admitted(settings_: dict[str, Any], several: list[Event]) -> None:
-    assume(settings_.get("delta", 0) > 0)
+@given(budgets)
+def test_of_a_fresh_budget_something_remains(settings_: dict[str, Any]) -> None:
     budget = Budget(**settings_)
-    charge_while_admitted(budget, several)
     left = budget.remaining()
-    if left.rho > 0:
-        budget.charge(events.ZeroConcentrated(left.rho))
+    assert left.epsilon == budget.cap.epsilon
+    assert (left.delta > 0) == (budget.cap.delta > 0)
+    assert (left.rho > 0) == (budget.cap.filter in ("pure", "zcdp"))
+
+
+@given(budgets, st.lists(charges, max_size=12))
+def test_the_rho_that_is_said_to_remain_is_admitted_and_the_account_of_rho_holds_no_more(
+    settings_: dict[str, Any], several: list[Event]
+) -> None:
+    """The sum may admit more: it prices the same event by an epsilon and a delta of its own."""
+    budget = Budget(**settings_)
+    assume(budget.cap.filter == "zcdp")
+    fresh = budget.remaining().rho
+    charge_while_admitted(budget, several)
+    left = budget.remaining().rho
+    more = budget._filter.price(Measured(events.ZeroConcentrated(left * HAIR + 1e-9 * fresh)))
+    account, totals = budget._filter.accounts[1], add_amounts(budget._totals, more)
+    assert not account.holds(totals[1])
+    if left > 0:
+        budget.charge(events.ZeroConcentrated(left))
 
 
 @given(budgets, st.lists(charges, max_size=6))
-def test_the_delta_that_is_said_to_remain_is_admitted(settings_: dict[str, Any], several: list[Event]) -> None:
+def test_the_delta_that_is_said_to_remain_is_admitted_and_a_little_more_is_not(
+    settings_: dict[str, Any], several: list[Event]
+) -> None:
     budget = Budget(**settings_)
     charge_while_admitted(budget, several)
-    left = budget.remaining()
-    if left.delta > 0:
-        budget.charge(events.Approximate(0, left.delta))
+    left = budget.remaining().delta
+    with pytest.raises(BudgetExceeded):
+        budget.charge(events.Approximate(0, left * HAIR + 1e-9 * (budget.cap.delta or 1)))
+    if left > 0:
+        budget.charge(events.Approximate(0, left))
 
 
 @given(budgets, charges)

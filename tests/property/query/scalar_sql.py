@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
+from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import duckdb
@@ -313,3 +314,28 @@ def fits(value: Any, expression: Expression) -> bool:
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return False
     return expression.range.lower <= position(value) <= expression.range.upper
+
+
+STEPS = [
+    (Fraction(1), Fraction(0)),
+    (Fraction(7), Fraction(3)),
+    (Fraction(1, 1000), Fraction(5, 2)),
+    (Fraction(4), Fraction(-1)),
+]
+"""Widths and centres of grids, in which numbers are counted."""
+
+TRAPS = """
+i // -1 ; i % -1 ; i // grade ; 1 // i ; 1 % i ; -i ; ABS(i) ; i * i ; huge + huge ; huge * huge ; huge - i ; SIGN(i)
+(CASE WHEN b THEN 100000 ELSE 1 END) * (CASE WHEN b THEN 100000 ELSE 2 END) * 1000 ; IF(b, 1, 2) ; GREATEST(1, 2)
+(0e0 % r) + 0e0 ; 0e0 * r + 1 ; r - r ; r / r ; r * 0 ; (r % kg) * 2 ; -(r - r) ; ABS(r - r) ; FLOOR(0 * r) ; kg / wide
+SQRT(r) ; LN(r) ; LOG(r - r) ; EXP(r) ; POWER(r, r) ; POWER(r, -1) ; POWER(wide, 2) ; EXP(wide) ; ROUND(r, 15) ; LN(kg)
+CAST(r AS BIGINT) ; CAST(wide AS BIGINT) ; CAST(s AS BIGINT) ; CAST(s AS DOUBLE) ; CAST(r AS BOOLEAN) ; wide * wide
+CAST(s AS DATE) ; CAST(s AS TIMESTAMP) ; CAST(s AS DATE) + 1 ; CAST(s AS TIMESTAMP) + INTERVAL 1 DAY
+d + 1 ; d - 1 ; d - 3000000 ; d + INTERVAL 1 MONTH ; t - INTERVAL 1 MONTH ; t + INTERVAL 1000000000 SECOND ; d - d
+t + INTERVAL 119999 MONTH ; DATE_TRUNC('week', d) ; DATE_TRUNC('year', t) ; LAST_DAY(t) ; DATE_DIFF('second', t, d)
+DATE_DIFF('week', t, d) ; DATE_DIFF('hour', seen, t) ; EXTRACT(epoch FROM t) ; holiday + INTERVAL 1 DAY ; holiday - 1
+WIDTH_BUCKET(r, 0, 1, 3) ; WIDTH_BUCKET(wide, -1e300, 1e300, 10) ; WIDTH_BUCKET(i, 0, 120, 7) ; kg * 3 - kg ; kg % 0.3e0
+COALESCE(grade, 9) ; COALESCE(sex, 'x') || sex ; LENGTH(s) ; STRPOS(s, '') ; SUBSTRING(s, 2, 3) ; UPPER(s) ; LEFT(s, 0)
+d = t ; i = r ; i > 17.5 ; r = r ; age = 120 ; kg <> 300 ; kg < -0.1 ; NOT kg >= 300 ; s LIKE '%a_%' ; s ILIKE 'İ%'
+"""
+"""Expressions that engines fail for, or compute differently, unless they are guarded."""

@@ -10,12 +10,11 @@ from tacit.accounting import epsilon
 from tacit.accounting.pairs import BoundedRangePair
 from tacit.privacy import events
 from tests.unit.accounting import checker, truth
-from tests.unit.accounting.test_sampling import splits
 
 
 def envelope(size: float, at: float) -> mpmath.mpf:
     """Return the most that any split gives away at an epsilon, by going through many."""
-    return max(max(law.delta(at) for law in splits(size, 400)), 1 - mpmath.exp(at))
+    return max(max(law.delta(at) for law in truth.splits(size, 400)), 1 - mpmath.exp(at))
 
 
 @pytest.mark.parametrize("size", [0.05, 0.7, 3.0])
@@ -31,7 +30,7 @@ def test_the_pair_is_the_envelope_of_all_splits(size: float, share: float) -> No
 @pytest.mark.parametrize("at", [1e-2, 1e-4, 1e-8])
 @pytest.mark.parametrize("size", [0.1, 1.0])
 def test_two_choices_cost_no_less_than_the_worst_pair_of_splits(size: float, at: float) -> None:
-    laws = [truth.all_together(two) for two in product(splits(size, 10), repeat=2)]
+    laws = [truth.all_together(two) for two in product(truth.splits(size, 10), repeat=2)]
     event = events.Repeated(events.Exponential(size), 2)
     checker.check(checker.Case(event, [law.delta for law in laws]), at)
 
@@ -43,7 +42,7 @@ def test_a_second_choice_that_depends_on_the_first_is_paid_for(at: float) -> Non
 
     def adaptive(epsilon: truth.Real) -> mpmath.mpf:
         worst = mpmath.mpf(0)
-        for law in splits(size, 40):
+        for law in truth.splits(size, 40):
             worst = max(worst, law.mean(lambda loss: closed(epsilon - loss)))
         return worst
 

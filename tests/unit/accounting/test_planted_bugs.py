@@ -21,7 +21,6 @@ from tacit.accounting.pairs import (
 from tacit.privacy import Relation, events
 from tests.unit.accounting import checker, truth
 from tests.unit.accounting.checker import Unsound
-from tests.unit.accounting.test_sampling import splits
 
 on_lattice, lattices = loss.discretize, composition._lattices
 
@@ -33,7 +32,7 @@ def checks() -> Iterator[Callable[[], object]]:
     yield lambda: checker.check(checker.gaussian(10, 3.0), 1e-6)
     added = checker.sampled_twice(truth.Laplace(0.5), events.Laplace(0.5), 0.5)
     yield lambda: checker.check_delta(added, delta(added.event, 0.1), 0.1)
-    choices = checker.Case(events.Exponential(1.0), [law.delta for law in splits(1.0, 40)])
+    choices = checker.Case(events.Exponential(1.0), [law.delta for law in truth.splits(1.0, 40)])
     yield lambda: checker.check(choices, 1e-3)
     group = checker.Case(events.Grouped(events.Pure(0.5), 3), [truth.geometric(1.5, 3).delta])
     yield lambda: checker.check(group, 1e-3)

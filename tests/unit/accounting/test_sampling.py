@@ -72,22 +72,13 @@ def test_a_sample_of_randomized_responses_costs_what_their_outcomes_say() -> Non
 @pytest.mark.parametrize("at", [1e-2, 1e-4, 1e-10])
 def test_a_sample_of_choices_is_paid_for_whatever_their_split(at: float) -> None:
     rate, laws = truth.mpf(0.3), []
-    for law in splits(1.2, 12):
+    for law in truth.splits(1.2, 12):
         mixed = truth.Finite(tuple(((1 - rate) * q + rate * p, q) for p, q in law.outcomes))
         laws += [truth.all_together([one] * 2) for one in (mixed, mixed.turned())]
     event = events.Repeated(events.Sampled(0.3, events.Exponential(1.2)), 2)
     bound = epsilon(event, at)
     checker.check_epsilon(checker.Case(event, [law.delta for law in laws]), bound, at)
     assert bound.upper < epsilon(events.Repeated(events.Sampled(0.3, events.Pure(1.2)), 2), at).upper
-
-
-def splits(size: float, count: int) -> list[truth.Finite]:
-    laws = []
-    for number in range(1, count):
-        high = truth.mpf(size) * number / count
-        p = (truth.mpmath.exp(size) - truth.mpmath.exp(high)) / (truth.mpmath.exp(size) - 1)
-        laws.append(truth.Finite(((p, p * truth.mpmath.exp(-high)), (1 - p, (1 - p) * truth.mpmath.exp(size - high)))))
-    return laws
 
 
 def test_a_sample_of_discrete_gaussian_noise_costs_little_more_than_of_continuous_noise() -> None:

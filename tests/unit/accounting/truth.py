@@ -378,3 +378,13 @@ def clones(epsilon: Real, count: int) -> Finite:
     """Return one report by randomized response among clones: any other unit is a fair coin, or does not take part."""
     truth, lie = (1 / (1 + mpmath.exp(sign * mpf(epsilon))) for sign in (-1, 1))
     return shuffled((truth, lie, 0), (lie, truth, 0), [(lie, lie, 1 - 2 * lie)] * (count - 1))
+
+
+def splits(size: float, count: int) -> list[Finite]:
+    """Return pairs of laws on two points whose log-ratios are `size` apart: the extreme ones of bounded range."""
+    laws = []
+    for number in range(1, count):
+        high = mpf(size) * number / count
+        p = (mpmath.exp(size) - mpmath.exp(high)) / (mpmath.exp(size) - 1)
+        laws.append(Finite(((p, p * mpmath.exp(-high)), (1 - p, (1 - p) * mpmath.exp(size - high)))))
+    return laws

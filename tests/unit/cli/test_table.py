@@ -84,7 +84,7 @@ def test_a_unit_in_another_table_is_found_through_keys(folder: Path) -> None:
         (["--unit", "id", "--bounds", "sex=0:1"], "sex is text and cannot have bounds"),
         (["--unit", "id", "--bounds", "scan=0:1"], "scan has the unsupported type BLOB; give it a kind"),
         (["--unit", "id", "--categories", "age=a,b"], "'a' is not a value of age, whose kind is integer"),
-        (["--unit", "id", "--categories", "sex=F,F"], "'F' stands twice"),
+        (["--unit", "id", "--categories", "sex=F,F"], "duplicate category 'F'"),
         (["--unit", "id", "--kind", "age=number"], "the kind of age must be one of boolean, integer"),
         (["--unit", "id", "--rows-per-unit", "0"], "0 is not in the range"),
         (["--public", "--rows-per-unit", "5"], "is public and has no units to limit"),

@@ -76,16 +76,24 @@ def shown(engine: DuckDBEngine) -> set[tuple[Any, ...]]:
     return set(zip(*(list(column) for column in columns.values()), strict=True))
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["unix", "windows", "old"])
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_a_row_changes_nothing_about_the_others(
-    engine: DuckDBEngine, tmp_path: Path, attack: str | bytes, end: bytes
-) -> None:
-    source = engine.with_csv_formats(written(tmp_path / "t.csv", [HEADER, *GOOD], end))
-    engine.register(TABLE, source, {})
+@pytest.fixture(scope="module", params=[b"\n", b"\r\n", b"\r"], ids=["unix", "windows", "old"])
+def ended(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[DuckDBEngine, Path, bytes]]:
+    """An engine with a registered file of good rows, and how its lines end; a refresh reads the file again."""
+    path, end = tmp_path_factory.mktemp("csv") / "t.csv", request.param
+    engine = DuckDBEngine(None, salt=1, threads=2)
+    engine.register(TABLE, engine.with_csv_formats(written(path, [HEADER, *GOOD], end)), {})
     assert shown(engine) == ROWS
+    yield engine, path, end
+    engine.close()
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_a_row_changes_nothing_about_the_others(ended: tuple[DuckDBEngine, Path, bytes], attack: str | bytes) -> None:
+    engine, path, end = ended
     for place in (0, PEOPLE // 2, PEOPLE):
-        written(tmp_path / "t.csv", [HEADER, *GOOD[:place], attack, *GOOD[place:]], end)
+        written(path, [HEADER, *GOOD[:place], attack, *GOOD[place:]], end)
         found = shown(engine)
         assert found >= ROWS
         assert {row[0] for row in found - ROWS} <= {9998, 9999}

@@ -7,11 +7,14 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 import sqlglot
 
 from tacit.curator.registration import table_of
 from tacit.engines import PostgresEngine, Source
+from tacit.engines.dialects.postgres.casts import try_cast
+from tacit.engines.dialects.postgres.typed_sql import PostgresType, Value, finish_statement
 from tacit.engines.protocol import FAILED, UNIT, SourceColumn
 from tacit.privacy.errors import EngineFailed, InvalidInput, NoAccess
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Table
@@ -398,3 +401,41 @@ def test_texts_are_cut_and_units_that_long_are_left_out(engine: PostgresEngine, 
     columns = (Column("id", Kind.TEXT), Column("s", Kind.TEXT), N)
     engine.register(Table("t", columns, Unit("id")), source(f"{schema}.t"), {})
     assert rows(engine, f"SELECT {UNIT}, LENGTH(s) AS c FROM tacit_data.t") == [("a", TEXT_LENGTH_MAX)]
+
+
+MOMENTS = {
+    "2024-02-29": "2024-02-29 00:00:00",
+    "2023-02-29": None,
+    "1900/2/29": None,
+    "2000\\2\\29": "2000-02-29 00:00:00",
+    "2024 1 9 7:5": "2024-01-09 07:05:00",
+    "2024-01/09": None,
+    "2024-01-09T23:59:59.9999999": "2024-01-09 23:59:59.999999",
+    "2024-01-09 24:00:00.0": "2024-01-10 00:00:00",
+    "2024-01-09 24:00:00.000001": None,
+    "2024-01-09 10:20+05:30": "2024-01-09 10:20:00",
+    "2024-01-09 10:20:30.5 -05": "2024-01-09 10:20:30.5",
+    "2024-01-09 10:20:30.25UTC": "2024-01-09 10:20:30.25",
+    "\t2024-01-09 1:2Z ": "2024-01-09 01:02:00",
+    "12-1-1 (BC)": "-infinity",
+    "-4-2-29": "-infinity",
+    "-100-2-29": None,
+    "10000-1-1": "infinity",
+    "9999999-1-1": None,
+    "Epoch": "1970-01-01 00:00:00",
+    "-inf": "-infinity",
+    "Infinity": "infinity",
+    "2024-01-09 10:20:30." + "1" * 44: "2024-01-09 10:20:30.111111",
+    "2024-01-09 10:20:30." + "1" * 45: None,
+}
+"""Texts and the times that they are, an offset aside; the last two have 64 and 65 characters."""
+
+
+@pytest.mark.parametrize("is_aggregate", [False, True])
+def test_a_text_is_a_time_by_its_parts(is_aggregate: bool) -> None:
+    read = try_cast(
+        Value("max(s)" if is_aggregate else "s", PostgresType.TEXT, is_movable=not is_aggregate), PostgresType.TIME
+    ).sql
+    query = f"SELECT s, ({finish_statement(read)})::text FROM unnest(%s::text[]) AS t(s)" + " GROUP BY s" * is_aggregate
+    with psycopg.connect(postgres_server.address()) as connection:
+        assert dict(connection.execute(query, [list(MOMENTS)]).fetchall()) == MOMENTS

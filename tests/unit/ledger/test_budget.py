@@ -1,7 +1,6 @@
 """A budget in memory: charge or refuse, and say why in one sentence."""
 
 import math
-import re
 import sys
 from typing import Any
 
@@ -56,17 +55,22 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_what_would_fit() -> None
     budget.charge(events.Laplace(error.fits.epsilon))
 
 
-@pytest.mark.parametrize("asked", [0.1000000000001, 0.2, 0.1 + 1e-7])
-def test_what_is_said_to_fit_fits_and_differs_from_what_was_asked(asked: float) -> None:
+@pytest.mark.parametrize(
+    ("asked", "shown"), [(0.1000000000001, r"0\.100001"), (0.2, r"0\.2"), (0.1 + 1e-7, r"0\.100001")]
+)
+def test_what_is_said_to_fit_fits_and_is_shown_as_less_than_what_was_asked(asked: float, shown: str) -> None:
     budget = Budget(epsilon=1.0)
     for _ in range(9):
         budget.charge(events.Laplace(0.1))
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(
+        BudgetExceeded, match=rf"^asked for epsilon {shown}, 0\.1 is left; epsilon=0\.1 would fit$"
+    ) as refused:
         budget.charge(events.Laplace(asked))
-    numbers = re.findall(r"\d[\d.e-]*", refused.value.message)
-    assert float(numbers[0]) >= asked
-    assert numbers[0] != numbers[1]
-    budget.charge(events.Laplace(float(numbers[-1])))
+    assert refused.value.asked is not None
+    assert refused.value.fits is not None
+    assert refused.value.asked.epsilon == asked
+    assert 0.1 * (1 - 1e-9) < refused.value.fits.epsilon < asked
+    budget.charge(events.Laplace(refused.value.fits.epsilon))
 
 
 def test_a_refusal_of_gaussian_noise_speaks_of_rho() -> None:
@@ -136,12 +140,12 @@ def test_what_cannot_be_charged_is_refused_before_anything_is_spent(
     assert budget.spent().epsilon == 0
 
 
-def test_its_size_does_not_grow_with_a_hundred_thousand_charges() -> None:
+def test_its_size_does_not_grow_with_a_thousands_of_charges() -> None:
     budget = Budget(epsilon=100.0, delta=1e-6)
     sizes = []
-    for number in range(100_000):
+    for number in range(6_000):
         budget.charge(events.Laplace(1e-9 * (1 + number)))
-        if number in (5_000, 99_999):
+        if number in (2_000, 5_999):
             sizes.append((len(budget.events), sys.getsizeof(budget._tally._counts), sys.getsizeof(budget._totals)))
     assert sizes[0] == sizes[1]
     assert len(budget.events) == DISTINCT_MAX + 1

@@ -28,7 +28,7 @@ from tacit.mechanisms import (
     ReportNoisyMax,
 )
 from tacit.privacy.errors import TacitError, WrongType
-from tests.conformance.mechanisms.test_every_mechanism import EXAMPLES
+from tests.conformance.mechanisms.examples import EXAMPLES
 
 
 class WholeNumber(int):

@@ -59,15 +59,22 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("values", [INTS, FLOATS, np.ma.masked_array([1, 0, 1, 0])], ids=["ints", "floats", "nothing"])
-@pytest.mark.parametrize("reader", list(READERS))
-def test_a_masked_array_is_refused(reader: str, values: Any) -> None:
-    with pytest.raises(WrongType, match="masked"):
-        READERS[reader](values)
+ARRAYS = {"ints": INTS, "floats": FLOATS, "nothing": np.ma.masked_array([1, 0, 1, 0])}
+LISTS = {"a list": [1, 0, np.ma.masked, 1], "a list of arrays": [INTS, INTS, INTS], "a tuple": (np.ma.masked, 1, 0)}
+CASES = [
+    *((reader, shown, values) for reader in READERS for shown, values in ARRAYS.items()),
+    *(
+        (reader, shown, values)
+        for reader in ("Laplace", "Exponential", "RandomizedResponse", "StableMode")
+        for shown, values in LISTS.items()
+    ),
+]
 
 
-@pytest.mark.parametrize("reader", ["Laplace", "Exponential", "RandomizedResponse", "StableMode"])
-@pytest.mark.parametrize("values", [[1, 0, np.ma.masked, 1], [INTS, INTS, INTS], (np.ma.masked, 1, 0)], ids=repr)
-def test_a_list_that_holds_masked_values_is_refused(reader: str, values: Any) -> None:
+@pytest.mark.parametrize(
+    ("reader", "values"),
+    [pytest.param(reader, values, id=f"{reader} of {shown}") for reader, shown, values in CASES],
+)
+def test_masked_values_are_refused(reader: str, values: Any) -> None:
     with pytest.raises(WrongType, match="masked"):
         READERS[reader](values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.query.test_attacks import planned
+from tests.unit.query.people import planned
 
 EQUAL = [
     ("COUNT(*) FROM people", "COUNT(1) FROM people AS p"),

@@ -50,14 +50,16 @@ def engine(count: int, value: int, *, units: int = 1, counted: bool = True) -> M
 
 
 @pytest.mark.parametrize("counted", [True, False])
-@pytest.mark.parametrize("table", ["rows", "few"])
-def test_an_average_far_from_zero_is_computed_however_many_rows_there_are(table: str, counted: bool) -> None:
+def test_an_average_far_from_zero_is_computed_however_many_rows_there_are(counted: bool) -> None:
     low, high = 2**40 - 2**20, 2**40
-    plan = planned(f"SELECT AVG(LEAST(GREATEST(i, {low}), {high})) AS m FROM {table}", epsilon=100.0)
+    average = f"SELECT AVG(LEAST(GREATEST(i, {low}), {high})) AS m FROM"
+    plans = [planned(f"{average} {table}", epsilon=100.0) for table in ("rows", "few")]
     for count in (0, 1, 9_000_000):
-        noisy = run(plan, engine(count, 2**40, counted=counted), 1, source=SeededSource(1))
-        shown = Release(plan, noisy, Cost(1.0, 0.0, 1.0), ()).rows[0]["m"]
-        assert low <= shown <= high
+        held = engine(count, 2**40, counted=counted)
+        for plan in plans:
+            noisy = run(plan, held, 1, source=SeededSource(1))
+            shown = Release(plan, noisy, Cost(1.0, 0.0, 1.0), ()).rows[0]["m"]
+            assert low <= shown <= high
 
 
 def test_weights_of_cells_are_computed_however_many_rows_one_unit_has() -> None:

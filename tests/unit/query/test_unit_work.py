@@ -8,14 +8,15 @@ from __future__ import annotations
 import time
 
 import pytest
+from sqlglot import exp
 
 from tacit.pipeline import Work
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotAllowed, TooWide
-from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
+from tacit.privacy.tables import MOMENT_LENGTH_MAX, TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Plan, PlanSettings, Target, Tariff
-from tacit.query.row_limits import STORED_ROWS, WORK_MAX
+from tacit.query.row_limits import STORED_ROWS, STORED_STEPS, WORK_MAX, reading_steps
 from tacit.query.scalars import trees
 from tacit.server.jobs import STEP_S, class_of
 from tests.support.memory_engine import MemoryEngine, named
@@ -219,3 +220,22 @@ def test_statements_that_learn_bounds_are_work_too() -> None:
     plan = planned("SELECT SUM(LENGTH(s) * n * 1e30) FROM people")
     assert plan.learning
     assert plan.steps > sum(trees.work(one.tree) for one in plan.statements)
+
+
+def test_columns_that_a_source_may_hold_as_texts_are_counted_where_they_are_read() -> None:
+    columns = (*COLUMNS, Column("d", Kind.DATE), Column("t", Kind.TIME))
+    plain = Table("plain", columns, Unit("uid"), dataset="d")
+    limited = Table("limited", columns, Unit("uid"), Limits(rows_per_unit=10), dataset="d")
+    read = [exp.select("d").from_("plain")]
+    assert reading_steps(plain, read) == STORED_ROWS * STORED_STEPS[Kind.DATE]
+    assert reading_steps(limited, read) == STORED_ROWS * sum(STORED_STEPS[one.kind] for one in columns)
+
+
+def test_a_long_text_is_no_date() -> None:
+    held = engine()
+    for spaces in (0, MOMENT_LENGTH_MAX - 10, MOMENT_LENGTH_MAX - 9):
+        text = "2024-01-01" + " " * spaces
+        question = f"SELECT COUNT(*) FROM people WHERE CAST(CASE WHEN n >= 0 THEN '{text}' END AS DATE) IS NOT NULL"
+        (statement,) = planned(question).statements
+        found = held.run(statement.sql(), {"salt": 1} if statement.is_salted else None)
+        assert (int(found["m0"][0]) > 0) is (len(text) <= MOMENT_LENGTH_MAX)

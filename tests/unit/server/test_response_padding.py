@@ -70,9 +70,10 @@ def test_a_class_holds_all_statements_and_twice_the_work_of_a_unit(work: Work, c
 
 
 def test_each_statement_of_a_question_counts_once_for_each_table() -> None:
+    statement = SimpleNamespace(tree=parse_one("SELECT 1"))
     for learning, statements, tables, counted in ((0, 1, 1, 1), (1, 1, 1, 2), (0, 2, 2, 4), (1, 2, 0, 3)):
         plan: Any = SimpleNamespace(
-            learning=[None] * learning, statements=[None] * statements, tables=[None] * tables, work=7
+            learning=[statement] * learning, statements=[statement] * statements, tables=[None] * tables, work=7
         )
         engine: Any = None
         assert QueryRelease(plan, "", engine, 0, CallerData()).work == Work(counted, 7)

@@ -241,7 +241,11 @@ def _zoned(column: str, kind: Kind) -> str:
 
 
 def _text_moment(column: str) -> str:
-    """Return SQL for a text as a time in UTC; a written offset is applied."""
+    """Return SQL for a text as a time in UTC; a written offset is applied.
+
+    The offset is searched in texts that are times, which are short: the search captures, and takes time with the square
+    of the length.
+    """
     read = try_cast(Value(column, PostgresType.TEXT, is_cheap=True), PostgresType.TIME)
     offset = Value(f"regexp_match({column}, '[0-9] *([+-])([0-9]{{2}}):?([0-9]{{2}})? *$')", PostgresType.UNKNOWN)
     shift = let(
@@ -251,7 +255,13 @@ def _text_moment(column: str) -> str:
         ),
         offset,
     )
-    return f"({read.sql} - CASE WHEN {column} LIKE '%:%' THEN {shift} ELSE interval '0' END)"
+    return let(
+        lambda moment: (
+            f"CASE WHEN {moment.sql} IS NOT NULL AND {column} LIKE '%:%' THEN {moment.sql} - {shift} "
+            f"ELSE {moment.sql} END"
+        ),
+        read,
+    )
 
 
 _BY_TYPE: Final = {

@@ -48,6 +48,8 @@ SETTINGS: Final = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # other modes fail for a day before 1582, or move it
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.filterPushdown": "false",  # filters of files could tell -0.0 from 0.0, and skip rows by value
+    "spark.sql.orc.filterPushdown": "false",
     "spark.sql.groupByOrdinal": "false",
     "spark.sql.orderByOrdinal": "false",
     "spark.sql.parser.manageParserCaches": "true",  # the caches of long statements may fill the memory

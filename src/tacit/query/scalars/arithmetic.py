@@ -33,8 +33,9 @@ from tacit.query.scalars.facts import (
 )
 from tacit.query.scalars.trees import Tree
 
-REMAINDER_STEPS: Final = 128
-"""How many steps the remainder of two reals takes: PostgreSQL divides exact numbers of hundreds of digits."""
+REMAINDER_STEPS: Final = 256
+"""How many steps the remainder of two reals takes: DuckDB goes through up to 2,100 bits one by one,
+and PostgreSQL divides exact numbers of hundreds of digits."""
 LEAST_DIVIDEND: Final = 1 - 2**63
 
 

@@ -1,7 +1,7 @@
 """CAST and TRY_CAST, which are the same here: what cannot be cast is NULL.
 
 Reals are rounded to the nearest whole number, and become NULL beyond 2^53; dates are NULL outside of the years 1 to
-9999.
+9999, and so are texts of more than MOMENT_LENGTH_MAX characters as dates and times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from sqlglot import exp
 
 from tacit.privacy.errors import NotAllowed, WrongKind
-from tacit.privacy.tables import Kind
+from tacit.privacy.tables import MOMENT_LENGTH_MAX, Kind
 from tacit.query.expressions import EXACT_MAX, Constant, Expression, Range
 from tacit.query.scalars import trees, value_ranges
 from tacit.query.scalars.comparisons import compare
@@ -51,6 +51,14 @@ LENGTHS: Final = {Kind.BOOLEAN: 5, Kind.INTEGER: 20, Kind.REAL: 32, Kind.DATE: 1
 
 _KIND_OF: Final = {type_: kind for kind, types in KINDS.items() for type_ in types}
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,15}\s*", re.ASCII)
+READ_STEPS: Final = {
+    Kind.BOOLEAN: (64, 2),
+    Kind.INTEGER: (384, 8),
+    Kind.REAL: (256, 4),
+    Kind.DATE: (512, 0),
+    Kind.TIME: (768, 0),
+}
+"""How many steps it takes to read a text as each kind: some for the text, and some for each character."""
 REAL_SHOWN_STEPS: Final = 128
 """How many steps it takes to write a real as text: engines search for the shortest digits that read back as it."""
 _EARLIEST: Final = {Kind.DATE: date.min, Kind.TIME: datetime.min}
@@ -72,8 +80,19 @@ def convert(expression: Expression, kind: Kind) -> Expression:
 
 
 def _read(a: Expression, kind: Kind) -> Tree:
-    """Return the cast of a text to another kind, with one step of work for each character."""
-    return trees.add_work(trees.try_cast(a.tree, kind), a.length)
+    """Return the cast of a text to another kind."""
+    fixed, each = READ_STEPS[kind]
+    return trees.add_work(trees.try_cast(a.tree, kind), fixed + each * a.length)
+
+
+def _short(a: Expression) -> Expression:
+    """Return a text with NULL in the place of those that are too long for a date or time."""
+    if a.length <= MOMENT_LENGTH_MAX:
+        return a
+    length = trees.add_work(trees.call(exp.Length, a.tree), a.length // trees.CHARACTERS_COPIED)
+    inside = trees.binary(exp.LTE, length, trees.constant(MOMENT_LENGTH_MAX))
+    tree = trees.case((inside, a.tree))
+    return derive(tree, Kind.TEXT, (a,), nullable=True, length=MOMENT_LENGTH_MAX, makes_null=True)
 
 
 def _text_to_integer(a: Expression) -> Expression:
@@ -94,7 +113,7 @@ def _text_to_temporal(kind: Kind) -> Callable[[Expression], Expression]:
     def cast(a: Expression) -> Expression:
         if is_known(a):
             return convert(parse_moment(str(value_of(a))), kind)
-        read = _read(a, kind)
+        read = _read(_short(a), kind)
         inside = exp.And(
             this=trees.binary(exp.GTE, read, trees.constant(_EARLIEST[kind])),
             expression=trees.binary(exp.LTE, read, trees.constant(_LATEST[kind])),
@@ -173,6 +192,8 @@ _CASTS: Final[dict[tuple[Kind, Kind], Callable[[Expression], Expression]]] = {
     (Kind.DATE, Kind.TIME): as_time,
     (Kind.TIME, Kind.DATE): _time_to_date,
 } | {(kind, Kind.TEXT): _to_text for kind in Kind if kind is not Kind.TEXT}
+CAST_KINDS: Final = tuple(_CASTS)
+"""All pairs of a kind and another one to which it can be cast."""
 
 
 def _decimal(operand: Expression, type_: exp.DataType) -> Expression:

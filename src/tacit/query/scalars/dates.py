@@ -36,6 +36,9 @@ from tacit.query.scalars.trees import Tree
 KEYS_MAX: Final = 10_000
 """The greatest number of dates in a domain."""
 
+CALENDAR_STEPS: Final = 12
+"""How many steps it takes to find a date in the calendar: PostgreSQL computes its parts as decimal numbers."""
+
 PARTS: Final = {
     "QUARTER": (1, 4),
     "MONTH": (1, 12),
@@ -76,7 +79,7 @@ def part(name: str, operand: Expression) -> Expression:
         return null(Kind.REAL if name == "EPOCH" else Kind.INTEGER)
     if name == "EPOCH":
         return _epoch(as_time(operand))
-    tree = exp.Extract(this=exp.Var(this=name), expression=operand.tree.copy())
+    tree = trees.add_work(exp.Extract(this=exp.Var(this=name), expression=operand.tree.copy()), CALENDAR_STEPS)
     range_ = _years(operand) if name == "YEAR" else Range.of(*PARTS[name])
     return derive(tree, Kind.INTEGER, (operand,), range=range_)
 
@@ -110,7 +113,7 @@ def truncate(node: Tree, bind: Bind) -> Expression:
         )
     if is_null(operand):
         return null(operand.kind)
-    tree = exp.TimestampTrunc(this=operand.tree.copy(), unit=exp.Var(this=unit))
+    tree = trees.add_work(exp.TimestampTrunc(this=operand.tree.copy(), unit=exp.Var(this=unit)), CALENDAR_STEPS)
     range_, domain = None, None
     if operand.range is not None:
         lower, upper = (_unit_start(unit, one, operand.kind) for one in (operand.range.lower, operand.range.upper))
@@ -128,7 +131,7 @@ def last_day(node: Tree, bind: Bind) -> Expression:
     if operand.range is not None:
         ends = [_unit_start("MONTH", one, operand.kind) for one in (operand.range.lower, operand.range.upper)]
         range_ = Range.of(_month_end(ends[0]), _month_end(ends[1]))
-    tree = trees.cast(exp.LastDay(this=operand.tree.copy()), Kind.DATE)
+    tree = trees.cast(trees.add_work(exp.LastDay(this=operand.tree.copy()), CALENDAR_STEPS), Kind.DATE)
     return derive(tree, Kind.DATE, (operand,), range=range_)
 
 
@@ -140,7 +143,8 @@ def _epoch(operand: Expression) -> Expression:
     range_ = None
     if operand.range is not None:
         range_ = value_ranges.slack(operand.range.lower / 10**6, operand.range.upper / 10**6)
-    tree = trees.cast(exp.Extract(this=exp.Var(this="EPOCH"), expression=operand.tree.copy()), Kind.REAL)
+    seconds = exp.Extract(this=exp.Var(this="EPOCH"), expression=operand.tree.copy())
+    tree = trees.cast(trees.add_work(seconds, CALENDAR_STEPS), Kind.REAL)
     return derive(tree, Kind.REAL, (operand,), range=range_)
 
 
@@ -230,8 +234,10 @@ def days_later(day: Expression, amount: Expression, *, sign: int) -> Expression:
     count = sign * whole_literal(amount, "the number of days must be a literal", -limit, limit)
     step = Fraction(count)
     if is_known(day):
-        return _shift_constant(day, timedelta(days=count))
+        return _shift_constant(day, count, timedelta(days=1))
     lower, upper = position(FIRST.date()) - min(step, _ZERO), position(LAST.date()) - max(step, _ZERO)
+    if lower > upper:
+        return null(Kind.DATE)
     operator = exp.Add if count >= 0 else exp.Sub
     held, range_ = _null_outside(day, lower, upper)
     moved = None if range_ is None else Range(range_.lower + step, range_.upper + step)
@@ -270,7 +276,8 @@ def _difference(unit: str, start: Tree, end: Tree) -> Tree:
     if unit == "WEEK":  # engines count weeks in ways of their own; the days between two Mondays are whole weeks
         mondays = [exp.TimestampTrunc(this=one.copy(), unit=exp.Var(this=unit)) for one in (start, end)]
         return trees.binary(exp.IntDiv, _difference("DAY", *mondays), trees.constant(7))
-    return exp.DateDiff(this=end.copy(), expression=start.copy(), unit=exp.Var(this=unit))
+    counted = exp.DateDiff(this=end.copy(), expression=start.copy(), unit=exp.Var(this=unit))
+    return trees.add_work(counted, 2 * CALENDAR_STEPS)
 
 
 def date_diff(node: Tree, bind: Bind) -> Expression:
@@ -317,7 +324,7 @@ def _shift_by_steps(operand: Expression, amount: int, unit: str, step: timedelta
         return operand
     micros = Fraction(amount * (step // timedelta(microseconds=1)))
     if is_known(operand):
-        return _shift_constant(operand, amount * step)
+        return _shift_constant(operand, amount, step)
     lower, upper = position(FIRST) - min(micros, _ZERO), position(LAST) - max(micros, _ZERO)
     if lower > upper:
         return null(Kind.TIME)
@@ -385,14 +392,14 @@ def _null_outside(operand: Expression, lower: Fraction, upper: Fraction) -> tupl
 def _shift_tree(tree: Tree, amount: int, unit: str) -> Tree:
     interval = exp.Interval(this=exp.Literal.string(str(abs(amount))), unit=exp.Var(this=unit))
     kind = exp.Add if amount >= 0 else exp.Sub
-    return kind(this=trees.operand(tree), expression=interval)
+    return trees.add_work(kind(this=trees.operand(tree), expression=interval), CALENDAR_STEPS)
 
 
-def _shift_constant(operand: Expression, step: timedelta) -> Expression:
+def _shift_constant(operand: Expression, amount: int, step: timedelta) -> Expression:
     value = value_of(operand)
     assert isinstance(value, date)
     try:
-        return literal(value + step)
+        return literal(value + amount * step)
     except OverflowError:
         return null(operand.kind)
 

@@ -1,7 +1,8 @@
 """The table of all functions that a query may apply to a row, and the refusals of those without a rule.
 
 Promise: a node that no rule names is refused with its name, its place and what to write instead; so is an argument that
-a rule does not read. Results are limited in size, as guards repeat what they guard.
+a rule does not read, and a constant that a rule computes and Python cannot hold. Results are limited in size, as guards
+repeat what they guard.
 """
 
 from __future__ import annotations
@@ -109,6 +110,9 @@ def scalar(node: exp.Expression, bind: Bind, locate: Locate) -> Expression:
         expression = rule.build(node, bind)
     except (WrongKind, NotAllowed, TooWide) as error:
         raise error if error.place is not None else _placed(error, locate(node)) from None
+    except OverflowError:
+        message = f"{function_name(node)} would compute a number or date that is out of range"
+        raise NotAllowed(message, accepted="write smaller constants", place=locate(node)) from None
     if trees.node_count(expression.tree) > NODES_MAX:
         raise TooWide("the expression is too large", accepted="write a shorter one", place=locate(node))
     return expression

@@ -279,7 +279,7 @@ def width_bucket(node: Tree, bind: Bind) -> Expression:
     if is_null(a):
         return null(Kind.INTEGER)
     lower, upper = _float(ends[0]), _float(ends[1])
-    width = float((Fraction(upper) - Fraction(lower)) / count)
+    width = float((Fraction(upper) - Fraction(lower)) / count) if upper - lower < math.inf else math.inf
     if not 0 < width < math.inf:
         raise NotAllowed("the buckets are too narrow or too wide", accepted="change the ends or the number of buckets")
     inner = trees.unguarded(a.tree)

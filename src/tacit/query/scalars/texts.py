@@ -40,6 +40,12 @@ from tacit.query.scalars.trees import CHARACTERS_COPIED, Tree
 WILDCARDS_MAX: Final = 4
 PART_COMPARED: Final = 8
 """How many characters of a part without wildcards are compared in one step."""
+CASE_STEPS: Final = 6
+"""How many steps it takes to change the case of a character: Spark looks up each of them in a table, twice."""
+TRIM_STEPS: Final = 3
+"""How many steps it takes to take off a character: PostgreSQL looks up each of them among the spaces of Unicode."""
+CALL_STEPS: Final = 16
+"""How many steps it takes to call a function of a text that has a few characters."""
 _DOMAIN_MAX: Final = 10_000
 
 
@@ -62,10 +68,10 @@ def _images(domain: tuple[Constant, ...] | None, function: Callable[[str], str])
     return tuple(dict.fromkeys(function(str(value)) for value in domain))
 
 
-def _simple(kind: type[Tree], name: str, function: Callable[[str], str]) -> Rule:
+def _change_case(kind: type[Tree], name: str, function: Callable[[str], str]) -> Rule:
     def build(node: Tree, bind: Bind) -> Expression:
         a = require_kind(bind(node.this), Kind.TEXT, name)
-        return _map_text(a, function, lambda tree: trees.call(kind, tree), a.length)
+        return _map_text(a, function, lambda tree: trees.call(kind, tree), CALL_STEPS + CASE_STEPS * a.length)
 
     return Rule(build, (name,), ("this",))
 
@@ -81,7 +87,7 @@ def trim(node: Tree, bind: Bind) -> Expression:
     strip: dict[str, Callable[[str], str]] = {"LEADING": lambda t: t.lstrip(" "), "TRAILING": lambda t: t.rstrip(" ")}
     options = {"position": side} if side in strip else {}
     function = strip.get(side, lambda t: t.strip(" "))
-    return _map_text(a, function, lambda tree: trees.call(exp.Trim, tree, **options), a.length)
+    return _map_text(a, function, lambda tree: trees.call(exp.Trim, tree, **options), TRIM_STEPS * a.length)
 
 
 def substring(node: Tree, bind: Bind) -> Expression:
@@ -211,7 +217,7 @@ def like(node: Tree, bind: Bind) -> Expression:
         matches = compare(exp.EQ, a, literal(pattern))
     else:
         tree = kind(this=trees.operand(a.tree), expression=trees.constant(pattern))
-        each = max(map(_part_steps, searched), default=1) + (kind is exp.ILike)
+        each = max(map(_part_steps, searched), default=1) + CASE_STEPS * (kind is exp.ILike)
         matches = derive(trees.add_work(tree, a.length * each), Kind.BOOLEAN, (a,))
     return negate(matches) if node.args.get("negate") else matches
 
@@ -248,8 +254,8 @@ def _affix(kind: type[Tree], name: str, before: str, after: str) -> Rule:
 
 
 RULES: Final[dict[type[exp.Expression], Rule]] = {
-    exp.Upper: _simple(exp.Upper, "UPPER", str.upper),
-    exp.Lower: _simple(exp.Lower, "LOWER", str.lower),
+    exp.Upper: _change_case(exp.Upper, "UPPER", str.upper),
+    exp.Lower: _change_case(exp.Lower, "LOWER", str.lower),
     exp.Trim: Rule(trim, ("TRIM", "LTRIM", "RTRIM"), ("this", "expression", "position")),
     exp.Substring: Rule(substring, ("SUBSTRING", "SUBSTR"), ("this", "start", "length")),
     exp.Left: Rule(left, ("LEFT",)),

@@ -268,7 +268,7 @@ def work(tree: exp.Expr) -> int:
 CHARACTERS_READ: Final = 64
 """How many characters of a text are hashed, compared or handed on in one step."""
 
-CHARACTERS_COPIED: Final = 8
+CHARACTERS_COPIED: Final = 4
 """How many characters of a text are copied or counted in one step; looked at one by one, each is a step."""
 
 SORT_STEPS: Final = 20

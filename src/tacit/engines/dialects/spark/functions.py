@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tacit.engines.dialects.spark.casts import cast, to_micros
 from tacit.engines.dialects.spark.numbers import Handler, Write
-from tacit.engines.dialects.spark.typed_sql import Piece, Precedence, SparkType, literal, once
+from tacit.engines.dialects.spark.typed_sql import REPEATED_MAX, Piece, Precedence, SparkType, literal, once
 from tacit.engines.dialects.text_search import check_pattern
 from tacit.privacy.errors import EngineFailed
 
@@ -95,8 +95,11 @@ def lower(value: str) -> str:
 
 
 def upper(value: str) -> str:
-    """Return a text in upper case, one character for each letter."""
-    return f"translate(upper(translate({value}, '{_LONGER}', '{_ASIDE}')), '{_ASIDE}', '{_CAPITALS}')"
+    """Return a text in upper case, one character for each letter; texts in ASCII have none of `_LONGER`."""
+    changed = f"translate(upper(translate({value}, '{_LONGER}', '{_ASIDE}')), '{_ASIDE}', '{_CAPITALS}')"
+    if len(value) > REPEATED_MAX:
+        return changed
+    return f"CASE WHEN octet_length({value}) = char_length({value}) THEN upper({value}) ELSE {changed} END"
 
 
 def _trim(node: exp.Expr, write: Write) -> Piece:
